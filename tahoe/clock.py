@@ -1,0 +1,71 @@
+"""The one source of time, unique names and random numbers, so that any race can be replayed from a seed."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from typing import Protocol
+
+__all__ = ["SYSTEM_CLOCK", "Clock", "SeededClock", "SystemClock"]
+
+
+class Clock(Protocol):
+    """What the rest of Tahoe asks of time and chance."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the Unix epoch, UTC."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    def uuid(self) -> str:
+        """A new random UUID in its 36-character text form."""
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+
+
+class SystemClock:
+    """The machine's own time and randomness."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def uuid(self) -> str:
+        return str(uuid.uuid4())
+
+    def random(self) -> float:
+        return random.random()
+
+
+class SeededClock:
+    """Time that moves only when asked, and chance that repeats: for tests and simulation.
+
+    Args:
+        seed: the same seed gives the same names and numbers.
+        start_ms: the first answer of `now_ms`; each later answer is one millisecond on.
+    """
+
+    def __init__(self, seed: int = 0, start_ms: int = 1_700_000_000_000) -> None:
+        self._random = random.Random(seed)
+        self._now_ms = start_ms
+
+    def now_ms(self) -> int:
+        self._now_ms += 1
+        return self._now_ms
+
+    def sleep(self, seconds: float) -> None:
+        self._now_ms += round(seconds * 1000)
+
+    def uuid(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def random(self) -> float:
+        return self._random.random()
+
+
+SYSTEM_CLOCK = SystemClock()

@@ -1,0 +1,174 @@
+"""Every error that Tahoe raises, grouped by what the catcher should do about it.
+
+    TahoeError
+    ├── InvalidRequest (ValueError)        change the call
+    │   └── SchemaMismatch                 change the data or the schema, or ask for evolution
+    ├── DeltaConcurrentModificationException   another writer won: read again, and run again if it still makes sense
+    │   ├── ConcurrentWriteException
+    │   ├── MetadataChangedException
+    │   ├── ProtocolChangedException
+    │   ├── ConcurrentAppendException
+    │   ├── ConcurrentDeleteReadException
+    │   ├── ConcurrentDeleteDeleteException
+    │   └── ConcurrentTransactionException
+    ├── NotFound (LookupError)             name another table, version or file
+    ├── StorageFailure (OSError)           try again later
+    │   └── CommitStateUnknown             ask `resolve()` before trying again
+    ├── CorruptTable                       repair the table
+    └── Unsupported                        upgrade Tahoe, or drop the feature from the table
+
+Each error carries `code` (the error class of the reference where there is one, e.g. ``DELTA_CONCURRENT_APPEND``) and
+`facts`: the table, version, file or column that it speaks of. The message ends with the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+__all__ = [
+    "CommitStateUnknown",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "CorruptTable",
+    "DeltaConcurrentModificationException",
+    "InvalidRequest",
+    "MetadataChangedException",
+    "NotFound",
+    "ProtocolChangedException",
+    "SchemaMismatch",
+    "StorageFailure",
+    "TahoeError",
+    "Unsupported",
+]
+
+
+class TahoeError(Exception):
+    """The root of all errors of Tahoe.
+
+    Args:
+        message: what is wrong, with names, and what to do about it.
+        code: the stable error class, ``DELTA_…`` where the reference has one, else ``TAHOE_…``.
+        facts: names and values that the message speaks of (table, version, file, column, …).
+    """
+
+    default_code: ClassVar[str] = "TAHOE_ERROR"
+
+    def __init__(self, message: str, *, code: str | None = None, **facts: Any) -> None:
+        self.message = message
+        self.code = code or self.default_code
+        self.facts = facts
+        super().__init__(f"[{self.code}] {message}")
+
+    def getErrorClass(self) -> str:  # noqa: N802 - PySpark's own name, so that programs written for delta-spark go on working
+        """The error class, as `pyspark.errors.PySparkException.getErrorClass` names it."""
+        return self.code
+
+
+class InvalidRequest(TahoeError, ValueError):
+    """The call cannot be right whatever the state of storage: change the call."""
+
+    default_code = "TAHOE_INVALID_REQUEST"
+
+
+class SchemaMismatch(InvalidRequest):
+    """The data does not fit the table's schema."""
+
+    default_code = "DELTA_METADATA_MISMATCH"
+
+
+class DeltaConcurrentModificationException(TahoeError):
+    """Another writer committed first and what it did meets what this transaction read or changed."""
+
+    default_code = "DELTA_CONCURRENT_WRITE"
+
+
+class ConcurrentWriteException(DeltaConcurrentModificationException):
+    """The version was taken by another writer and this commit may not be moved to a later one."""
+
+    default_code = "DELTA_CONCURRENT_WRITE"
+
+
+class MetadataChangedException(DeltaConcurrentModificationException):
+    """The winner changed the table's metadata."""
+
+    default_code = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedException(DeltaConcurrentModificationException):
+    """The winner changed the table's protocol."""
+
+    default_code = "DELTA_PROTOCOL_CHANGED"
+
+
+class ConcurrentAppendException(DeltaConcurrentModificationException):
+    """The winner added files where this transaction read."""
+
+    default_code = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadException(DeltaConcurrentModificationException):
+    """The winner removed a file that this transaction read."""
+
+    default_code = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteException(DeltaConcurrentModificationException):
+    """The winner removed a file that this transaction removes too."""
+
+    default_code = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class ConcurrentTransactionException(DeltaConcurrentModificationException):
+    """The winner wrote the same application transaction or metadata domain."""
+
+    default_code = "DELTA_CONCURRENT_TRANSACTION"
+
+
+class NotFound(TahoeError, LookupError):
+    """What was named is not there: a table, a version, a file."""
+
+    default_code = "DELTA_TABLE_NOT_FOUND"
+
+
+class StorageFailure(TahoeError, OSError):
+    """Storage failed and nothing was changed: try again later."""
+
+    default_code = "TAHOE_STORAGE_FAILURE"
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.message}"
+
+
+class CommitStateUnknown(StorageFailure):
+    """The commit was sent, no answer came, and the log could not be read back: it may or may not have happened.
+
+    Files that the commit would add are kept. Call `resolve()` when storage answers again, before trying again.
+    """
+
+    default_code = "TAHOE_COMMIT_STATE_UNKNOWN"
+
+    def __init__(self, message: str, *, transaction_id: str, version: int, resolve: Callable[[], bool], **facts: Any) -> None:
+        super().__init__(message, transaction_id=transaction_id, version=version, **facts)
+        self.transaction_id = transaction_id
+        self.version = version
+        self._resolve = resolve
+
+    def resolve(self) -> bool:
+        """True when the commit happened, False when it did not; raises again while storage does not answer."""
+        return self._resolve()
+
+
+class CorruptTable(TahoeError):
+    """Files of the table contradict the specification or each other."""
+
+    default_code = "TAHOE_CORRUPT_TABLE"
+
+
+class Unsupported(TahoeError):
+    """The table or the call needs something that this version of Tahoe does not do; the message names it."""
+
+    default_code = "TAHOE_UNSUPPORTED"

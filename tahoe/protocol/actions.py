@@ -1,0 +1,438 @@
+"""The actions of a commit as frozen values, one JSON line each (PROTOCOL.md, "Actions").
+
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tahoe.exceptions import CorruptTable
+
+__all__ = [
+    "Action",
+    "AddCDCFile",
+    "AddFile",
+    "CheckpointMetadata",
+    "CommitInfo",
+    "DeletionVectorDescriptor",
+    "DomainMetadata",
+    "Metadata",
+    "Protocol",
+    "RemoveFile",
+    "SetTransaction",
+    "SidecarFile",
+    "action_from_json",
+    "to_json_line",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The least that a client must understand. The feature lists are None below reader version 3, writer version 7."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: frozenset[str] | None = None
+    writer_features: frozenset[str] | None = None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
+        if self.reader_features is not None:
+            value["readerFeatures"] = sorted(self.reader_features)
+        if self.writer_features is not None:
+            value["writerFeatures"] = sorted(self.writer_features)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The table's identity, schema and properties. `created_time` is in milliseconds since the epoch."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    created_time: int | None = None
+    format_provider: str = "parquet"
+    format_options: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"id": self.id}
+        if self.name is not None:
+            value["name"] = self.name
+        if self.description is not None:
+            value["description"] = self.description
+        value["format"] = {"provider": self.format_provider, "options": dict(self.format_options)}
+        value["schemaString"] = self.schema_string
+        value["partitionColumns"] = list(self.partition_columns)
+        value["configuration"] = dict(self.configuration)
+        if self.created_time is not None:
+            value["createdTime"] = self.created_time
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVectorDescriptor:
+    """Where a file's dead row positions are (PROTOCOL.md, "Deletion Vector Descriptor Schema").
+
+    Args:
+        storage_type: ``u`` (a file named by a UUID below the root), ``i`` (inline), ``p`` (an absolute path).
+        offset: bytes into the file, for ``u`` and ``p``.
+        size_in_bytes: of the serialised bitmap.
+        cardinality: how many rows are dead.
+    """
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_in_bytes: int
+    cardinality: int
+    offset: int | None = None
+    max_row_index: int | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """The second half of a logical file's key: ``<storageType><pathOrInlineDv>[@offset]``."""
+        base = f"{self.storage_type}{self.path_or_inline_dv}"
+        return base if self.offset is None else f"{base}@{self.offset}"
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"storageType": self.storage_type, "pathOrInlineDv": self.path_or_inline_dv}
+        if self.offset is not None:
+            value["offset"] = self.offset
+        value["sizeInBytes"] = self.size_in_bytes
+        value["cardinality"] = self.cardinality
+        if self.max_row_index is not None:
+            value["maxRowIndex"] = self.max_row_index
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class AddFile:
+    """A data file joins the table. `path` is as the log writes it, percent-encoded; `stats` is the JSON text, unparsed.
+
+    `partition_values` maps physical column names to the specification's strings, None for null.
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What identifies a logical file: its path and the id of its deletion vector."""
+        return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "path": self.path,
+            "partitionValues": dict(self.partition_values),
+            "size": self.size,
+            "modificationTime": self.modification_time,
+            "dataChange": self.data_change,
+        }
+        _put(value, "stats", self.stats)
+        _put(value, "tags", None if self.tags is None else dict(self.tags))
+        _put(value, "deletionVector", self.deletion_vector and self.deletion_vector.to_json_value())
+        _put(value, "baseRowId", self.base_row_id)
+        _put(value, "defaultRowCommitVersion", self.default_row_commit_version)
+        _put(value, "clusteringProvider", self.clustering_provider)
+        return value
+
+    def remove(self, deletion_timestamp: int, data_change: bool = True) -> RemoveFile:
+        """The tombstone of this logical file, with its extended metadata."""
+        return RemoveFile(
+            path=self.path,
+            deletion_timestamp=deletion_timestamp,
+            data_change=data_change,
+            extended_file_metadata=True,
+            partition_values=self.partition_values,
+            size=self.size,
+            stats=self.stats,
+            tags=self.tags,
+            deletion_vector=self.deletion_vector,
+            base_row_id=self.base_row_id,
+            default_row_commit_version=self.default_row_commit_version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFile:
+    """A data file leaves the table; kept as a tombstone until VACUUM's retention has passed."""
+
+    path: str
+    deletion_timestamp: int | None
+    data_change: bool
+    extended_file_metadata: bool | None = None
+    partition_values: Mapping[str, str | None] | None = None
+    size: int | None = None
+    stats: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"path": self.path}
+        _put(value, "deletionTimestamp", self.deletion_timestamp)
+        value["dataChange"] = self.data_change
+        _put(value, "extendedFileMetadata", self.extended_file_metadata)
+        _put(value, "partitionValues", None if self.partition_values is None else dict(self.partition_values))
+        _put(value, "size", self.size)
+        _put(value, "stats", self.stats)
+        _put(value, "tags", None if self.tags is None else dict(self.tags))
+        _put(value, "deletionVector", self.deletion_vector and self.deletion_vector.to_json_value())
+        _put(value, "baseRowId", self.base_row_id)
+        _put(value, "defaultRowCommitVersion", self.default_row_commit_version)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class AddCDCFile:
+    """A change data file of this version."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    tags: Mapping[str, str | None] | None = None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "path": self.path,
+            "partitionValues": dict(self.partition_values),
+            "size": self.size,
+            "dataChange": False,
+        }
+        _put(value, "tags", None if self.tags is None else dict(self.tags))
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """The newest version that an application has written (PROTOCOL.md, "Transaction Identifiers")."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"appId": self.app_id, "version": self.version}
+        _put(value, "lastUpdated", self.last_updated)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMetadata:
+    """One named piece of configuration; `removed` marks a tombstone."""
+
+    domain: str
+    configuration: str
+    removed: bool = False
+
+    def to_json_value(self) -> dict[str, Any]:
+        return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """Provenance of a commit; free-form JSON by the specification, so it is kept as a mapping."""
+
+    values: Mapping[str, Any]
+
+    @property
+    def transaction_id(self) -> str | None:
+        found = self.values.get("txnId")
+        return found if isinstance(found, str) else None
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        found = self.values.get("inCommitTimestamp")
+        return found if isinstance(found, int) else None
+
+    def to_json_value(self) -> dict[str, Any]:
+        return dict(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointMetadata:
+    """Marks a V2 checkpoint and its version."""
+
+    version: int
+    tags: Mapping[str, str] | None = None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"version": self.version}
+        _put(value, "tags", None if self.tags is None else dict(self.tags))
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarFile:
+    """A file of ``_delta_log/_sidecars`` that holds part of a V2 checkpoint's file actions."""
+
+    path: str
+    size_in_bytes: int
+    modification_time: int
+    tags: Mapping[str, str] | None = None
+
+    def to_json_value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "path": self.path,
+            "sizeInBytes": self.size_in_bytes,
+            "modificationTime": self.modification_time,
+        }
+        _put(value, "tags", None if self.tags is None else dict(self.tags))
+        return value
+
+
+Action = (
+    Protocol
+    | Metadata
+    | AddFile
+    | RemoveFile
+    | AddCDCFile
+    | SetTransaction
+    | DomainMetadata
+    | CommitInfo
+    | CheckpointMetadata
+    | SidecarFile
+)
+
+_NAMES: dict[type, str] = {
+    Protocol: "protocol",
+    Metadata: "metaData",
+    AddFile: "add",
+    RemoveFile: "remove",
+    AddCDCFile: "cdc",
+    SetTransaction: "txn",
+    DomainMetadata: "domainMetadata",
+    CommitInfo: "commitInfo",
+    CheckpointMetadata: "checkpointMetadata",
+    SidecarFile: "sidecar",
+}
+
+
+def to_json_line(action: Action) -> str:
+    """The action as one line of a commit, without the line break."""
+    return json.dumps({_NAMES[type(action)]: action.to_json_value()}, separators=(",", ":"), ensure_ascii=False)
+
+
+def action_from_json(line: Mapping[str, Any]) -> Action | None:
+    """The action of one parsed line; None for an action that this version does not know (PROTOCOL.md: readers ignore those).
+
+    Raises `CorruptTable` where a required member is missing or of the wrong kind.
+    """
+    for name, value in line.items():
+        build = _BUILDERS.get(name)
+        if build is None or value is None:
+            continue
+        try:
+            return build(value)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CorruptTable(f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.", action=name) from error
+    return None
+
+
+def _put(value: dict[str, Any], name: str, found: Any) -> None:
+    if found is not None:
+        value[name] = found
+
+
+def _protocol(value: Mapping[str, Any]) -> Protocol:
+    def features(name: str) -> frozenset[str] | None:
+        found = value.get(name)
+        return None if found is None else frozenset(found)
+
+    return Protocol(
+        int(value["minReaderVersion"]), int(value["minWriterVersion"]), features("readerFeatures"), features("writerFeatures")
+    )
+
+
+def _metadata(value: Mapping[str, Any]) -> Metadata:
+    file_format = value.get("format") or {}
+    return Metadata(
+        id=value["id"],
+        schema_string=value["schemaString"],
+        partition_columns=tuple(value.get("partitionColumns") or ()),
+        configuration=dict(value.get("configuration") or {}),
+        name=value.get("name"),
+        description=value.get("description"),
+        created_time=value.get("createdTime"),
+        format_provider=file_format.get("provider") or "parquet",
+        format_options=dict(file_format.get("options") or {}),
+    )
+
+
+def _deletion_vector(value: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
+    if value is None:
+        return None
+    return DeletionVectorDescriptor(
+        storage_type=value["storageType"],
+        path_or_inline_dv=value["pathOrInlineDv"],
+        size_in_bytes=int(value["sizeInBytes"]),
+        cardinality=int(value["cardinality"]),
+        offset=value.get("offset"),
+        max_row_index=value.get("maxRowIndex"),
+    )
+
+
+def _add(value: Mapping[str, Any]) -> AddFile:
+    return AddFile(
+        path=value["path"],
+        partition_values=dict(value.get("partitionValues") or {}),
+        size=int(value["size"]),
+        modification_time=int(value["modificationTime"]),
+        data_change=bool(value["dataChange"]),
+        stats=value.get("stats"),
+        tags=value.get("tags"),
+        deletion_vector=_deletion_vector(value.get("deletionVector")),
+        base_row_id=value.get("baseRowId"),
+        default_row_commit_version=value.get("defaultRowCommitVersion"),
+        clustering_provider=value.get("clusteringProvider"),
+    )
+
+
+def _remove(value: Mapping[str, Any]) -> RemoveFile:
+    return RemoveFile(
+        path=value["path"],
+        deletion_timestamp=value.get("deletionTimestamp"),
+        data_change=bool(value["dataChange"]),
+        extended_file_metadata=value.get("extendedFileMetadata"),
+        partition_values=value.get("partitionValues"),
+        size=value.get("size"),
+        stats=value.get("stats"),
+        tags=value.get("tags"),
+        deletion_vector=_deletion_vector(value.get("deletionVector")),
+        base_row_id=value.get("baseRowId"),
+        default_row_commit_version=value.get("defaultRowCommitVersion"),
+    )
+
+
+_BUILDERS = {
+    "protocol": _protocol,
+    "metaData": _metadata,
+    "add": _add,
+    "remove": _remove,
+    "cdc": lambda v: AddCDCFile(v["path"], dict(v.get("partitionValues") or {}), int(v["size"]), v.get("tags")),
+    "txn": lambda v: SetTransaction(v["appId"], int(v["version"]), v.get("lastUpdated")),
+    "domainMetadata": lambda v: DomainMetadata(v["domain"], v["configuration"], bool(v.get("removed", False))),
+    "commitInfo": lambda v: CommitInfo(dict(v)),
+    "checkpointMetadata": lambda v: CheckpointMetadata(int(v["version"]), v.get("tags")),
+    "sidecar": lambda v: SidecarFile(v["path"], int(v["sizeInBytes"]), int(v["modificationTime"]), v.get("tags")),
+}

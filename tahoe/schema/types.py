@@ -1,0 +1,231 @@
+"""Delta's data types as frozen values, and their JSON form (PROTOCOL.md, "Schema Serialization Format")."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+
+__all__ = [
+    "ArrayType",
+    "DataType",
+    "DecimalType",
+    "MapType",
+    "PrimitiveType",
+    "StructField",
+    "StructType",
+    "leaves",
+    "schema_from_json",
+]
+
+PRIMITIVES = frozenset(
+    "string long integer short byte float double boolean binary date timestamp timestamp_ntz void variant".split()
+)
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parts; `name` is the specification's own: ``string``, ``long``, ``timestamp_ntz``, …"""
+
+    name: str
+
+    def to_json_value(self) -> Any:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    precision: int
+    scale: int
+
+    def to_json_value(self) -> Any:
+        return str(self)
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    element_type: DataType
+    contains_null: bool = True
+
+    def to_json_value(self) -> Any:
+        return {"type": "array", "elementType": self.element_type.to_json_value(), "containsNull": self.contains_null}
+
+    def __str__(self) -> str:
+        return f"array<{self.element_type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+
+    def to_json_value(self) -> Any:
+        return {
+            "type": "map",
+            "keyType": self.key_type.to_json_value(),
+            "valueType": self.value_type.to_json_value(),
+            "valueContainsNull": self.value_contains_null,
+        }
+
+    def __str__(self) -> str:
+        return f"map<{self.key_type},{self.value_type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """One column or nested field. `metadata` holds the specification's keys (``delta.columnMapping.id``, …) and any others."""
+
+    name: str
+    data_type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def physical_name(self) -> str:
+        """The name in data files, statistics and partition values (PROTOCOL.md, "Column Mapping")."""
+        return str(self.metadata.get("delta.columnMapping.physicalName", self.name))
+
+    @property
+    def field_id(self) -> int | None:
+        """The column id of column mapping, where it is on."""
+        found = self.metadata.get("delta.columnMapping.id")
+        return None if found is None else int(found)
+
+    def to_json_value(self) -> Any:
+        return {
+            "name": self.name,
+            "type": self.data_type.to_json_value(),
+            "nullable": self.nullable,
+            "metadata": dict(self.metadata),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    fields: tuple[StructField, ...] = ()
+
+    def __iter__(self) -> Iterator[StructField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.fields]
+
+    def find(self, name: str) -> StructField | None:
+        """The field of that name, exact first, then without regard to case (Spark's rule); None where there is none."""
+        for column in self.fields:
+            if column.name == name:
+                return column
+        lowered = name.lower()
+        return next((column for column in self.fields if column.name.lower() == lowered), None)
+
+    def field(self, name: str) -> StructField:
+        """As `find`, but a missing field is `InvalidRequest` that lists the names there are."""
+        found = self.find(name)
+        if found is None:
+            raise InvalidRequest(
+                f"There is no column '{name}'; the columns are: {', '.join(self.names)}.",
+                code="DELTA_COLUMN_NOT_FOUND",
+                column=name,
+            )
+        return found
+
+    def resolve(self, path: tuple[str, ...]) -> StructField | None:
+        """The nested field at `path` through structs, or None."""
+        found = self.find(path[0])
+        for part in path[1:]:
+            if found is None or not isinstance(found.data_type, StructType):
+                return None
+            found = found.data_type.find(part)
+        return found
+
+    def select(self, names: list[str]) -> StructType:
+        return StructType(tuple(self.field(name) for name in names))
+
+    def without(self, names: set[str]) -> StructType:
+        return StructType(tuple(column for column in self.fields if column.name not in names))
+
+    def with_field(self, replacement: StructField) -> StructType:
+        """The same struct with the field of that name exchanged."""
+        return replace(self, fields=tuple(replacement if f.name == replacement.name else f for f in self.fields))
+
+    def to_json_value(self) -> Any:
+        return {"type": "struct", "fields": [column.to_json_value() for column in self.fields]}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_json_value(), separators=(",", ":"), ensure_ascii=False)
+
+    def __str__(self) -> str:
+        return f"struct<{','.join(f'{column.name}:{column.data_type}' for column in self.fields)}>"
+
+
+DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+
+
+def schema_from_json(text: str) -> StructType:
+    """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptTable(f"The table's schema is not valid JSON ({error}). Restore the metaData action of the log.") from error
+    try:
+        parsed = _type(value)
+    except RecursionError as error:
+        raise CorruptTable("The table's schema is nested too deep to be read. Restore the metaData action of the log.") from error
+    if not isinstance(parsed, StructType):
+        raise CorruptTable(f"The table's schema must be a struct, found {parsed}.")
+    return parsed
+
+
+def leaves(schema: StructType, prefix: tuple[StructField, ...] = ()) -> Iterator[tuple[StructField, ...]]:
+    """Each leaf column as the chain of fields that leads to it, in schema order; arrays and maps are leaves."""
+    for column in schema:
+        if isinstance(column.data_type, StructType):
+            yield from leaves(column.data_type, (*prefix, column))
+        else:
+            yield (*prefix, column)
+
+
+def _type(value: Any) -> DataType:
+    if isinstance(value, str):
+        return _named(value)
+    match value.get("type") if isinstance(value, dict) else None:
+        case "struct":
+            return StructType(tuple(_field(item) for item in value["fields"]))
+        case "array":
+            return ArrayType(_type(value["elementType"]), bool(value["containsNull"]))
+        case "map":
+            return MapType(_type(value["keyType"]), _type(value["valueType"]), bool(value["valueContainsNull"]))
+    raise CorruptTable(f"The table's schema holds a type that the specification does not know: {json.dumps(value)[:200]}.")
+
+
+def _field(value: Any) -> StructField:
+    return StructField(value["name"], _type(value["type"]), bool(value["nullable"]), value.get("metadata") or {})
+
+
+def _named(name: str) -> DataType:
+    if name in PRIMITIVES:
+        return PrimitiveType(name)
+    if name == "null":
+        return PrimitiveType("void")
+    if name == "decimal":
+        return DecimalType(10, 0)
+    found = _DECIMAL.fullmatch(name)
+    if found:
+        return DecimalType(int(found[1]), int(found[2]))
+    raise Unsupported(f"The column type '{name}' is not supported by this version of Tahoe.", code="DELTA_UNSUPPORTED_DATA_TYPES", type=name)

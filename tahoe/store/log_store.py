@@ -1,0 +1,98 @@
+"""The port through which Tahoe touches storage: a flat space of names below one table's root.
+
+Names are relative to the root, with ``/`` between parts and **not** percent-encoded: ``_delta_log/00000000000000000000.json``,
+``month=1/part-00000-….snappy.parquet``. `tahoe.store.location` turns the specification's encoded paths into such names and
+refuses those that leave the root. Every implementation passes `tahoe.testing.store_suite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+__all__ = ["Created", "Entry", "Exists", "InFlight", "LogStore", "PutOutcome", "Refused", "Unanswered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object of a listing."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The name was free and now holds our bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The name was taken; nothing was written now. (An earlier try of ours may have: read back to know.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """The store refused because another write to the same name is under way (S3: 409); nothing was written."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The store answered with an error that says nothing was written; trying again may help."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """No answer, or one that leaves open whether our bytes landed: read the name back."""
+
+    error: str
+
+
+PutOutcome = Created | Exists | InFlight | Refused | Unanswered
+
+
+class LogStore(Protocol):
+    """What Tahoe needs of storage. Failures are `tahoe.exceptions.StorageFailure`, a missing name is `NotFound`."""
+
+    @property
+    def url(self) -> str:
+        """The table's root as a URL without a trailing slash and without credentials, e.g. ``file:///data/t`` or ``s3://bucket/t``."""
+
+    def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        """Objects directly in `folder` whose file name is ≥ `start`, sorted by name; `Entry.name` is relative to the root.
+
+        A folder that does not exist is an empty list. Sub-folders are not entered.
+        """
+
+    def walk(self, folder: str = "") -> Iterator[Entry]:
+        """All objects below `folder`, at any depth, in no order."""
+
+    def get(self, name: str) -> bytes:
+        """The whole object. Raises `NotFound` where there is none."""
+
+    def get_many(self, names: list[str]) -> list[bytes]:
+        """The whole objects, in the order asked; read side by side where the store gains by it."""
+
+    def head(self, name: str) -> Entry | None:
+        """The object's entry, or None where there is none."""
+
+    def open_input(self, name: str) -> pa.NativeFile:
+        """A random-access file over the object for Arrow readers (memory-mapped on local disk)."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write the object whole, replacing what is there; a reader sees the old or the new bytes, never a part."""
+
+    def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        """Write the object whole unless the name is taken; of any number of callers at most one gets `Created`. Never raises
+        for what the store answers: the outcome says it."""
+
+    def delete(self, name: str) -> None:
+        """Remove the object; a missing one is no error."""

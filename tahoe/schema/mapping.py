@@ -1,0 +1,318 @@
+"""Column mapping: the physical names and ids under which data files know the columns (PROTOCOL.md, "Column Mapping").
+
+Ids and physical names live in the metadata of each `StructField`; ids of array elements, map keys and map values live in the
+nearest ancestor field (PROTOCOL.md, "Writer Requirements for IcebergCompatV2"). All functions here are pure but for the
+physical names that `assign_ids` draws from the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+__all__ = [
+    "ID_KEY",
+    "MAX_ID_KEY",
+    "MODES",
+    "MODE_KEY",
+    "NESTED_IDS_KEY",
+    "PHYSICAL_NAME_KEY",
+    "assign_ids",
+    "assign_nested_ids",
+    "check_mapping",
+    "explode",
+    "logical_path",
+    "max_id_of",
+    "mode_of",
+    "nested_ids_of",
+    "physical_path",
+    "physical_schema",
+    "reuse_mapping",
+    "transform_fields",
+    "without_mapping",
+]
+
+MODE_KEY = "delta.columnMapping.mode"
+MAX_ID_KEY = "delta.columnMapping.maxColumnId"
+ID_KEY = "delta.columnMapping.id"
+PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
+NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
+MODES = ("none", "name", "id")
+
+_Type = TypeVar("_Type", bound=DataType)
+
+
+def mode_of(configuration: Mapping[str, str]) -> str:
+    """The table's mapping mode: ``none``, ``name`` or ``id``. A mode that the specification does not know is `Unsupported`."""
+    found = configuration.get(MODE_KEY, "none")
+    if found.lower() not in MODES:
+        raise Unsupported(
+            f"The column mapping mode '{found}' is not known; the modes are: {', '.join(MODES)}. Set '{MODE_KEY}' to one of them.",
+            code="DELTA_MODE_NOT_SUPPORTED",
+            mode=found,
+        )
+    return found.lower()
+
+
+def physical_schema(schema: StructType) -> StructType:
+    """The schema with each field under its physical name, at every depth; ids stay in the metadata."""
+    return transform_fields(schema, lambda column: replace(column, name=column.physical_name))
+
+
+def physical_path(schema: StructType, path: tuple[str, ...]) -> tuple[str, ...]:
+    """The physical names along a logical path through structs, arrays (``element``) and maps (``key``, ``value``).
+
+    Raises `InvalidRequest` where the path leads to no field.
+    """
+    return tuple(part if column is None else column.physical_name for part, column in _walk(schema, path, physical=False))
+
+
+def logical_path(schema: StructType, path: tuple[str, ...]) -> tuple[str, ...]:
+    """The reverse of `physical_path`."""
+    return tuple(part if column is None else column.name for part, column in _walk(schema, path, physical=True))
+
+
+def assign_ids(
+    schema: StructType,
+    max_id: int,
+    clock: Clock,
+    mode: str,
+    *,
+    existing_table: bool = False,
+    nested_ids: bool = False,
+) -> tuple[StructType, int]:
+    """The schema with an id and a physical name on each field that has none, and the new ``delta.columnMapping.maxColumnId``.
+
+    Args:
+        schema: logical schema; fields that have an id or a physical name keep them.
+        max_id: the table's ``delta.columnMapping.maxColumnId`` so far, 0 for a new table. Ids are never given twice.
+        mode: ``name`` or ``id``; with ``none`` the schema comes back as it is.
+        existing_table: mapping is being switched on for a table with files, whose columns keep their names as physical names.
+        nested_ids: give ids to array elements, map keys and map values too (IcebergCompatV2 and later).
+    """
+    if mode == "none":
+        return schema, max_id
+    last = max(max_id, max_id_of(schema))
+
+    def assign(column: StructField) -> StructField:
+        nonlocal last
+        metadata = dict(column.metadata)
+        if ID_KEY not in metadata:
+            last += 1
+            metadata[ID_KEY] = last
+        if PHYSICAL_NAME_KEY not in metadata:
+            metadata[PHYSICAL_NAME_KEY] = column.name if existing_table else f"col-{clock.uuid()}"
+        return replace(column, metadata=metadata)
+
+    assigned = transform_fields(schema, assign)
+    return assign_nested_ids(assigned, last) if nested_ids else (assigned, last)
+
+
+def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]:
+    """Ids for array elements, map keys and map values that have none, and the new highest id."""
+    last = max(max_id, max_id_of(schema))
+
+    def assign(column: StructField) -> StructField:
+        nonlocal last
+        known = dict(nested_ids_of(column))
+        for key in _nested_keys(column.data_type, column.physical_name):
+            if key not in known:
+                last += 1
+                known[key] = last
+        return replace(column, metadata={**column.metadata, NESTED_IDS_KEY: known}) if known else column
+
+    return transform_fields(schema, assign), last
+
+
+def nested_ids_of(column: StructField) -> Mapping[str, int]:
+    """Ids of the elements, keys and values below a field, by ``<physical name>.element``, ``<physical name>.value.element``, …"""
+    found: Mapping[str, int] = column.metadata.get(NESTED_IDS_KEY) or {}
+    return found
+
+
+def max_id_of(schema: StructType) -> int:
+    """The highest id in the schema, nested ones too; 0 where there is none."""
+    highest = 0
+    for _, column in explode(schema):
+        highest = max(highest, column.field_id or 0, *nested_ids_of(column).values(), 0)
+    return highest
+
+
+def check_mapping(schema: StructType, mode: str, max_id: int | None) -> None:
+    """Refuse a schema whose mapping breaks the specification.
+
+    Invariants, with mode ``name`` or ``id``: each field has an id and a physical name; ids are unique; physical names are unique
+    among siblings; `max_id`, the table's property, is at least the highest id.
+
+    Raises `CorruptTable` naming the column.
+    """
+    if mode == "none":
+        return
+    ids: dict[int, str] = {}
+    physical: dict[tuple[str, ...], str] = {}
+    for path, column in explode(schema):
+        name = ".".join(path)
+        if column.field_id is None or PHYSICAL_NAME_KEY not in column.metadata:
+            missing = "id" if column.field_id is None else "physical name"
+            raise _broken(f"Column '{name}' has no {missing}, which column mapping mode '{mode}' demands.", name)
+        for number in (column.field_id, *nested_ids_of(column).values()):
+            if number in ids:
+                raise _broken(f"Columns '{ids[number]}' and '{name}' have the same column mapping id {number}.", name)
+            ids[number] = name
+        key = physical_path(schema, path)
+        if key in physical:
+            raise _broken(f"Columns '{physical[key]}' and '{name}' have the same physical name '{column.physical_name}'.", name)
+        physical[key] = name
+    if max_id is None or max_id < max(ids, default=0):
+        raise _broken(f"Property '{MAX_ID_KEY}' must be at least the highest column id {max(ids, default=0)}, found {max_id}.", "")
+
+
+def reuse_mapping(new: StructType, old: StructType) -> StructType:
+    """The new schema with ids and physical names of those old columns that have the same path and type.
+
+    For overwriting a table's schema: columns that stay the same keep their ids, so that readers by id see no change.
+    """
+    known = {tuple(part.lower() for part in path): column for path, column in explode(old)}
+
+    def reuse(path: tuple[str, ...], column: StructField) -> StructField:
+        before = known.get(tuple(part.lower() for part in path))
+        if before is None or not _same_type(before.data_type, column.data_type):
+            return column
+        kept = {key: before.metadata[key] for key in _KEYS if key in before.metadata}
+        return replace(column, metadata={**kept, **column.metadata})
+
+    return _transform_with_path(new, reuse, ())
+
+
+def without_mapping(schema: StructType) -> StructType:
+    """The schema without ids and physical names: a schema that came from another table must not bring its own."""
+    return transform_fields(
+        schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k not in _KEYS})
+    )
+
+
+def explode(schema: StructType) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Every field at every depth with its field path, parents first; ``element``, ``key`` and ``value`` step into collections."""
+    for column in schema:
+        yield (column.name,), column
+        for path, nested in _explode_type(column.data_type):
+            yield (column.name, *path), nested
+
+
+def transform_fields(data_type: _Type, change: Callable[[StructField], StructField]) -> _Type:
+    """The type with each field at every depth exchanged by `change`, parents before their children.
+
+    `change` may alter name, nullability and metadata; the children of what it returns are transformed next.
+    """
+    return _transform_with_path(data_type, lambda _, column: change(column), ())
+
+
+_KEYS = (ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY)
+
+
+def _transform_with_path(
+    data_type: _Type, change: Callable[[tuple[str, ...], StructField], StructField], path: tuple[str, ...]
+) -> _Type:
+    result: Any
+    match data_type:
+        case StructType(fields):
+            changed = []
+            for column in fields:
+                inner = (*path, column.name)
+                new = change(inner, column)
+                changed.append(replace(new, data_type=_transform_with_path(new.data_type, change, inner)))
+            result = StructType(tuple(changed))
+        case ArrayType(element, contains_null):
+            result = ArrayType(_transform_with_path(element, change, (*path, "element")), contains_null)
+        case MapType(key, value, value_contains_null):
+            result = MapType(
+                _transform_with_path(key, change, (*path, "key")),
+                _transform_with_path(value, change, (*path, "value")),
+                value_contains_null,
+            )
+        case _:
+            result = data_type
+    return result  # type: ignore[no-any-return]
+
+
+def _explode_type(data_type: DataType) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    match data_type:
+        case StructType():
+            yield from explode(data_type)
+        case ArrayType(element):
+            for path, column in _explode_type(element):
+                yield ("element", *path), column
+        case MapType(key, value):
+            for path, column in _explode_type(key):
+                yield ("key", *path), column
+            for path, column in _explode_type(value):
+                yield ("value", *path), column
+
+
+def _nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
+    """Keys of the nested ids below one field, in pre-order; a struct ends the search, as its fields have ids of their own."""
+    match data_type:
+        case ArrayType(element):
+            yield f"{prefix}.element"
+            yield from _nested_keys(element, f"{prefix}.element")
+        case MapType(key, value):
+            yield f"{prefix}.key"
+            yield from _nested_keys(key, f"{prefix}.key")
+            yield f"{prefix}.value"
+            yield from _nested_keys(value, f"{prefix}.value")
+
+
+def _walk(schema: StructType, path: tuple[str, ...], *, physical: bool) -> Iterator[tuple[str, StructField | None]]:
+    """Each part of a path with its field; None for ``element``, ``key`` and ``value``."""
+    at: DataType = schema
+    for part in path:
+        match at:
+            case StructType():
+                column = next((f for f in at if f.physical_name == part), None) if physical else at.find(part)
+                if column is None:
+                    raise InvalidRequest(
+                        f"There is no column '{'.'.join(path)}': '{part}' is none of {', '.join(at.names)}.",
+                        code="DELTA_COLUMN_NOT_FOUND",
+                        column=".".join(path),
+                    )
+                yield part, column
+                at = column.data_type
+            case ArrayType(element) if part == "element":
+                yield part, None
+                at = element
+            case MapType(key, value) if part in ("key", "value"):
+                yield part, None
+                at = key if part == "key" else value
+            case _:
+                raise InvalidRequest(
+                    f"There is no column '{'.'.join(path)}': {at} has no part '{part}'.",
+                    code="DELTA_COLUMN_NOT_FOUND",
+                    column=".".join(path),
+                )
+
+
+def _same_type(one: DataType, other: DataType) -> bool:
+    """Equal but for nullability and metadata."""
+    match one, other:
+        case StructType(), StructType():
+            return [n.lower() for n in one.names] == [n.lower() for n in other.names] and all(
+                _same_type(a.data_type, b.data_type) for a, b in zip(one, other, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same_type(one.element_type, other.element_type)
+        case MapType(), MapType():
+            return _same_type(one.key_type, other.key_type) and _same_type(one.value_type, other.value_type)
+    return one == other
+
+
+def _broken(message: str, column: str) -> CorruptTable:
+    return CorruptTable(
+        f"{message} Restore the metaData action of the log, or restore the table to an earlier version.",
+        code="TAHOE_CORRUPT_COLUMN_MAPPING",
+        column=column,
+    )

@@ -1,0 +1,222 @@
+"""Table features, one row each (PROTOCOL.md, "Valid Feature Names in Table Features" and each feature's section).
+
+Code asks the table: what a protocol implies, what a table's metadata makes active, what this version can read and write.
+A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.protocol.actions import Protocol
+
+__all__ = [
+    "FEATURES",
+    "TableFeature",
+    "check_readable",
+    "check_writable",
+    "features_of",
+    "normalise",
+    "upgraded",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeature:
+    """One row of the table.
+
+    Args:
+        name: as it stands in ``readerFeatures`` and ``writerFeatures``.
+        reader: readers must understand it too.
+        legacy: the (reader, writer) versions that imply it without a list, or None.
+        requires: features that must be supported with it.
+        active_when: the property that makes it active when ``true`` (or set, for `column mapping` and the like).
+        automatic: an existing table is upgraded when its metadata asks for the feature.
+        readable, writable: what this version of Tahoe does with tables that have it. Where a writer need only refuse some
+            operations, `writable` is True and `tahoe.protocol.config` checks whether the feature is in use.
+    """
+
+    name: str
+    reader: bool = False
+    legacy: tuple[int, int] | None = None
+    requires: tuple[str, ...] = ()
+    active_when: str | None = None
+    automatic: bool = True
+    readable: bool = True
+    writable: bool = True
+
+
+_ROWS = (
+    TableFeature("appendOnly", legacy=(1, 2), active_when="delta.appendOnly"),
+    TableFeature("invariants", legacy=(1, 2)),
+    TableFeature("checkConstraints", legacy=(1, 3)),
+    TableFeature("changeDataFeed", legacy=(1, 4), active_when="delta.enableChangeDataFeed"),
+    TableFeature("generatedColumns", legacy=(1, 4)),
+    TableFeature("columnMapping", reader=True, legacy=(2, 5), active_when="delta.columnMapping.mode"),
+    TableFeature("identityColumns", legacy=(1, 6)),
+    TableFeature("deletionVectors", reader=True, active_when="delta.enableDeletionVectors"),
+    TableFeature("v2Checkpoint", reader=True, active_when="delta.checkpointPolicy"),
+    TableFeature("timestampNtz", reader=True, automatic=False),
+    TableFeature("timestampWithoutTimezone", reader=True, automatic=False),
+    TableFeature("vacuumProtocolCheck", reader=True, automatic=False),
+    TableFeature("variantType", reader=True, automatic=False, readable=False, writable=False),
+    TableFeature("variantType-preview", reader=True, automatic=False, readable=False, writable=False),
+    TableFeature(
+        "variantShredding", reader=True, requires=("variantType",), active_when="delta.enableVariantShredding",
+        readable=False, writable=False,
+    ),
+    TableFeature("variantShredding-preview", reader=True, readable=False, writable=False),
+    TableFeature("typeWidening", reader=True, active_when="delta.enableTypeWidening"),
+    TableFeature("typeWidening-preview", reader=True),
+    TableFeature(
+        "catalogManaged", reader=True, requires=("inCommitTimestamp", "vacuumProtocolCheck"), automatic=False,
+        readable=False, writable=False,
+    ),
+    TableFeature("catalogOwned-preview", reader=True, automatic=False, readable=False, writable=False),
+    TableFeature("geospatial", reader=True, readable=False, writable=False),
+    TableFeature("geospatial-dev", reader=True, readable=False, writable=False),
+    TableFeature("adaptiveMetadata-preview", reader=True, automatic=False, readable=False, writable=False),
+    TableFeature("redirectReaderWriter-preview", reader=True, readable=False, writable=False),
+    TableFeature("redirectWriterOnly-preview", writable=False),
+    TableFeature("timestampNanos", reader=True, readable=False, writable=False),
+    TableFeature("domainMetadata"),
+    TableFeature("rowTracking", requires=("domainMetadata",), active_when="delta.enableRowTracking", writable=False),
+    TableFeature("clustering", requires=("domainMetadata",)),
+    TableFeature("inCommitTimestamp", active_when="delta.enableInCommitTimestamps"),
+    TableFeature("allowColumnDefaults", automatic=False),
+    TableFeature("icebergCompatV1", requires=("columnMapping",), active_when="delta.enableIcebergCompatV1"),
+    TableFeature("icebergCompatV2", requires=("columnMapping",), active_when="delta.enableIcebergCompatV2"),
+    TableFeature(
+        "icebergCompatV3", requires=("columnMapping", "rowTracking"), active_when="delta.enableIcebergCompatV3", writable=False
+    ),
+    TableFeature("icebergWriterCompatV1", writable=False),
+    TableFeature("icebergWriterCompatV3", writable=False),
+    TableFeature("checkpointProtection", automatic=False),
+    TableFeature("materializePartitionColumns", active_when="delta.enableMaterializePartitionColumnsFeature"),
+    TableFeature("coordinatedCommits-preview", requires=("inCommitTimestamp", "vacuumProtocolCheck"), writable=False),
+    TableFeature("collations", writable=False),
+    TableFeature("collations-preview", writable=False),
+)
+
+FEATURES: Mapping[str, TableFeature] = {row.name: row for row in _ROWS}
+
+_NEWEST_READER, _NEWEST_WRITER = 3, 7
+
+
+def features_of(protocol: Protocol) -> frozenset[str]:
+    """All features that a protocol supports, those that its version numbers imply included."""
+    implied = frozenset(
+        row.name
+        for row in _ROWS
+        if row.legacy
+        and row.legacy[1] <= protocol.min_writer_version < _NEWEST_WRITER
+        and (not row.reader or row.legacy[0] <= protocol.min_reader_version)
+    )
+    return implied | (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
+
+
+def check_readable(protocol: Protocol, table: str) -> None:
+    """Raises `Unsupported` naming every reader feature that this version cannot read, and `CorruptTable` for a protocol that
+    contradicts the specification."""
+    _check_versions(protocol, table)
+    if protocol.min_reader_version < _NEWEST_READER:
+        return
+    missing = sorted(name for name in protocol.reader_features or () if not _can(name, "readable"))
+    if missing:
+        raise Unsupported(
+            f"Table {table} needs reader features that this version of Tahoe does not have: {', '.join(missing)}. "
+            "Upgrade Tahoe, or drop the features from the table with a writer that knows them.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            table=table,
+            features=missing,
+        )
+
+
+def check_writable(protocol: Protocol, table: str) -> None:
+    """Raises `Unsupported` naming every feature that this version cannot write."""
+    check_readable(protocol, table)
+    missing = sorted(name for name in features_of(protocol) if not _can(name, "writable"))
+    if missing:
+        raise Unsupported(
+            f"Table {table} needs writer features that this version of Tahoe does not have: {', '.join(missing)}. "
+            "Upgrade Tahoe, write with a client that knows them, or drop the features from the table.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            table=table,
+            features=missing,
+        )
+
+
+def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
+    """The weakest protocol that supports all of `protocol` and the features `wanted`, with what they require."""
+    names = set(features_of(protocol))
+    queue = list(wanted)
+    while queue:
+        name = queue.pop()
+        if name not in FEATURES:
+            raise InvalidRequest(
+                f"There is no table feature '{name}'; the features are: {', '.join(sorted(FEATURES))}.",
+                code="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+                feature=name,
+            )
+        if name not in names:
+            names.add(name)
+        queue += [needed for needed in FEATURES[name].requires if needed not in names]
+    found = normalise(frozenset(names), protocol)
+    return protocol if features_of(found) == features_of(protocol) else found
+
+
+def normalise(names: frozenset[str], least: Protocol) -> Protocol:
+    """The weakest form that expresses exactly `names`: version numbers alone where they imply just these, else protocol.
+
+    `least` gives the version numbers below which the result does not go: a table is never downgraded by a write.
+    """
+    known = [FEATURES[name] for name in names if name in FEATURES]
+    if least.min_writer_version < _NEWEST_WRITER and len(known) == len(names) and all(row.legacy for row in known):
+        reader = max([least.min_reader_version, *(row.legacy[0] for row in known if row.legacy)])
+        writer = max([least.min_writer_version, *(row.legacy[1] for row in known if row.legacy)])
+        candidate = Protocol(reader, writer)
+        if features_of(candidate) == names:
+            return candidate
+    readers = frozenset(row.name for row in known if row.reader) | (least.reader_features or frozenset())
+    modern_reader = any(row.reader and row.legacy is None for row in known) or least.min_reader_version == _NEWEST_READER
+    if modern_reader:
+        return Protocol(_NEWEST_READER, _NEWEST_WRITER, readers, names)
+    reader = max([least.min_reader_version, *(row.legacy[0] for row in known if row.reader and row.legacy)])
+    return Protocol(reader, _NEWEST_WRITER, None, names)
+
+
+def _can(name: str, what: str) -> bool:
+    row = FEATURES.get(name)
+    return row is not None and bool(getattr(row, what))
+
+
+def _check_versions(protocol: Protocol, table: str) -> None:
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if not (1 <= reader <= _NEWEST_READER and 1 <= writer <= _NEWEST_WRITER):
+        raise Unsupported(
+            f"Table {table} has protocol ({reader}, {writer}); this version of Tahoe knows readers up to {_NEWEST_READER} and "
+            f"writers up to {_NEWEST_WRITER}. Upgrade Tahoe.",
+            code="DELTA_INVALID_PROTOCOL_VERSION",
+            table=table,
+        )
+    if reader == _NEWEST_READER and protocol.reader_features is None or reader < _NEWEST_READER and protocol.reader_features:
+        raise CorruptTable(
+            f"Table {table} has reader version {reader} "
+            + ("without a readerFeatures list" if reader == _NEWEST_READER else "with a readerFeatures list")
+            + "; the specification allows the list with reader version 3 only, and demands it there. Repair the protocol action.",
+            table=table,
+        )
+    if writer == _NEWEST_WRITER and protocol.writer_features is None:
+        raise CorruptTable(
+            f"Table {table} has writer version 7 without a writerFeatures list, which the specification demands. "
+            "Repair the protocol action.",
+            table=table,
+        )
+    unlisted = sorted((protocol.reader_features or frozenset()) - (protocol.writer_features or frozenset()))
+    if unlisted:
+        raise CorruptTable(
+            f"Table {table} lists reader features that its writerFeatures lack: {', '.join(unlisted)}. Repair the protocol action.",
+            table=table,
+        )

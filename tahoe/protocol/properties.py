@@ -1,0 +1,293 @@
+"""Table properties, one row each: how the text is read, what holds when it is absent, what values are allowed.
+
+The names and defaults are the reference's. Keys without ``delta.`` are the user's own and pass freely.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.exceptions import CorruptTable, InvalidRequest
+
+__all__ = ["FEATURE_PREFIX", "TableProperties", "parse_interval_ms", "validate_properties"]
+
+FEATURE_PREFIX = "delta.feature."
+FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
+
+_UNIT_MS = {
+    "millisecond": 1,
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+}
+_INTERVAL_PART = re.compile(r"(-?\d+)\s+(millisecond|second|minute|hour|day|week)s?")
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperties:
+    """Typed access to `Metadata.configuration`; keys are matched without regard to case, as the reference does."""
+
+    configuration: Mapping[str, str]
+
+    def get(self, key: str) -> Any:
+        """The typed value of the property `key` (full name), or its default. Raises `CorruptTable` where the table holds nonsense."""
+        row = _ROWS[key.lower()]
+        text = _lookup(self.configuration, key)
+        if text is None:
+            return row.default
+        try:
+            return row.parse(text)
+        except ValueError as error:
+            raise CorruptTable(
+                f"The table property {row.key} is '{text}', but it {row.help}. Set it to a valid value.", property=row.key
+            ) from error
+
+    @property
+    def append_only(self) -> bool:
+        return bool(self.get("delta.appendOnly"))
+
+    @property
+    def checkpoint_interval(self) -> int:
+        """Versions from one checkpoint to the next."""
+        return int(self.get("delta.checkpointInterval"))
+
+    @property
+    def write_stats_as_json(self) -> bool:
+        return bool(self.get("delta.checkpoint.writeStatsAsJson"))
+
+    @property
+    def write_stats_as_struct(self) -> bool:
+        return bool(self.get("delta.checkpoint.writeStatsAsStruct"))
+
+    @property
+    def log_retention_ms(self) -> int:
+        return int(self.get("delta.logRetentionDuration"))
+
+    @property
+    def deleted_file_retention_ms(self) -> int:
+        return int(self.get("delta.deletedFileRetentionDuration"))
+
+    @property
+    def set_transaction_retention_ms(self) -> int | None:
+        found = self.get("delta.setTransactionRetentionDuration")
+        return None if found is None else int(found)
+
+    @property
+    def enable_expired_log_cleanup(self) -> bool:
+        return bool(self.get("delta.enableExpiredLogCleanup"))
+
+    @property
+    def enable_in_commit_timestamps(self) -> bool:
+        return bool(self.get("delta.enableInCommitTimestamps"))
+
+    @property
+    def enable_deletion_vectors(self) -> bool:
+        return bool(self.get("delta.enableDeletionVectors"))
+
+    @property
+    def enable_change_data_feed(self) -> bool:
+        return bool(self.get("delta.enableChangeDataFeed")) or bool(self.get("delta.enableChangeDataCapture"))
+
+    @property
+    def column_mapping_mode(self) -> str:
+        return str(self.get("delta.columnMapping.mode"))
+
+    @property
+    def max_column_id(self) -> int:
+        return int(self.get("delta.columnMapping.maxColumnId"))
+
+    @property
+    def randomize_file_prefixes(self) -> bool:
+        return bool(self.get("delta.randomizeFilePrefixes"))
+
+    @property
+    def universal_format_enabled_formats(self) -> tuple[str, ...]:
+        return tuple(self.get("delta.universalFormat.enabledFormats"))
+
+    @property
+    def parquet_compression_codec(self) -> str | None:
+        found = self.get("delta.parquet.compression.codec")
+        return None if found is None else str(found)
+
+
+def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties a user sets, with the reference's spelling of each key.
+
+    Raises:
+        InvalidRequest: `DELTA_UNKNOWN_CONFIGURATION` for an unknown ``delta.`` key, or a value that is not allowed.
+    """
+    found: dict[str, str] = {}
+    for key, value in properties.items():
+        lowered = key.lower()
+        if not isinstance(value, str):
+            raise InvalidRequest(f"The value of the table property {key} must be text, found {type(value).__name__}.", property=key)
+        if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
+            found[key] = value
+        elif lowered.startswith(FREE_PREFIXES):
+            found[FEATURE_PREFIX + key[len(FEATURE_PREFIX) :] if lowered.startswith(FEATURE_PREFIX) else lowered] = value
+        else:
+            row = _ROWS.get(lowered)
+            if row is None:
+                raise InvalidRequest(
+                    f"There is no table property '{key}'. Check its spelling; keys of your own must not begin with 'delta.'.",
+                    code="DELTA_UNKNOWN_CONFIGURATION",
+                    property=key,
+                )
+            try:
+                row.parse(value)
+            except ValueError as error:
+                raise InvalidRequest(f"The table property {row.key} {row.help}, found '{value}'.", property=row.key) from error
+            found[row.key] = value
+    _check_retentions(found)
+    return found
+
+
+def parse_interval_ms(text: str) -> int:
+    """Milliseconds of ``interval 30 days``, ``2 weeks``, ``1 day 12 hours``. Raises ValueError for months, years and nonsense."""
+    body = text.strip().lower()
+    body = body.removeprefix("interval").strip()
+    parts = _INTERVAL_PART.findall(body)
+    if not parts or _INTERVAL_PART.sub("", body).strip():
+        raise ValueError(text)
+    total = sum(int(count) * _UNIT_MS[unit] for count, unit in parts)
+    if total < 0:
+        raise ValueError(text)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    key: str
+    default: Any
+    parse: Callable[[str], Any]
+    help: str
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError(text)
+    return lowered == "true"
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ValueError(text)
+        return value
+
+    return parse
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        lowered = text.strip().lower()
+        for choice in choices:
+            if choice.lower() == lowered:
+                return choice
+        raise ValueError(text)
+
+    return parse
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    found = tuple(text.split(",")) if text else ()
+    if len(set(found)) != len(found) or not set(found) <= {"iceberg", "hudi"}:
+        raise ValueError(text)
+    return found
+
+
+def _bool_row(key: str, default: bool = False) -> _Row:
+    return _Row(key, default, _boolean, "needs to be a boolean")
+
+
+def _interval_row(key: str, default_ms: int | None) -> _Row:
+    return _Row(key, default_ms, parse_interval_ms, "needs to be an interval such as '2 weeks' (months and years are not accepted)")
+
+
+_DAY = _UNIT_MS["day"]
+_ALL_ROWS = (
+    _Row("delta.minReaderVersion", None, _one_of("1", "2", "3"), "needs to be one of 1, 2, 3"),
+    _Row("delta.minWriterVersion", None, _one_of(*"1234567"), "needs to be one of 1 to 7"),
+    _bool_row("delta.ignoreProtocolDefaults"),
+    _bool_row("delta.appendOnly"),
+    _interval_row("delta.logRetentionDuration", 30 * _DAY),
+    _interval_row("delta.deletedFileRetentionDuration", 7 * _DAY),
+    _interval_row("delta.checkpointRetentionDuration", 2 * _DAY),
+    _interval_row("delta.sampleRetentionDuration", 7 * _DAY),
+    _interval_row("delta.setTransactionRetentionDuration", None),
+    _interval_row("delta.dropFeatureTruncateHistory.retentionDuration", _DAY),
+    _bool_row("delta.enableExpiredLogCleanup", True),
+    _bool_row("delta.enableFullRetentionRollback", True),
+    _Row("delta.checkpointInterval", 10, _at_least(1), "needs to be a positive integer"),
+    _Row("delta.checkpointPolicy", "classic", _one_of("classic", "v2"), "needs to be 'classic' or 'v2'"),
+    _bool_row("delta.checkpoint.writeStatsAsJson", True),
+    _bool_row("delta.checkpoint.writeStatsAsStruct", True),
+    _Row("delta.dataSkippingNumIndexedCols", 32, _at_least(-1), "needs to be an integer of -1 or more"),
+    _Row("delta.dataSkippingStatsColumns", None, str, "needs to be a comma-separated list of columns"),
+    _Row("delta.dataSkippingStringPrefixLength", 32, _at_least(0), "needs to be an integer of 0 or more"),
+    _bool_row("delta.enableChangeDataFeed"),
+    _bool_row("delta.enableChangeDataCapture"),
+    _bool_row("delta.enableDeletionVectors"),
+    _Row("delta.columnMapping.mode", "none", _one_of("none", "name", "id"), "needs to be 'none', 'name' or 'id'"),
+    _Row("delta.columnMapping.maxColumnId", 0, _at_least(0), "needs to be an integer"),
+    _Row("delta.isolationLevel", "Serializable", _one_of("Serializable"), "needs to be 'Serializable'"),
+    _bool_row("delta.randomizeFilePrefixes"),
+    _Row("delta.randomPrefixLength", 2, _at_least(1), "needs to be greater than 0"),
+    _Row("delta.autoOptimize.autoCompact", None, _one_of("true", "false", "auto", "legacy"), "needs to be true, false, auto or legacy"),
+    _bool_row("delta.autoOptimize.optimizeWrite"),
+    _bool_row("delta.autoOptimize"),
+    _bool_row("delta.compatibility.symlinkFormatManifest.enabled"),
+    _bool_row("delta.enableRowTracking"),
+    _bool_row("delta.rowTrackingSuspended"),
+    _Row("delta.rowTracking.materializedRowIdColumnName", None, str, "is text"),
+    _Row("delta.rowTracking.materializedRowCommitVersionColumnName", None, str, "is text"),
+    _bool_row("delta.enableTypeWidening"),
+    _bool_row("delta.enableInCommitTimestamps"),
+    _Row("delta.inCommitTimestampEnablementVersion", None, _at_least(0), "needs to be a version"),
+    _Row("delta.inCommitTimestampEnablementTimestamp", None, _at_least(0), "needs to be milliseconds since the epoch"),
+    _bool_row("delta.enableVariantShredding"),
+    _Row("delta.requireCheckpointProtectionBeforeVersion", 0, _at_least(0), "needs to be a version"),
+    _Row("delta.universalFormat.enabledFormats", (), _formats, "needs to be a comma-separated list of formats from {hudi,iceberg}"),
+    _bool_row("delta.enableIcebergCompatV1"),
+    _bool_row("delta.enableIcebergCompatV2"),
+    _bool_row("delta.enableIcebergCompatV3"),
+    _bool_row("delta.universalFormat.iceberg.atomicConversion.supported"),
+    _bool_row("delta.castIcebergTimeType"),
+    _bool_row("delta.ignoreIcebergBucketPartition"),
+    _bool_row("delta.enableMaterializePartitionColumnsFeature"),
+    _bool_row("delta.writePartitionColumnsToParquet"),
+    _Row("delta.parquet.format.version", "1.0.0", str, "needs to be a Parquet format version"),
+    _Row(
+        "delta.parquet.compression.codec",
+        None,
+        _one_of("snappy", "zstd", "gzip", "lz4_raw", "lz4", "uncompressed", "none"),
+        "needs to be one of uncompressed, snappy, gzip, lz4, lz4_raw, zstd",
+    ),
+)
+_ROWS = {row.key.lower(): row for row in _ALL_ROWS}
+
+
+def _lookup(configuration: Mapping[str, str], key: str) -> str | None:
+    found = configuration.get(key)
+    if found is not None:
+        return found
+    lowered = key.lower()
+    return next((value for name, value in configuration.items() if name.lower() == lowered), None)
+
+
+def _check_retentions(properties: Mapping[str, str]) -> None:
+    asked = TableProperties(properties)
+    named = {"delta.logRetentionDuration", "delta.deletedFileRetentionDuration"} & set(properties)
+    if named and asked.log_retention_ms < asked.deleted_file_retention_ms:
+        raise InvalidRequest(
+            "delta.logRetentionDuration must not be shorter than delta.deletedFileRetentionDuration, "
+            "or time travel would reach versions whose log is gone. Change one of the two.",
+            property="delta.logRetentionDuration",
+        )

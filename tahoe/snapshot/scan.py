@@ -1,0 +1,108 @@
+"""`Scan`: snapshot + predicate + columns → the files to read, and what to do to each; readable as Arrow without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tahoe.expr.evaluate import filter_table
+from tahoe.expr.predicate import Predicate, references
+from tahoe.log.replay import add_files
+from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
+from tahoe.protocol.dv import BitMap64, decode
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.types import StructType
+from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.store.location import decode_path
+
+if TYPE_CHECKING:
+    from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["Scan"]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What must be read.
+
+    Args:
+        predicate: rows for which it is not true may be left out; the Arrow reader leaves out all of them.
+        columns: logical names in the order wanted; None for all.
+    """
+
+    snapshot: Snapshot
+    predicate: Predicate | None = None
+    columns: tuple[str, ...] | None = None
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The logical schema of the result. An unknown column is `InvalidRequest`."""
+        schema = self.snapshot.schema
+        return schema if self.columns is None else schema.select(list(self.columns))
+
+    def files(self) -> pa.Table:
+        """The live files that may hold matching rows (`tahoe.log.replay.FILES_SCHEMA`)."""
+        return self.snapshot.files_matching(self.predicate)
+
+    def add_files(self) -> list[AddFile]:
+        return add_files(self.files())
+
+    def tasks(self) -> list[ReadTask]:
+        """One task a file, for `tahoe.snapshot.arrow_reader`; plain values that can be sent to another process."""
+        return [self._task(add) for add in self.add_files()]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The matching rows, file by file, in the schema of `schema`."""
+        wanted = [column.name for column in self.schema]
+        read_schema = self._read_schema()
+        for task in self.tasks():
+            for batch in self._read(task, read_schema):
+                if self.predicate is not None:
+                    for part in filter_table(self.predicate, pa.Table.from_batches([batch])).select(wanted).to_batches():
+                        yield part
+                else:
+                    yield batch
+
+    def to_arrow(self) -> pa.Table:
+        """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
+        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
+
+    def _read_schema(self) -> StructType:
+        """What is read: the columns wanted, and those that the predicate needs."""
+        if self.predicate is None:
+            return self.schema
+        names = {column.name for column in self.schema}
+        extra = [self.snapshot.schema.field(path[0]) for path in sorted(references(self.predicate))]
+        more = tuple({column.name: column for column in extra if column.name not in names}.values())
+        return StructType((*self.schema.fields, *more))
+
+    def _read(self, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
+        config, store = self.snapshot.config, self.snapshot.store
+        return read_file(
+            task,
+            schema,
+            config.column_mapping_mode,
+            config.partition_columns,
+            store.open_input,
+            self._read_vector,
+            self.predicate,
+        )
+
+    def _read_vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
+        store = self.snapshot.store
+        return decode(descriptor, store.get, store.url)
+
+    def _task(self, add: AddFile) -> ReadTask:
+        return ReadTask(
+            name=decode_path(add.path, self.snapshot.store.url),
+            size=add.size,
+            partition_values=dict(add.partition_values),
+            deletion_vector=add.deletion_vector,
+            num_records=None,
+            base_row_id=add.base_row_id,
+            default_row_commit_version=add.default_row_commit_version,
+        )

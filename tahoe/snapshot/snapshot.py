@@ -1,0 +1,179 @@
+"""`Snapshot`: one version of one table. It never changes; what costs time is made on first use and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from tahoe.expr.predicate import Predicate
+from tahoe.log.paths import commit_name
+from tahoe.log.reader import read_commit
+from tahoe.log.replay import TableState, advance_files, advance_state, replay_files, replay_state, replay_tombstones, scan_files
+from tahoe.log.segment import LogSegment, segment_for
+from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.types import StructType
+from tahoe.snapshot.scan import Scan
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["Snapshot"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of one table.
+
+    Args:
+        segment: the log files that give this version.
+        state: protocol, metadata, transactions, domains.
+        base: an earlier snapshot whose live files are in memory, and the actions since; saves replaying the log.
+    """
+
+    store: LogStore
+    segment: LogSegment
+    state: TableState
+    base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def at(cls, store: LogStore, version: int | None = None) -> Snapshot:
+        """The newest version, or the version asked for.
+
+        Raises:
+            NotFound: no table, or no such version (the message says which there are).
+            CorruptTable: the log cannot give that version.
+            Unsupported: the table needs reader features that this version of Tahoe lacks.
+        """
+        segment = segment_for(store, version)
+        found = cls(store, segment, replay_state(store, segment))
+        found.config.ensure_readable()
+        return found
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.store.url}, version {self.version})"
+
+    @property
+    def version(self) -> int:
+        return self.segment.version
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.state.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.state.metadata
+
+    @cached_property
+    def config(self) -> TableConfig:
+        return TableConfig(self.state.protocol, self.state.metadata, self.store.url)
+
+    @property
+    def schema(self) -> StructType:
+        return self.config.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return self.config.partition_columns
+
+    @cached_property
+    def timestamp_ms(self) -> int:
+        """When this version was committed: its in-commit timestamp where those are on, else the commit file's modification time."""
+        if self.config.in_commit_timestamps:
+            if self.state.in_commit_timestamp is not None:
+                return self.state.in_commit_timestamp
+            for action in read_commit(self.store, self.version):
+                if isinstance(action, CommitInfo) and action.in_commit_timestamp is not None:
+                    return action.in_commit_timestamp
+        return self.segment.last_modified_ms
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        if self.base is not None:
+            return advance_files(*self.base)
+        return replay_files(self.store, self.segment)
+
+    def files(self) -> pa.Table:
+        """The live files: `tahoe.log.replay.FILES_SCHEMA`, one row a file. Made on first use and kept."""
+        return self._files
+
+    @property
+    def has_files_in_memory(self) -> bool:
+        return "_files" in self.__dict__
+
+    def files_matching(self, predicate: Predicate | None) -> pa.Table:
+        """The live files that may hold rows for which `predicate` is true: partition values decide exactly, statistics keep too much.
+
+        Pushes the predicate into the read of the checkpoint unless the live files are in memory already.
+        """
+        if predicate is None:
+            return self.files()
+        files = self._files if self.has_files_in_memory or self.base is not None else None
+        return scan_files(self.store, self.segment, predicate, self.schema, self.partition_columns, files=files)
+
+    @property
+    def num_files(self) -> int:
+        return self.files().num_rows
+
+    def tombstones(self) -> pa.Table:
+        """Files removed, and not yet forgotten by the log."""
+        return replay_tombstones(self.store, self.segment)
+
+    def scan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None) -> Scan:
+        """What must be read for `columns` (all when None) of the rows for which `predicate` is true."""
+        return Scan(self, predicate, None if columns is None else tuple(columns))
+
+    def after(self, actions: Sequence[Action], entry: Entry) -> Snapshot:
+        """The next version, made of this one and the commit's actions, without a listing.
+
+        Args:
+            entry: the commit's file in the log.
+        """
+        segment = replace(
+            self.segment,
+            version=self.version + 1,
+            commits=(*self.segment.commits, entry),
+            checksum=None,
+            last_modified_ms=max(entry.modified_ms, self.segment.last_modified_ms + 1),
+        )
+        base = None
+        if self.has_files_in_memory:
+            base = (self._files, tuple(actions))
+        elif self.base is not None:
+            base = (self.base[0], (*self.base[1], *actions))
+        return Snapshot(self.store, segment, advance_state(self.state, actions), base)
+
+    def refreshed(self) -> Snapshot:
+        """The newest version: this value when nothing was committed since, else read from here on.
+
+        A table that was deleted and made anew in the same place is noticed by its last commit's size and time, and read afresh.
+        """
+        newest = self.segment.commits[-1] if self.segment.commits else None
+        known = self.store.head(commit_name(self.version))
+        if newest is None or known is None or (known.size, known.modified_ms) != (newest.size, newest.modified_ms):
+            return self._replaced()
+        entry = self.store.head(commit_name(self.version + 1))
+        if entry is None:
+            return self
+        following = [entry]
+        while (entry := self.store.head(commit_name(self.version + len(following) + 1))) is not None:
+            if len(following) == _MOST_STEPS:
+                return Snapshot.at(self.store)
+            following.append(entry)
+        found = self
+        for number, entry in enumerate(following, start=self.version + 1):
+            found = found.after(read_commit(self.store, number), entry)
+        found.config.ensure_readable()
+        return found
+
+    def _replaced(self) -> Snapshot:
+        latest = Snapshot.at(self.store)
+        if latest.version == self.version and latest.metadata == self.metadata and latest.segment == self.segment:
+            return self
+        return latest
+
+
+# Beyond this many new commits a listing is cheaper than a question for each.
+_MOST_STEPS = 32

@@ -1,0 +1,63 @@
+"""What runs after a commit: nothing here can fail or undo it (PROTOCOL.md asks for none of it).
+
+A hook that fails is logged with the table and version, and the commit stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from tahoe.clock import Clock
+from tahoe.log.checkpoint import write_checkpoint
+from tahoe.log.checksum import write_checksum_after
+from tahoe.log.cleanup import clean_up_log
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+
+__all__ = ["Hook", "checkpoint_snapshot", "default_hooks", "run_hooks"]
+
+logger = logging.getLogger(__name__)
+
+Hook = Callable[[Committed], None]
+
+
+def default_hooks(clock: Clock) -> list[Hook]:
+    """Checksum, checkpoint every ``delta.checkpointInterval`` versions, and with it the cleaning of the log."""
+
+    def checkpoint(committed: Committed) -> None:
+        snapshot = committed.snapshot
+        interval = snapshot.config.properties.checkpoint_interval
+        if committed.version == 0 or committed.version % interval or snapshot.version != committed.version:
+            return
+        checkpoint_snapshot(snapshot, clock)
+        if snapshot.config.properties.enable_expired_log_cleanup:
+            clean_up_log(snapshot.store, snapshot.config, clock.now_ms())
+
+    return [_checksum, checkpoint]
+
+
+def checkpoint_snapshot(snapshot: Snapshot, clock: Clock) -> None:
+    """Write the classic checkpoint of a version, and ``_last_checkpoint``."""
+    write_checkpoint(
+        snapshot.store,
+        snapshot.version,
+        snapshot.state,
+        snapshot.files(),
+        snapshot.tombstones(),
+        snapshot.config,
+        now_ms=clock.now_ms(),
+    )
+
+
+def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:
+    for hook in hooks:
+        try:
+            hook(committed)
+        except Exception:
+            # The commit is in the log and was acknowledged: whatever a hook meets is told, and healed by a later commit's hook.
+            logger.exception("after version %d of %s: a post-commit hook failed", committed.version, committed.snapshot.store.url)
+
+
+def _checksum(committed: Committed) -> None:
+    write_checksum_after(committed.snapshot.store, committed.version, committed.snapshot.state, committed.actions)

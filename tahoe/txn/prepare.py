@@ -1,0 +1,227 @@
+"""From a `Transaction` to a `PreparedCommit`: every rule that can be checked without the winners, and the commit's own bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, to_json_line
+from tahoe.protocol.config import TableConfig, features_wanted_by
+from tahoe.protocol.features import upgraded
+from tahoe.protocol.iceberg_compat import check_iceberg_compat
+from tahoe.protocol.properties import FEATURE_PREFIX
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation, ReadSet, Transaction
+from tahoe.version import ENGINE_INFO
+
+__all__ = ["SERIALIZABLE", "SNAPSHOT_ISOLATION", "PreparedCommit", "prepare"]
+
+SERIALIZABLE = "Serializable"
+SNAPSHOT_ISOLATION = "SnapshotIsolation"
+_NEW_TABLE_PROTOCOL = Protocol(1, 2)
+# What `SET TBLPROPERTIES` takes but the configuration never keeps: the protocol action says it.
+_PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
+
+
+@dataclass(frozen=True)
+class PreparedCommit:
+    """One commit, complete but for its place in the log.
+
+    Args:
+        version: the version to try.
+        snapshot: what the transaction read; None for a new table.
+        config: the table as it is after this commit.
+        reads: see `ReadSet`.
+        actions: all actions but commitInfo; protocol and metadata first.
+        commit_info: the provenance, without the timestamps that depend on the version.
+        isolation_level: ``Serializable``, or ``SnapshotIsolation`` for a commit that only rearranges data.
+        timestamp: milliseconds; at least the read version's in-commit timestamp + 1.
+    """
+
+    version: int
+    snapshot: Snapshot | None
+    config: TableConfig
+    reads: ReadSet
+    actions: tuple[Action, ...]
+    commit_info: Mapping[str, Any]
+    isolation_level: str
+    is_blind_append: bool
+    timestamp: int
+
+    @property
+    def transaction_id(self) -> str:
+        return str(self.commit_info["txnId"])
+
+    @property
+    def changes_metadata(self) -> bool:
+        return any(isinstance(action, Metadata) for action in self.actions)
+
+    @property
+    def changes_protocol(self) -> bool:
+        return any(isinstance(action, Protocol) for action in self.actions)
+
+    def full_actions(self) -> tuple[Action, ...]:
+        """The actions as they are written: commitInfo first, as in-commit timestamps demand."""
+        info = {"timestamp": self.timestamp, **self.commit_info}
+        if self.config.in_commit_timestamps:
+            info = {"inCommitTimestamp": self.timestamp, **info}
+        return (CommitInfo(info), *self.actions)
+
+    def to_bytes(self) -> bytes:
+        return "".join(to_json_line(action) + "\n" for action in self.full_actions()).encode("utf-8", "surrogatepass")
+
+
+def prepare(
+    transaction: Transaction,
+    operation: Operation,
+    *,
+    user_metadata: str | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> PreparedCommit:
+    """Checks the transaction against the rules of its table and freezes it.
+
+    Raises:
+        Unsupported: the table needs what this version of Tahoe does not write.
+        InvalidRequest: the actions break a rule of the table (append-only, IcebergCompat, a file added twice, …).
+    """
+    snapshot, clock = transaction.snapshot, transaction.clock
+    metadata = _metadata(transaction)
+    protocol = _protocol(transaction, metadata)
+    config = TableConfig(protocol, _stripped(metadata), transaction.store.url)
+    if snapshot is not None:
+        snapshot.config.ensure_writable()
+    config.ensure_writable()
+    enabling = _in_commit_timestamp_enablement(snapshot, config)
+    version = 0 if snapshot is None else snapshot.version + 1
+    timestamp = clock.now_ms()
+    if config.in_commit_timestamps:
+        timestamp = max(timestamp, (snapshot.state.in_commit_timestamp or 0) + 1 if snapshot else timestamp)
+    if enabling:
+        config = _with_enablement(config, version, timestamp)
+    _check(transaction, config)
+    head: list[Action] = []
+    if snapshot is None or protocol != snapshot.protocol:
+        head.append(protocol)
+    if snapshot is None or config.metadata != snapshot.metadata:
+        head.append(config.metadata)
+    blind = _is_blind_append(transaction)
+    isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else SERIALIZABLE
+    return PreparedCommit(
+        version=version,
+        snapshot=snapshot,
+        config=config,
+        reads=transaction.reads,
+        actions=(*head, *transaction.staged),
+        commit_info=_commit_info(transaction, operation, isolation, blind, user_metadata, tags),
+        isolation_level=isolation,
+        is_blind_append=blind,
+        timestamp=timestamp,
+    )
+
+
+def _metadata(transaction: Transaction) -> Metadata:
+    if transaction.metadata is not None:
+        return transaction.metadata
+    if transaction.snapshot is None:
+        raise InvalidRequest(f"Table {transaction.store.url} is not there; its first commit must bring the metadata.")
+    return transaction.snapshot.metadata
+
+
+def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
+    base = transaction.protocol or (transaction.snapshot.protocol if transaction.snapshot else _NEW_TABLE_PROTOCOL)
+    if transaction.snapshot is not None and transaction.metadata is None and transaction.protocol is None:
+        return base
+    asked = {key.lower(): value for key, value in metadata.configuration.items()}
+    reader, writer = asked.get("delta.minreaderversion"), asked.get("delta.minwriterversion")
+    if reader or writer:
+        base = _raised(base, int(reader or 1), int(writer or 1))
+    return upgraded(base, features_wanted_by(metadata))
+
+
+def _raised(protocol: Protocol, reader: int, writer: int) -> Protocol:
+    """The protocol with at least these version numbers; never lower than it was."""
+    reader, writer = max(reader, protocol.min_reader_version), max(writer, protocol.min_writer_version)
+    if (reader, writer) == (protocol.min_reader_version, protocol.min_writer_version):
+        return protocol
+    if writer < 7:
+        return Protocol(reader, writer)
+    from_numbers = upgraded(Protocol(max(reader, 1), 7, frozenset() if reader == 3 else None, frozenset()), ())
+    features = upgraded(protocol, ()).writer_features or frozenset()
+    return replace(from_numbers, writer_features=frozenset(features) | (protocol.writer_features or frozenset()))
+
+
+def _stripped(metadata: Metadata) -> Metadata:
+    lowered = {key.lower() for key in _PROTOCOL_KEYS}
+    kept = {
+        key: value
+        for key, value in metadata.configuration.items()
+        if key.lower() not in lowered and not key.lower().startswith(FEATURE_PREFIX)
+    }
+    return metadata if kept == metadata.configuration else replace(metadata, configuration=kept)
+
+
+def _in_commit_timestamp_enablement(snapshot: Snapshot | None, config: TableConfig) -> bool:
+    return config.in_commit_timestamps and snapshot is not None and not snapshot.config.in_commit_timestamps
+
+
+def _with_enablement(config: TableConfig, version: int, timestamp: int) -> TableConfig:
+    """Record since when timestamps are in the commits (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps")."""
+    noted = {
+        **config.metadata.configuration,
+        "delta.inCommitTimestampEnablementVersion": str(version),
+        "delta.inCommitTimestampEnablementTimestamp": str(timestamp),
+    }
+    return replace(config, metadata=replace(config.metadata, configuration=noted))
+
+
+def _check(transaction: Transaction, config: TableConfig) -> None:
+    adds, removes = transaction.adds, transaction.removes
+    twice = [key for key, count in Counter(add.key for add in adds).items() if count > 1]
+    if twice:
+        raise InvalidRequest(f"File {twice[0][0]} would be added twice by one commit to {config.table}.", file=twice[0][0])
+    if config.properties.append_only and any(remove.data_change for remove in removes):
+        raise InvalidRequest(
+            f"Table {config.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
+            "Unset the property first, or append only.",
+            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            table=config.table,
+        )
+    previous = transaction.snapshot.config if transaction.snapshot else None
+    check_iceberg_compat(config, previous, adds)
+
+
+def _is_blind_append(transaction: Transaction) -> bool:
+    if transaction.reads.has_read_data or transaction.metadata is not None or transaction.protocol is not None:
+        return False
+    files = [action for action in transaction.staged if isinstance(action, (AddFile, RemoveFile))]
+    return bool(files) and all(isinstance(action, AddFile) for action in files)
+
+
+def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:
+    return not head and all(isinstance(a, (AddFile, RemoveFile)) and not a.data_change for a in transaction.staged)
+
+
+def _commit_info(
+    transaction: Transaction,
+    operation: Operation,
+    isolation: str,
+    blind: bool,
+    user_metadata: str | None,
+    tags: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    info: dict[str, Any] = {"operation": operation.name, "operationParameters": dict(operation.parameters)}
+    if transaction.snapshot is not None:
+        info["readVersion"] = transaction.snapshot.version
+    info["isolationLevel"] = isolation
+    info["isBlindAppend"] = blind
+    info["operationMetrics"] = {name: str(value) for name, value in operation.metrics.items()}
+    if user_metadata is not None:
+        info["userMetadata"] = user_metadata
+    if tags:
+        info["tags"] = dict(tags)
+    info["engineInfo"] = ENGINE_INFO
+    info["txnId"] = transaction.clock.uuid()
+    return info

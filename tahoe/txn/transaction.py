@@ -1,0 +1,127 @@
+"""`Transaction`: what one writer has read and wants, collected before anything is decided.
+
+    Transaction ──prepare──► PreparedCommit ──commit──► Committed, or a conflict's own error
+
+The transaction is the only mutable one of the three. It notes what was read, since conflict checking rests on that, and
+what shall be written. `tahoe.txn.prepare` turns it into a value, `tahoe.txn.commit` sends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tahoe.clock import Clock
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.predicate import Predicate
+from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+
+__all__ = ["FileKey", "Operation", "ReadSet", "Transaction"]
+
+FileKey = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the user did, in the reference's words, for commitInfo and history.
+
+    Args:
+        name: ``WRITE``, ``CREATE TABLE``, …
+        parameters: raw JSON values; collections are JSON text, as the reference has them.
+        metrics: counts and bytes; written as text.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """What a transaction has read of its snapshot.
+
+    Args:
+        predicates: each says which rows were looked for; files that a winner added and that may hold such rows conflict.
+        whole_table: everything was read.
+        file_keys: logical files whose rows were read.
+        app_ids: applications whose last version was asked for.
+    """
+
+    predicates: tuple[Predicate, ...] = ()
+    whole_table: bool = False
+    file_keys: frozenset[FileKey] = frozenset()
+    app_ids: frozenset[str] = frozenset()
+
+    @property
+    def has_read_data(self) -> bool:
+        return self.whole_table or bool(self.predicates) or bool(self.file_keys)
+
+
+class Transaction:
+    """One attempt to change a table, on the snapshot that it started from.
+
+    Args:
+        store: the table's storage.
+        snapshot: the version that the change starts from; None for a table that is not there yet.
+        clock: time and names.
+    """
+
+    def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
+        self.store = store
+        self.snapshot = snapshot
+        self.clock = clock
+        self.reads = ReadSet()
+        self.protocol: Protocol | None = None
+        self.metadata: Metadata | None = None
+        self.staged: list[Action] = []
+
+    def __repr__(self) -> str:
+        version = "none" if self.snapshot is None else self.snapshot.version
+        return f"Transaction({self.store.url}, read version {version}, {len(self.staged)} actions staged)"
+
+    def read_whole_table(self) -> None:
+        """Note that everything was read."""
+        self.reads = replace(self.reads, whole_table=True)
+
+    def read(self, predicate: Predicate) -> None:
+        """Note that rows matching `predicate` were looked for."""
+        self.reads = replace(self.reads, predicates=(*self.reads.predicates, predicate))
+
+    def read_files(self, keys: Iterable[FileKey]) -> None:
+        """Note the logical files whose rows were read."""
+        self.reads = replace(self.reads, file_keys=self.reads.file_keys | frozenset(keys))
+
+    def read_app(self, app_id: str) -> int | None:
+        """The newest version that an application has written, None for none; noted as read."""
+        self.reads = replace(self.reads, app_ids=self.reads.app_ids | {app_id})
+        found = self.snapshot.state.transactions.get(app_id) if self.snapshot else None
+        return found.version if found else None
+
+    def set_metadata(self, metadata: Metadata) -> None:
+        """Exchange the table's metadata; the protocol is raised by `prepare` where the metadata needs it."""
+        self.metadata = metadata
+
+    def set_protocol(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+
+    def stage(self, *actions: Action) -> None:
+        """Add file actions, transaction identifiers or metadata domains to the commit."""
+        for action in actions:
+            if isinstance(action, (Protocol, Metadata)):
+                raise InvalidRequest("Use set_metadata or set_protocol for these actions.")
+        self.staged.extend(actions)
+
+    def stage_app(self, app_id: str, version: int) -> None:
+        """Record that the application `app_id` has written `version` with this commit."""
+        self.stage(SetTransaction(app_id, version, self.clock.now_ms()))
+
+    @property
+    def adds(self) -> list[AddFile]:
+        return [action for action in self.staged if isinstance(action, AddFile)]
+
+    @property
+    def removes(self) -> list[RemoveFile]:
+        return [action for action in self.staged if isinstance(action, RemoveFile)]

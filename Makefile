@@ -1,0 +1,75 @@
+# Everything that a developer runs. `make` alone prints this list.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+# A Spark, a Python path or a Python home of the caller's own would be mixed with those of the virtual environment.
+unexport SPARK_HOME
+unexport PYTHONPATH
+unexport PYTHONHOME
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export SPARK_LOCAL_IP ?= 127.0.0.1
+
+# Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
+JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
+
+.PHONY: help setup java demo test test-core test-spark lint format bench soak lock clean
+
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.package java ## make .venv from requirements.lock and see to a Java runtime (17 or newer)
+
+java:
+	@$(JAVA) echo "Java runtime: $$JAVA_HOME"
+
+# pip leaves an environment alone that already holds what the lock names, so this costs seconds when little has changed.
+$(VENV)/.dependencies: requirements.lock scripts/make_venv.sh
+	@scripts/make_venv.sh $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.dependencies pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it (about three minutes)
+	@$(JAVA) $(BIN)/python -m demo
+
+test: $(VENV)/.package ## the whole test suite
+	@$(JAVA) $(PYTEST)
+
+test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
+	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak"
+
+test-spark: $(VENV)/.package ## the tests that start Spark
+	@$(JAVA) $(PYTEST) -m "spark and not soak"
+
+lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict tahoe pyspark_delta
+	$(BIN)/lint-imports
+
+format: $(VENV)/.package ## let ruff format and repair what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, each printing its ratios
+	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done
+
+soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
+	@$(JAVA) $(PYTEST) -m soak
+
+lock: $(VENV)/.package ## make requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --generate-hashes --python-version 3.11 \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
+
+clean: ## remove what tests and the demonstration leave behind; .venv stays
+	rm -rf demo-output build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -12,14 +12,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 __all__ = [
     "ID_KEY",
     "MAX_ID_KEY",
-    "MODES",
-    "MODE_KEY",
     "NESTED_IDS_KEY",
     "PHYSICAL_NAME_KEY",
     "assign_ids",
@@ -28,7 +26,6 @@ __all__ = [
     "explode",
     "logical_path",
     "max_id_of",
-    "mode_of",
     "nested_ids_of",
     "physical_path",
     "physical_schema",
@@ -37,26 +34,12 @@ __all__ = [
     "without_mapping",
 ]
 
-MODE_KEY = "delta.columnMapping.mode"
 MAX_ID_KEY = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
 NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
-MODES = ("none", "name", "id")
 
 _Type = TypeVar("_Type", bound=DataType)
-
-
-def mode_of(configuration: Mapping[str, str]) -> str:
-    """The table's mapping mode: ``none``, ``name`` or ``id``. A mode that the specification does not know is `Unsupported`."""
-    found = configuration.get(MODE_KEY, "none")
-    if found.lower() not in MODES:
-        raise Unsupported(
-            f"The column mapping mode '{found}' is not known; the modes are: {', '.join(MODES)}. Set '{MODE_KEY}' to one of them.",
-            code="DELTA_MODE_NOT_SUPPORTED",
-            mode=found,
-        )
-    return found.lower()
 
 
 def physical_schema(schema: StructType) -> StructType:

@@ -1,0 +1,325 @@
+"""May this data go into that table, and what does the table's schema become? Pure functions over `StructType`.
+
+The rules are the reference's: names match without regard to case; a column that the table does not have is an error unless schemas are
+merged; a column that the data does not have becomes null; types may differ as far as SQL's store assignment allows
+(Spark's ANSI policy); the nullability of data is not trusted, the table's is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from tahoe.exceptions import InvalidRequest, SchemaMismatch, Unsupported
+from tahoe.schema.mapping import explode, reuse_mapping, without_mapping
+from tahoe.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_from_json,
+)
+
+__all__ = [
+    "can_store",
+    "check_column_names",
+    "check_duplicates",
+    "check_holds_data",
+    "check_type_changes",
+    "check_writable",
+    "is_widening",
+    "merge_schemas",
+    "replace_schema",
+]
+
+TYPE_CHANGES_KEY = "delta.typeChanges"
+FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
+_INTEGRALS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_TIMES = {"date", "timestamp", "timestamp_ntz"}
+_VOID = PrimitiveType("void")
+_Type = TypeVar("_Type", bound=DataType)
+
+
+def check_column_names(schema: StructType, column_mapping_mode: str = "none") -> None:
+    """Refuse names that Parquet readers of the reference refuse, unless column mapping gives physical names.
+
+    Raises `InvalidRequest`, ``DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES``, naming the columns.
+    """
+    if column_mapping_mode != "none":
+        return
+    bad = [".".join(path) for path, column in explode(schema) if any(c in column.name for c in FORBIDDEN_CHARACTERS)]
+    if bad:
+        raise InvalidRequest(
+            f"Column names must not hold any of {FORBIDDEN_CHARACTERS!r}, found: {', '.join(map(repr, bad))}. "
+            "Rename them, or set 'delta.columnMapping.mode' to 'name' on the table.",
+            code="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+            columns=bad,
+        )
+
+
+def check_duplicates(schema: StructType) -> None:
+    """Refuse two columns, or two fields of one struct, whose names differ in case at most."""
+    counts = Counter(tuple(part.lower() for part in path) for path, _ in explode(schema))
+    twice = sorted(".".join(path) for path, count in counts.items() if count > 1)
+    if twice:
+        raise SchemaMismatch(
+            f"Column names must differ in more than their case; found more than once: {', '.join(twice)}. Rename or drop one of each.",
+            code="DELTA_DUPLICATE_COLUMNS_FOUND",
+            columns=twice,
+        )
+
+
+def check_holds_data(schema: StructType) -> None:
+    """Refuse to write data files of a schema that Parquet cannot hold without its void columns (PROTOCOL.md, "Void Type")."""
+    if all(column.data_type == _VOID for column in schema):
+        raise _empty("The table has no column that data files could hold; add one of a type other than void.", "")
+    for path, column in explode(schema):
+        name = ".".join(path)
+        for part in _parts(column.data_type):
+            if isinstance(part, StructType) and all(field.data_type == _VOID for field in part):
+                raise _empty(f"The struct '{name}' has no field that data files could hold; change the type of one of its fields.", name)
+        if _void_in_collection(column.data_type):
+            raise SchemaMismatch(
+                f"Column '{name}' of type {column.data_type} has void inside an array or a map, which data files cannot hold. "
+                "Change the column's type.",
+                code="DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+                column=name,
+            )
+
+
+def check_writable(data_schema: StructType, table_schema: StructType) -> None:
+    """Refuse data that does not fit the table.
+
+    Raises:
+        SchemaMismatch: a column that the table does not have, a type that cannot be stored in the table's, a missing column that must
+            not be null, or a name given twice. The message names the column, both types and the remedy.
+    """
+    check_duplicates(data_schema)
+    _check_struct(data_schema, table_schema, ())
+
+
+def can_store(source: DataType, target: DataType) -> bool:
+    """Whether SQL's store assignment lets a value of a type without parts go into a column of another (Spark's ANSI policy).
+
+    Numbers go into numbers, where a value out of range is an error when it is met; anything but binary into strings; dates and
+    timestamps into each other; void into everything.
+    """
+    if source == target or source == _VOID:
+        return True
+    if _is_numeric(source) and _is_numeric(target):
+        return True
+    if not isinstance(source, PrimitiveType | DecimalType) or not isinstance(target, PrimitiveType):
+        return False
+    if target.name == "string":
+        return source not in (PrimitiveType("binary"), PrimitiveType("variant"))
+    return isinstance(source, PrimitiveType) and source.name in _TIMES and target.name in _TIMES
+
+
+def merge_schemas(table_schema: StructType, data_schema: StructType, *, type_widening: bool = False) -> StructType:
+    """The table's schema with the columns and nested fields that only the data has, at the end of their struct, nullable.
+
+    Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it; a void field
+    takes the data's type.
+
+    Args:
+        type_widening: whether ``delta.enableTypeWidening`` is on. A column that would then become wider is `Unsupported`, since
+            this version of Tahoe does not write that change.
+
+    Raises:
+        SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS`` where types cannot be brought together, or a name given twice.
+    """
+    check_duplicates(data_schema)
+    merged = _merge_struct(table_schema, without_mapping(data_schema), (), type_widening)
+    check_duplicates(merged)
+    return merged
+
+
+def replace_schema(table_schema: StructType, data_schema: StructType) -> StructType:
+    """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their mapping ids."""
+    check_duplicates(data_schema)
+    return reuse_mapping(_as_nullable(without_mapping(data_schema)), table_schema)
+
+
+def is_widening(source: DataType, target: DataType) -> bool:
+    """Whether the type change is one that the specification allows (PROTOCOL.md, "Type Widening"). Equal types are none."""
+    match source, target:
+        case PrimitiveType(old), DecimalType(precision, scale) if old in _INTEGRALS:
+            return precision - scale >= (20 if old == "long" else 10)
+        case DecimalType(), DecimalType():
+            more_scale = target.scale - source.scale
+            return source != target and more_scale >= 0 and target.precision - source.precision >= more_scale
+        case PrimitiveType(old), PrimitiveType(new):
+            if old in _INTEGRALS and new in _INTEGRALS:
+                return _INTEGRALS[old] < _INTEGRALS[new]
+            return (old, new) == ("date", "timestamp_ntz") or (new == "double" and old in ("byte", "short", "integer", "float"))
+    return False
+
+
+def check_type_changes(schema: StructType) -> None:
+    """Refuse to read a table one of whose columns went through a type change that the specification does not allow.
+
+    Raises `Unsupported`, ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types.
+    """
+    for path, column in explode(schema):
+        for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
+            old, new = _type_named(change["fromType"]), _type_named(change["toType"])
+            if not is_widening(old, new):
+                name = ".".join((*path, *filter(None, change.get("fieldPath", "").split("."))))
+                raise Unsupported(
+                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that this version of Tahoe cannot "
+                    "read. Rewrite the table with the client that changed it.",
+                    code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+                    column=name,
+                )
+
+
+def _type_named(value: object) -> DataType:
+    field = {"name": "type", "type": value, "nullable": True}
+    return schema_from_json(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
+
+
+def _check_struct(data: StructType, table: StructType, path: tuple[str, ...]) -> None:
+    for column in data:
+        target = table.find(column.name)
+        if target is None:
+            raise _extra_column(column, table, path)
+        _check_type(column.data_type, target.data_type, (*path, target.name))
+    present = {column.name.lower() for column in data}
+    for target in table:
+        if not target.nullable and target.name.lower() not in present:
+            name = ".".join((*path, target.name))
+            raise SchemaMismatch(
+                f"Column '{name}' ({target.data_type}) of the table must not be null, but the data does not have it. "
+                "Add it to the data, or drop the column's NOT NULL constraint.",
+                code="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                column=name,
+            )
+
+
+def _check_type(data: DataType, table: DataType, path: tuple[str, ...]) -> None:
+    match data, table:
+        case StructType(), StructType():
+            _check_struct(data, table, path)
+        case ArrayType(), ArrayType():
+            _check_type(data.element_type, table.element_type, (*path, "element"))
+        case MapType(), MapType():
+            _check_type(data.key_type, table.key_type, (*path, "key"))
+            _check_type(data.value_type, table.value_type, (*path, "value"))
+        case _ if not can_store(data, table):
+            raise _incompatible(data, table, path, "DELTA_METADATA_MISMATCH")
+
+
+def _merge_struct(table: StructType, data: StructType, path: tuple[str, ...], type_widening: bool) -> StructType:
+    merged = []
+    for column in table:
+        other = data.find(column.name)
+        if other is not None:
+            merged_type = _merge_type(column.data_type, other.data_type, (*path, column.name), type_widening)
+            column = replace(column, data_type=merged_type)
+        merged.append(column)
+    added = [column for column in data if table.find(column.name) is None]
+    return StructType((*merged, *_as_nullable(StructType(tuple(added)))))
+
+
+def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_widening: bool) -> DataType:
+    match table, data:
+        case StructType(), StructType():
+            return _merge_struct(table, data, path, type_widening)
+        case ArrayType(), ArrayType():
+            return replace(table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), type_widening))
+        case MapType(), MapType():
+            return replace(
+                table,
+                key_type=_merge_type(table.key_type, data.key_type, (*path, "key"), type_widening),
+                value_type=_merge_type(table.value_type, data.value_type, (*path, "value"), type_widening),
+            )
+    if table == _VOID:
+        return _as_nullable(data)
+    if type_widening and is_widening(table, data):
+        raise Unsupported(
+            f"Column '{'.'.join(path)}' would be widened from {table} to {data} (feature typeWidening), which this version of Tahoe "
+            f"reads but does not write. Cast the data to {table}, or change the column's type with another client first.",
+            code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+            column=".".join(path),
+            features=["typeWidening"],
+        )
+    if not can_store(data, table):
+        raise _incompatible(data, table, path, "DELTA_FAILED_TO_MERGE_FIELDS")
+    return table
+
+
+def _as_nullable(data_type: _Type) -> _Type:
+    result: DataType
+    match data_type:
+        case StructType(fields):
+            result = StructType(tuple(replace(f, data_type=_as_nullable(f.data_type), nullable=True) for f in fields))
+        case ArrayType(element):
+            result = ArrayType(_as_nullable(element), True)
+        case MapType(key, value):
+            result = MapType(_as_nullable(key), _as_nullable(value), True)
+        case _:
+            return data_type
+    return result  # type: ignore[return-value]
+
+
+def _parts(data_type: DataType) -> Iterator[DataType]:
+    """The type itself and what arrays and maps hold, without stepping into structs."""
+    yield data_type
+    match data_type:
+        case ArrayType(element):
+            yield from _parts(element)
+        case MapType(key, value):
+            yield from _parts(key)
+            yield from _parts(value)
+
+
+def _void_in_collection(data_type: DataType) -> bool:
+    """Whether an array or map holds void, at any depth of structs too."""
+    return any(_holds_void(part) for part in list(_parts(data_type))[1:])
+
+
+def _holds_void(data_type: DataType) -> bool:
+    if isinstance(data_type, StructType):
+        return any(_holds_void(part) for column in data_type for part in _parts(column.data_type))
+    return data_type == _VOID
+
+
+def _is_numeric(data_type: DataType) -> bool:
+    return isinstance(data_type, DecimalType) or (
+        isinstance(data_type, PrimitiveType) and (data_type.name in _INTEGRALS or data_type.name in ("float", "double"))
+    )
+
+
+def _extra_column(column: StructField, table: StructType, path: tuple[str, ...]) -> SchemaMismatch:
+    name = ".".join((*path, column.name))
+    inside = f"struct '{'.'.join(path)}'" if path else "table"
+    known = ", ".join(f"{field.name} {field.data_type}" for field in table)
+    return SchemaMismatch(
+        f"The data has a column '{name}' ({column.data_type}) that the {inside} does not have; the {inside} has: {known}. "
+        "Set mergeSchema to add it to the table, or drop it from the data.",
+        column=name,
+        data_type=str(column.data_type),
+    )
+
+
+def _incompatible(data: DataType, table: DataType, path: tuple[str, ...], code: str) -> SchemaMismatch:
+    name = ".".join(path)
+    return SchemaMismatch(
+        f"Column '{name}' has type {table} in the table and {data} in the data, which cannot be stored in it. "
+        f"Cast the data to {table}, or overwrite the table with overwriteSchema to change the column's type (mergeSchema adds "
+        "columns but does not change types).",
+        code=code,
+        column=name,
+        table_type=str(table),
+        data_type=str(data),
+    )
+
+
+def _empty(message: str, column: str) -> SchemaMismatch:
+    return SchemaMismatch(message, code="DELTA_CANNOT_WRITE_EMPTY_SCHEMA", column=column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -57,19 +57,26 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The matching rows, file by file, in the schema of `schema`."""
+        yield from self._batches(self.tasks())
+
+    def read(self, adds: Sequence[AddFile]) -> pa.Table:
+        """The matching rows of these files only."""
+        return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), to_arrow_schema(self.schema))
+
+    def to_arrow(self) -> pa.Table:
+        """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
+        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
+
+    def _batches(self, tasks: Sequence[ReadTask]) -> Iterator[pa.RecordBatch]:
         wanted = [column.name for column in self.schema]
         read_schema = self._read_schema()
-        for task in self.tasks():
+        for task in tasks:
             for batch in self._read(task, read_schema):
                 if self.predicate is not None:
                     for part in filter_table(self.predicate, pa.Table.from_batches([batch])).select(wanted).to_batches():
                         yield part
                 else:
                     yield batch
-
-    def to_arrow(self) -> pa.Table:
-        """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
-        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
 
     def _read_schema(self) -> StructType:
         """What is read: the columns wanted, and those that the predicate needs."""

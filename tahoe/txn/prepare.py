@@ -17,7 +17,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, ReadSet, Transaction
 from tahoe.version import ENGINE_INFO
 
-__all__ = ["SERIALIZABLE", "SNAPSHOT_ISOLATION", "PreparedCommit", "prepare"]
+__all__ = ["SERIALIZABLE", "SNAPSHOT_ISOLATION", "PreparedCommit", "future_config", "prepare"]
 
 SERIALIZABLE = "Serializable"
 SNAPSHOT_ISOLATION = "SnapshotIsolation"
@@ -88,11 +88,9 @@ def prepare(
         InvalidRequest: the actions break a rule of the table (append-only, IcebergCompat, a file added twice, …).
     """
     snapshot, clock = transaction.snapshot, transaction.clock
-    metadata = _metadata(transaction)
-    protocol = _protocol(transaction, metadata)
-    config = TableConfig(protocol, _stripped(metadata), transaction.store.url)
     if snapshot is not None:
         snapshot.config.ensure_writable()
+    config = future_config(transaction)
     config.ensure_writable()
     enabling = _in_commit_timestamp_enablement(snapshot, config)
     version = 0 if snapshot is None else snapshot.version + 1
@@ -103,8 +101,8 @@ def prepare(
         config = _with_enablement(config, version, timestamp)
     _check(transaction, config)
     head: list[Action] = []
-    if snapshot is None or protocol != snapshot.protocol:
-        head.append(protocol)
+    if snapshot is None or config.protocol != snapshot.protocol:
+        head.append(config.protocol)
     if snapshot is None or config.metadata != snapshot.metadata:
         head.append(config.metadata)
     blind = _is_blind_append(transaction)
@@ -120,6 +118,12 @@ def prepare(
         is_blind_append=blind,
         timestamp=timestamp,
     )
+
+
+def future_config(transaction: Transaction) -> TableConfig:
+    """The table as it will be after the transaction: its metadata, and the protocol raised to what that needs."""
+    metadata = _metadata(transaction)
+    return TableConfig(_protocol(transaction, metadata), _stripped(metadata), transaction.store.url)
 
 
 def _metadata(transaction: Transaction) -> Metadata:

@@ -1,0 +1,145 @@
+"""Which version was when, and who did what: from the commits that the log still holds (PROTOCOL.md, "In-Commit Timestamps")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tahoe.exceptions import NotFound
+from tahoe.log.paths import parse
+from tahoe.log.reader import read_commit
+from tahoe.protocol.actions import CommitInfo
+from tahoe.protocol.config import TableConfig
+from tahoe.store.log_store import LogStore
+
+__all__ = ["CommitTime", "commit_times", "earliest_version", "history", "version_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTime:
+    """A version and its time in milliseconds since the epoch."""
+
+    version: int
+    timestamp_ms: int
+
+
+def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
+    """The commits in the log, oldest first, with times that strictly increase.
+
+    In-commit timestamps count from the version that enabled them; before it, files' modification times, moved on by a millisecond
+    where a clock went back.
+    """
+    commits = [
+        (parsed.version, entry.modified_ms)
+        for entry in store.list_from("_delta_log")
+        if (parsed := parse(entry.name)) is not None and parsed.kind == "commit"
+    ]
+    enabled_from = _in_commit_timestamps_from(config)
+    found: list[CommitTime] = []
+    previous = -1
+    for version, modified_ms in commits:
+        time = modified_ms
+        if enabled_from is not None and version >= enabled_from:
+            time = _in_commit_timestamp(store, version) or modified_ms
+        time = max(time, previous + 1)
+        found.append(CommitTime(version, time))
+        previous = time
+    return found
+
+
+def earliest_version(store: LogStore) -> int | None:
+    """The oldest version whose commit is still in the log."""
+    for entry in store.list_from("_delta_log"):
+        parsed = parse(entry.name)
+        if parsed is not None and parsed.kind == "commit":
+            return parsed.version
+    return None
+
+
+def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
+    """The newest version that was there at a time.
+
+    Raises:
+        NotFound: `DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION` before the first commit in the log,
+            `DELTA_TIMESTAMP_GREATER_THAN_COMMIT` after the last one.
+    """
+    times = commit_times(store, config)
+    asked = _iso(timestamp_ms)
+    if not times or timestamp_ms < times[0].timestamp_ms:
+        first = _iso(times[0].timestamp_ms) if times else "none"
+        raise NotFound(
+            f"Table {store.url} has no version from {asked}: the earliest in its log is from {first}. Ask for that time or a later one.",
+            code="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+            table=store.url,
+        )
+    if timestamp_ms > times[-1].timestamp_ms:
+        raise NotFound(
+            f"Table {store.url} has no version as late as {asked}: its latest, version {times[-1].version}, is from "
+            f"{_iso(times[-1].timestamp_ms)}. Ask for that time or an earlier one, or read without a timestamp.",
+            code="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+            table=store.url,
+        )
+    return max(time.version for time in times if time.timestamp_ms <= timestamp_ms)
+
+
+def history(store: LogStore, config: TableConfig, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    """The commits in the log, newest first, as the columns of DESCRIBE HISTORY (`delta-features`, 2.4).
+
+    Values: ``version`` int, ``timestamp`` datetime in UTC, ``operationParameters`` and ``operationMetrics`` text to text, the
+    others as commitInfo has them, None where it has not.
+    """
+    times = commit_times(store, config)
+    for time in reversed(times[-limit:] if limit is not None else times):
+        info = next((a for a in read_commit(store, time.version) if isinstance(a, CommitInfo)), CommitInfo({}))
+        values = info.values
+        yield {
+            "version": time.version,
+            "timestamp": datetime.fromtimestamp(time.timestamp_ms / 1000, UTC),
+            "userId": values.get("userId"),
+            "userName": values.get("userName"),
+            "operation": values.get("operation"),
+            "operationParameters": _texts(values.get("operationParameters")),
+            "job": values.get("job"),
+            "notebook": values.get("notebook"),
+            "clusterId": values.get("clusterId"),
+            "readVersion": values.get("readVersion"),
+            "isolationLevel": values.get("isolationLevel"),
+            "isBlindAppend": values.get("isBlindAppend"),
+            "operationMetrics": _texts(values.get("operationMetrics")),
+            "userMetadata": values.get("userMetadata"),
+            "engineInfo": values.get("engineInfo"),
+        }
+
+
+def _in_commit_timestamps_from(config: TableConfig) -> int | None:
+    if not config.in_commit_timestamps:
+        return None
+    noted = config.properties.get("delta.inCommitTimestampEnablementVersion")
+    return int(noted) if noted is not None else 0
+
+
+def _in_commit_timestamp(store: LogStore, version: int) -> int | None:
+    for action in read_commit(store, version):
+        if isinstance(action, CommitInfo):
+            return action.in_commit_timestamp
+    return None
+
+
+def _texts(values: Any) -> dict[str, str | None] | None:
+    if not isinstance(values, dict):
+        return None
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _iso(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+
+

@@ -1,0 +1,145 @@
+"""The metadata of a new table, and of a table whose schema or properties change: everything that creation and evolution decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tahoe.clock import Clock
+from tahoe.exceptions import InvalidRequest
+from tahoe.protocol.actions import Metadata
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.iceberg_compat import required_properties
+from tahoe.protocol.properties import TableProperties, validate_properties
+from tahoe.schema.evolve import check_column_names, check_duplicates
+from tahoe.schema.mapping import assign_ids, assign_nested_ids
+from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["create_operation", "new_metadata", "with_properties", "with_schema"]
+
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_MODE = "delta.columnMapping.mode"
+
+
+def new_metadata(
+    schema: StructType,
+    clock: Clock,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    table_id: str | None = None,
+) -> Metadata:
+    """The metadata of a new table.
+
+    Args:
+        schema: logical; ids and physical names are given where the properties ask for column mapping.
+        partition_by: names of columns of the schema, in order.
+        table_id: kept when a table is replaced in place; else new.
+
+    Raises:
+        InvalidRequest: a partition column that is not there or cannot partition, bad names, unknown properties.
+    """
+    check_duplicates(schema)
+    columns = _partition_columns(schema, partition_by)
+    configuration = validate_properties(properties or {})
+    configuration = {**required_properties(configuration), **configuration}
+    schema, configuration = _mapped(schema, configuration, existing_table=False, clock=clock)
+    return Metadata(
+        id=table_id or clock.uuid(),
+        schema_string=schema.to_json(),
+        partition_columns=columns,
+        configuration=configuration,
+        name=name,
+        description=description,
+        created_time=clock.now_ms(),
+    )
+
+
+def with_schema(config: TableConfig, schema: StructType, clock: Clock, partition_by: Sequence[str] | None = None) -> Metadata:
+    """The table's metadata with another schema; new columns get ids where column mapping is on.
+
+    Args:
+        partition_by: another partitioning, when the whole table is overwritten; None keeps it.
+    """
+    check_duplicates(schema)
+    columns = _partition_columns(schema, config.partition_columns if partition_by is None else partition_by)
+    schema, configuration = _mapped(schema, dict(config.metadata.configuration), existing_table=False, clock=clock)
+    return replace(config.metadata, schema_string=schema.to_json(), partition_columns=columns, configuration=configuration)
+
+
+def with_properties(config: TableConfig, properties: Mapping[str, str | None], clock: Clock) -> Metadata:
+    """The table's metadata with properties set, or unset where the value is None.
+
+    Raises:
+        InvalidRequest: an unknown property, a value that is not allowed, or a change of column mapping that would need a rewrite.
+    """
+    setting = validate_properties({key: value for key, value in properties.items() if value is not None})
+    removed = {key.lower() for key, value in properties.items() if value is None}
+    kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
+    configuration = {**kept, **setting}
+    _check_mapping_change(config, configuration)
+    schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
+    return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)
+
+
+def create_operation(transaction: Transaction, metadata: Metadata, name: str = "CREATE TABLE") -> Operation:
+    """The operation of a creation, in the reference's parameters."""
+    return Operation(
+        name,
+        {
+            "isManaged": "false",
+            "description": metadata.description,
+            "partitionBy": json.dumps(list(metadata.partition_columns), separators=(",", ":")),
+            "clusterBy": "[]",
+            "properties": json.dumps(dict(metadata.configuration), separators=(",", ":")),
+        },
+    )
+
+
+def _mapped(
+    schema: StructType, configuration: dict[str, str], *, existing_table: bool, clock: Clock
+) -> tuple[StructType, dict[str, str]]:
+    properties = TableProperties(configuration)
+    mode = properties.column_mapping_mode
+    if mode == "none":
+        check_column_names(schema, mode)
+        return schema, configuration
+    before = properties.max_column_id
+    schema, last = assign_ids(schema, before, clock, mode, existing_table=existing_table)
+    if properties.get("delta.enableIcebergCompatV2") or properties.get("delta.enableIcebergCompatV3"):
+        schema, last = assign_nested_ids(schema, last)
+    return schema, {**configuration, _MAX_COLUMN_ID: str(max(before, last))}
+
+
+def _check_mapping_change(config: TableConfig, configuration: Mapping[str, str]) -> None:
+    old, new = config.properties.column_mapping_mode, TableProperties(configuration).column_mapping_mode
+    if old != new and (old, new) != ("none", "name"):
+        raise InvalidRequest(
+            f"Column mapping of table {config.table} cannot be changed from '{old}' to '{new}': only from 'none' to 'name'. "
+            "Write the data to a new table with the mode wanted.",
+            code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            table=config.table,
+        )
+
+
+def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
+    found = tuple(schema.field(name).name for name in partition_by)
+    if len(set(found)) != len(found):
+        raise InvalidRequest(f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_PARTITION_COLUMNS_NOT_UNIQUE")
+    for name in found:
+        data_type = schema.field(name).data_type
+        if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type in (PrimitiveType("void"), PrimitiveType("variant")):
+            raise InvalidRequest(
+                f"Column '{name}' of type {data_type} cannot partition a table; partition columns hold single values.",
+                code="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                column=name,
+            )
+    if found and len(found) == len(schema):
+        raise InvalidRequest(
+            "A table cannot be partitioned by all of its columns; leave at least one out.", code="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
+        )
+    return found

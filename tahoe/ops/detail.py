@@ -1,0 +1,35 @@
+"""What DESCRIBE DETAIL tells of a snapshot (`delta-features`, 2.4)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["detail"]
+
+
+def detail(snapshot: Snapshot) -> dict[str, Any]:
+    """One row: format, id, name, description, location, createdAt, lastModified, partitionColumns, clusteringColumns, numFiles,
+    sizeInBytes (of the live files), properties, minReaderVersion, minWriterVersion, tableFeatures."""
+    metadata, protocol, files = snapshot.metadata, snapshot.protocol, snapshot.files()
+    return {
+        "format": "delta",
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "location": snapshot.store.url,
+        "createdAt": None if metadata.created_time is None else datetime.fromtimestamp(metadata.created_time / 1000, UTC),
+        "lastModified": datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
+        "partitionColumns": list(snapshot.partition_columns),
+        "clusteringColumns": [],
+        "numFiles": files.num_rows,
+        "sizeInBytes": pc.sum(files["size"]).as_py() or 0,
+        "properties": dict(metadata.configuration),
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+        "tableFeatures": sorted(snapshot.config.features),
+    }

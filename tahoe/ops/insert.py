@@ -1,0 +1,294 @@
+"""Rows in from Arrow, without Spark: append, overwrite, and replacing the rows of a predicate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.evaluate import evaluate
+from tahoe.expr.parse import parse_predicate
+from tahoe.expr.predicate import Predicate, references
+from tahoe.log.replay import add_files
+from tahoe.ops.create import new_metadata, with_schema
+from tahoe.ops.write import write_arrow
+from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
+from tahoe.schema.types import StructType
+from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["ArrowData", "WriteOptions", "already_written", "prepare_schema", "stage_removals", "stage_write", "write_operation"]
+
+ArrowData = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How rows go in; the names are the writer options of Spark.
+
+    Args:
+        mode: ``append`` or ``overwrite``.
+        partition_by: for a new table, or with `overwrite_schema`; checked against the table's otherwise.
+        properties: table properties of a new table.
+        merge_schema: add columns that only the data has.
+        overwrite_schema: with ``overwrite``, take the data's schema and partitioning.
+        replace_where: with ``overwrite``, SQL text: only rows for which it is true are replaced, and new rows must fulfil it.
+        dynamic_partitions: with ``overwrite``, replace only the partitions that the new rows have.
+        app: application id and version of an idempotent write.
+        data_change: False when the rows are only laid out anew.
+    """
+
+    mode: str = "append"
+    partition_by: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    dynamic_partitions: bool = False
+    max_rows_per_file: int | None = None
+    app: tuple[str, int] | None = None
+    data_change: bool = True
+
+    def __post_init__(self) -> None:
+        overwrite = self.mode == "overwrite"
+        if self.mode not in ("append", "overwrite"):
+            raise InvalidRequest(f"The mode of a write is 'append' or 'overwrite', found '{self.mode}'.")
+        if self.replace_where is not None and not overwrite:
+            raise InvalidRequest("replaceWhere goes with mode 'overwrite' only.", code="DELTA_REPLACE_WHERE_IN_APPEND")
+        if self.overwrite_schema and not overwrite:
+            raise InvalidRequest("overwriteSchema goes with mode 'overwrite' only; to add columns use mergeSchema.")
+        if self.dynamic_partitions and self.replace_where is not None:
+            raise InvalidRequest(
+                "replaceWhere and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
+                code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
+        if self.dynamic_partitions and self.overwrite_schema:
+            raise InvalidRequest(
+                "overwriteSchema and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
+                code="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
+        if self.replace_where is not None and not self.data_change:
+            raise InvalidRequest(
+                "replaceWhere changes data; it excludes dataChange = false.", code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET"
+            )
+
+
+def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
+    """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
+    config = prepare_schema(transaction, from_arrow_schema(data.schema), options)
+    predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
+    if predicate is not None:
+        data = _checked(data, predicate, options.replace_where or "", config)
+    adds = write_arrow(config, transaction.store, data, transaction.clock, max_rows_per_file=options.max_rows_per_file)
+    return stage_adds(transaction, config, adds, predicate, options)
+
+
+def stage_adds(
+    transaction: Transaction, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate | None, options: WriteOptions
+) -> Operation:
+    """Stage files that are written already, and what they replace."""
+    removed: list[RemoveFile] = []
+    copied: list[AddFile] = []
+    if options.mode == "overwrite" and transaction.snapshot is not None:
+        removed, copied = stage_removals(transaction, config, adds, predicate, options)
+    staged = [replace(add, data_change=options.data_change) for add in adds]
+    transaction.stage(*removed, *staged, *copied)
+    if options.app is not None:
+        transaction.stage_app(*options.app)
+    return write_operation(config, staged, removed, copied, options, created=transaction.snapshot is None)
+
+
+def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bool:
+    """Whether an idempotent write of this application and version, or a later one, is in the table."""
+    if app is None:
+        return False
+    last = transaction.read_app(app[0])
+    return last is not None and last >= app[1]
+
+
+def prepare_schema(transaction: Transaction, data_schema: StructType, options: WriteOptions) -> TableConfig:
+    """Set the metadata that the write needs, and return the table as it will be.
+
+    Raises:
+        SchemaMismatch: the data does not fit, naming column, types and remedy.
+        InvalidRequest: another partitioning than the table's.
+    """
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        metadata = new_metadata(data_schema, transaction.clock, partition_by=options.partition_by or (), properties=options.properties)
+        transaction.set_metadata(metadata)
+        return future_config(transaction)
+    snapshot.config.ensure_writable()
+    config = snapshot.config
+    if options.mode == "overwrite" and options.overwrite_schema:
+        schema = replace_schema(config.schema, data_schema)
+        changed = with_schema(config, schema, transaction.clock, options.partition_by)
+    else:
+        _check_partitioning(config, options.partition_by)
+        schema = config.schema
+        if options.merge_schema:
+            schema = merge_schemas(schema, data_schema, type_widening=bool(config.properties.get("delta.enableTypeWidening")))
+        check_writable(data_schema, schema)
+        changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
+    if changed != config.metadata:
+        transaction.set_metadata(changed)
+    return future_config(transaction)
+
+
+def stage_removals(
+    transaction: Transaction,
+    config: TableConfig,
+    adds: Sequence[AddFile],
+    predicate: Predicate | None,
+    options: WriteOptions,
+) -> tuple[list[RemoveFile], list[AddFile]]:
+    """The tombstones of what an overwrite replaces, and the files that keep the rows it does not replace; notes what was read."""
+    snapshot = transaction.snapshot
+    assert snapshot is not None
+    now = transaction.clock.now_ms()
+    if options.dynamic_partitions and config.partition_columns:
+        return _dynamic(transaction, snapshot, adds, now, options.data_change), []
+    if predicate is None:
+        transaction.read_whole_table()
+        return [add.remove(now, options.data_change) for add in add_files(snapshot.files())], []
+    transaction.read(predicate)
+    partition_columns = {name for name in config.partition_columns}
+    met = add_files(snapshot.files_matching(predicate))
+    if all(path[0] in partition_columns for path in references(predicate)):
+        transaction.read_files(add.key for add in met)
+        return [add.remove(now) for add in met], []
+    return _rewritten(transaction, snapshot, config, met, predicate, now)
+
+
+def write_operation(
+    config: TableConfig,
+    adds: Sequence[AddFile],
+    removed: Sequence[RemoveFile],
+    copied: Sequence[AddFile],
+    options: WriteOptions,
+    *,
+    created: bool,
+) -> Operation:
+    """WRITE with the reference's parameters and metrics."""
+    parameters: dict[str, Any] = {
+        "mode": options.mode.capitalize(),
+        "partitionBy": json.dumps(list(config.partition_columns), separators=(",", ":")),
+    }
+    if options.replace_where is not None:
+        parameters["predicate"] = options.replace_where
+    if options.dynamic_partitions:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if options.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if options.merge_schema:
+        parameters["canMergeSchema"] = True
+    metrics: dict[str, int | str] = {
+        "numFiles": len(adds) + len(copied),
+        "numOutputBytes": sum(add.size for add in (*adds, *copied)),
+        "numOutputRows": sum(_rows(add) for add in (*adds, *copied)),
+    }
+    if options.mode == "overwrite" and not created:
+        metrics["numRemovedFiles"] = len(removed)
+        metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
+        if options.replace_where is not None:
+            metrics["numCopiedRows"] = sum(_rows(add) for add in copied)
+            metrics["numAddedChangeFiles"] = 0
+    return Operation("WRITE", parameters, metrics)
+
+
+def _rows(add: AddFile) -> int:
+    return int(json.loads(add.stats)["numRecords"]) if add.stats else 0
+
+
+def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None) -> None:
+    if partition_by is None:
+        return
+    asked = [name.lower() for name in partition_by]
+    if asked != [name.lower() for name in config.partition_columns]:
+        raise InvalidRequest(
+            f"Table {config.table} is partitioned by ({', '.join(config.partition_columns)}), the write asks for "
+            f"({', '.join(partition_by)}). Leave partitionBy out, or overwrite with overwriteSchema.",
+            code="DELTA_METADATA_MISMATCH",
+            table=config.table,
+        )
+
+
+def _dynamic(
+    transaction: Transaction, snapshot: Snapshot, adds: Sequence[AddFile], now: int, data_change: bool
+) -> list[RemoveFile]:
+    """Tombstones of all files in the partitions that the new files have."""
+    partitions = {tuple(sorted(add.partition_values.items(), key=str)) for add in adds}
+    met = [
+        add for add in add_files(snapshot.files()) if tuple(sorted(add.partition_values.items(), key=str)) in partitions
+    ]
+    # Which partitions the rows fall into is known only now, so a file that another writer adds to one of them must conflict:
+    # without a predicate for it, everything counts as read.
+    transaction.read_whole_table()
+    return [add.remove(now, data_change) for add in met]
+
+
+def _rewritten(
+    transaction: Transaction, snapshot: Snapshot, config: TableConfig, met: list[AddFile], predicate: Predicate, now: int
+) -> tuple[list[RemoveFile], list[AddFile]]:
+    """Files with matching rows go; the rows of them that do not match are copied to new files."""
+    if config.properties.enable_change_data_feed:
+        raise Unsupported(
+            f"replaceWhere on data columns of table {config.table} must write the change data feed, which this version of Tahoe does "
+            "not do yet. Use a condition on the partition columns only, or unset delta.enableChangeDataFeed.",
+            table=config.table,
+        )
+    removed, copied = [], []
+    for add in met:
+        rows = _read_one(snapshot, add)
+        mask = evaluate(predicate, rows).fill_null(False)
+        if not pc.any(mask).as_py():
+            continue
+        transaction.read_files([add.key])
+        removed.append(add.remove(now))
+        kept = rows.filter(pc.invert(mask))
+        if kept.num_rows:
+            copied += write_arrow(config, transaction.store, kept, transaction.clock)
+    return removed, copied
+
+
+def _read_one(snapshot: Snapshot, add: AddFile) -> pa.Table:
+    return Scan(snapshot).read([add])
+
+
+def _checked(data: ArrowData, predicate: Predicate, text: str, config: TableConfig) -> pa.RecordBatchReader:
+    """The data, batch by batch; a row that does not fulfil the predicate is an error before the commit."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        parts = data.to_batches() if isinstance(data, pa.Table) else [data] if isinstance(data, pa.RecordBatch) else data
+        for batch in parts:
+            table = pa.Table.from_batches([batch])
+            mask = evaluate(predicate, _with_table_names(table, config)).fill_null(False)
+            if not pc.all(mask, min_count=0).as_py():
+                row = table.filter(pc.invert(mask)).slice(0, 1).to_pylist()[0]
+                names = {path[0] for path in references(predicate)}
+                shown = {name: value for name, value in row.items() if name in names}
+                raise InvalidRequest(
+                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{text}': {shown}. "
+                    "Write only rows that fulfil it, or change the condition.",
+                    code="DELTA_REPLACE_WHERE_MISMATCH",
+                    table=config.table,
+                )
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(data.schema, batches())
+
+
+def _with_table_names(table: pa.Table, config: TableConfig) -> pa.Table:
+    """Columns under the table's spelling of their names, so that the predicate finds them."""
+    names = [found.name if (found := config.schema.find(name)) else name for name in table.column_names]
+    return table.rename_columns(names)

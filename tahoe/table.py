@@ -1,0 +1,342 @@
+"""`Table`: the front door without Spark, and the one place that wires the parts. Each method is one call inward."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.expr.parse import parse_predicate
+from tahoe.expr.predicate import Predicate
+from tahoe.log.history import history, version_at
+from tahoe.log.reader import read_commit
+from tahoe.ops.check import Violation, check_table
+from tahoe.ops.create import create_operation, new_metadata, with_properties
+from tahoe.ops.detail import detail
+from tahoe.ops.insert import ArrowData, WriteOptions, already_written, stage_write
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.types import StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.txn.commit import Committed, RetryPolicy, commit
+from tahoe.txn.hooks import Hook, checkpoint_snapshot, default_hooks, run_hooks
+from tahoe.txn.prepare import prepare
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.uniform.status import UniformHandle, after_commit
+
+__all__ = ["Table", "commit_transaction", "parse_timestamp"]
+
+
+class Table:
+    """A Delta table, read and written in this process, without Spark and without a JVM.
+
+    Args:
+        path: a folder, or a URL (``file:``, ``s3:``, ``gs:``, ``az:``, ``memory:``).
+        storage_options: for the object store (``aws_access_key_id``, ``endpoint``, …); never shown.
+        clock: time and chance; tests give their own.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        store: LogStore | None = None,
+        policy: RetryPolicy = RetryPolicy(),
+    ) -> None:
+        self.store = store if store is not None else open_store(path, storage_options)
+        self.clock = clock
+        self.policy = policy
+        self._latest: Snapshot | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | StructType,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        store: LogStore | None = None,
+    ) -> Table:
+        """A new, empty table. Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is."""
+        table = cls(path, storage_options=storage_options, clock=clock, store=store)
+        if table.exists():
+            raise InvalidRequest(
+                f"There is a table at {table.url} already. Append to it, or choose another place.",
+                code="DELTA_TABLE_ALREADY_EXISTS",
+                table=table.url,
+            )
+        delta_schema = schema if isinstance(schema, StructType) else from_arrow_schema(schema)
+        transaction = Transaction(table.store, None, clock)
+        metadata = new_metadata(
+            delta_schema, clock, partition_by=partition_by, properties=properties, name=name, description=description
+        )
+        transaction.set_metadata(metadata)
+        table.commit(transaction, create_operation(metadata))
+        return table
+
+    @property
+    def url(self) -> str:
+        return self.store.url
+
+    def __repr__(self) -> str:
+        try:
+            found = self.snapshot()
+        except Exception as error:
+            # A repr never fails: what is wrong is what it shows.
+            return f"Table({self.url}, {type(error).__name__})"
+        partitioned = f", partitioned by {', '.join(found.partition_columns)}" if found.partition_columns else ""
+        return f"Table({self.url}, version {found.version}, {len(found.schema)} columns{partitioned})"
+
+    def exists(self) -> bool:
+        """Whether there is a table."""
+        try:
+            self.snapshot()
+        except NotFound:
+            return False
+        return True
+
+    def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
+        """The newest version, or an old one by number or by time (the newest version at that time).
+
+        Raises:
+            NotFound: no table, or no such version or time; the message says what there is.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidRequest(
+                "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
+            )
+        if timestamp is not None:
+            version = version_at(self.store, self.snapshot().config, parse_timestamp(timestamp))
+        if version is not None:
+            return Snapshot.at(self.store, version)
+        self._latest = Snapshot.at(self.store) if self._latest is None else self._latest.refreshed()
+        return self._latest
+
+    def version(self) -> int:
+        """The newest version."""
+        return self.snapshot().version
+
+    def schema(self) -> StructType:
+        """The newest version's schema, in Delta's types."""
+        return self.snapshot().schema
+
+    def to_arrow(
+        self,
+        filter: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        version: int | None = None,
+        timestamp: str | date | datetime | None = None,
+    ) -> pa.Table:
+        """The rows for which `filter` is true; files that cannot hold any are not read.
+
+        Args:
+            filter: SQL text such as ``month = 3 and dep_delay > 60``.
+            columns: names in the order wanted; None for all.
+        """
+        snapshot = self.snapshot(version, timestamp)
+        return snapshot.scan(_predicate(filter, snapshot), columns).to_arrow()
+
+    def files(
+        self,
+        filter: str | Predicate | None = None,
+        *,
+        version: int | None = None,
+        timestamp: str | date | datetime | None = None,
+    ) -> pa.Table:
+        """The live files that may hold rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
+        snapshot = self.snapshot(version, timestamp)
+        return snapshot.files_matching(_predicate(filter, snapshot))
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The commits in the log, newest first: see `tahoe.log.history.history`."""
+        return list(history(self.store, self.snapshot().config, limit))
+
+    def detail(self) -> dict[str, Any]:
+        """What DESCRIBE DETAIL tells: see `tahoe.ops.detail.detail`."""
+        return detail(self.snapshot())
+
+    def append(
+        self,
+        data: ArrowData,
+        *,
+        max_rows_per_file: int | None = None,
+        merge_schema: bool = False,
+        app: tuple[str, int] | None = None,
+        user_metadata: str | None = None,
+    ) -> int:
+        """Add rows, and return the version that has them; a table that is not there yet is created.
+
+        Args:
+            data: a `pyarrow.Table`, record batch or reader; its columns are matched by name.
+            max_rows_per_file: begin a further file after so many rows.
+            merge_schema: add columns that only the data has.
+            app: (application id, version): skipped where the table has this version, or a later one, of the application.
+        """
+        options = WriteOptions("append", merge_schema=merge_schema, max_rows_per_file=max_rows_per_file, app=app)
+        return self.write(data, options, user_metadata=user_metadata)
+
+    def overwrite(
+        self,
+        data: ArrowData,
+        *,
+        replace_where: str | None = None,
+        overwrite_schema: bool = False,
+        partition_by: Sequence[str] | None = None,
+        dynamic_partitions: bool = False,
+        max_rows_per_file: int | None = None,
+        merge_schema: bool = False,
+        app: tuple[str, int] | None = None,
+        user_metadata: str | None = None,
+    ) -> int:
+        """Replace all rows, the rows of a predicate, or the partitions that the data has; the version that has it.
+
+        Args: as Spark's writer options of the same names; see `tahoe.ops.insert.WriteOptions`.
+        """
+        options = WriteOptions(
+            "overwrite",
+            partition_by=None if partition_by is None else tuple(partition_by),
+            merge_schema=merge_schema,
+            overwrite_schema=overwrite_schema,
+            replace_where=replace_where,
+            dynamic_partitions=dynamic_partitions,
+            max_rows_per_file=max_rows_per_file,
+            app=app,
+        )
+        return self.write(data, options, user_metadata=user_metadata)
+
+    def write(self, data: ArrowData, options: WriteOptions, *, user_metadata: str | None = None) -> int:
+        """Write rows as `options` say; the version that has them, or the newest where an idempotent write was there already."""
+        transaction = self.begin()
+        if already_written(transaction, options.app):
+            return self.version()
+        operation = stage_write(transaction, data, options)
+        try:
+            return self.commit(transaction, operation, user_metadata=user_metadata).version
+        except DeltaConcurrentModificationException:
+            # The same idempotent write, sent twice side by side: the winner has done what was asked here.
+            if options.app is not None and already_written(self.begin(), options.app):
+                return self.version()
+            raise
+
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Set table properties; the version that has them."""
+        return self._alter("SET TBLPROPERTIES", dict(properties), {"properties": _json(dict(properties))})
+
+    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
+        known = {key.lower() for key in self.snapshot().metadata.configuration}
+        missing = [name for name in names if name.lower() not in known]
+        if missing and not if_exists:
+            raise InvalidRequest(
+                f"Table {self.url} has no property {', '.join(missing)} to unset.", code="DELTA_UNSET_NON_EXISTENT_PROPERTY"
+            )
+        return self._alter("UNSET TBLPROPERTIES", dict.fromkeys(names), {"properties": _json(list(names)), "ifExists": if_exists})
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest version, and return that version."""
+        snapshot = self.snapshot()
+        checkpoint_snapshot(snapshot, self.clock)
+        return snapshot.version
+
+    def check(self) -> list[Violation]:
+        """What is wrong with the table; an empty list says that nothing is. See `tahoe.ops.check`."""
+        return check_table(self.store)
+
+    @cached_property
+    def uniform(self) -> UniformHandle:
+        """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`."""
+        return UniformHandle(self.store, self.snapshot, self._read_commit, self.clock)
+
+    def begin(self) -> Transaction:
+        """A transaction on the newest version; on nothing where there is no table."""
+        try:
+            snapshot: Snapshot | None = self.snapshot()
+        except NotFound as error:
+            if error.code != "DELTA_TABLE_NOT_FOUND":
+                raise
+            snapshot = None
+        return Transaction(self.store, snapshot, self.clock)
+
+    def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
+        """Prepare and commit a transaction, then run what follows a commit."""
+        committed = commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
+        self._latest = committed.snapshot
+        return committed
+
+    @cached_property
+    def _hooks(self) -> list[Hook]:
+        return [*default_hooks(self.clock), after_commit(self.store, self.snapshot, self._read_commit, self.clock)]
+
+    def _read_commit(self, version: int) -> tuple[Any, ...]:
+        return read_commit(self.store, version)
+
+    def _alter(self, name: str, properties: Mapping[str, str | None], parameters: Mapping[str, Any]) -> int:
+        transaction = self.begin()
+        if transaction.snapshot is None:
+            raise NotFound(f"There is no Delta table at {self.url}.", table=self.url)
+        transaction.read_whole_table()
+        transaction.set_metadata(with_properties(transaction.snapshot.config, properties, self.clock))
+        return self.commit(transaction, Operation(name, parameters)).version
+
+
+def commit_transaction(
+    transaction: Transaction,
+    operation: Operation,
+    policy: RetryPolicy,
+    hooks: Sequence[Hook],
+    *,
+    user_metadata: str | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> Committed:
+    """Prepare, commit, run the hooks: the one way into the log."""
+    prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
+    committed = commit(transaction.store, prepared, transaction.clock, policy)
+    run_hooks(hooks, committed)
+    return committed
+
+
+def parse_timestamp(value: str | date | datetime) -> int:
+    """Milliseconds since the epoch of a date, a time, or their ISO text; without a zone it is UTC.
+
+    Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`).
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError as error:
+            raise InvalidRequest(
+                f"The provided timestamp ('{value}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",
+                code="DELTA_TIMESTAMP_INVALID",
+            ) from error
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return int((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+
+def _predicate(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
+    return parse_predicate(filter, snapshot.schema) if isinstance(filter, str) else filter
+
+
+def _json(value: Any) -> str:
+
+
+    return json.dumps(value, separators=(",", ":"))
+
+

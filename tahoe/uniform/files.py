@@ -1,0 +1,242 @@
+"""Data files of the log as Iceberg's data files, from what the log says of them: no data file is opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.partition import deserialize
+from tahoe.schema.types import StructField, StructType
+from tahoe.uniform.avro import encode_bytes, encode_long, encode_string
+from tahoe.uniform.manifests import DataFile, PartitionSummary, Spec
+from tahoe.uniform.schema import partition_fields, primitive_columns
+from tahoe.uniform.values import Codec, codec_of
+
+__all__ = ["FileEncoder", "partition_summaries", "spec_of"]
+
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_HEAD = encode_long(0)  # content: data
+_FORMAT = encode_string("PARQUET")
+_NONE = b"\0"
+_SOME = b"\2"
+_UNUSED = _NONE * 4  # key metadata, split offsets, equality ids, sort order
+_ARROW_COLUMNS = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
+
+
+def spec_of(schema: StructType, partition_columns: Sequence[str], spec_id: int = 0) -> Spec:
+    """The partition spec of a table, with the codecs of its columns."""
+    return Spec(
+        spec_id,
+        tuple(partition_fields(schema, partition_columns)),
+        tuple(codec_of(schema.field(name).data_type) for name in partition_columns),
+    )
+
+
+class FileEncoder:
+    """Turns the files of one schema into `DataFile`s; made once for all files of a conversion.
+
+    Args:
+        schema: the table's logical schema, with column mapping.
+        partition_columns: logical names.
+        file_url: turns `AddFile.path` into the full path that readers open; raises for a path outside the table.
+    """
+
+    def __init__(self, schema: StructType, partition_columns: Sequence[str], file_url: Callable[[str], str]) -> None:
+        partition = [schema.field(name) for name in partition_columns]
+        self._file_url = file_url
+        self._partition = [_PartitionColumn(column, codec_of(column.data_type), {}) for column in partition]
+        physical = {column.physical_name for column in partition}
+        self._columns = [
+            _column(path, column) for path, column in primitive_columns(schema) if path[0] not in physical or len(path) > 1
+        ]
+        self._value_keys = [column.key for column in self._columns]
+
+    def encode_adds(self, adds: Iterable[AddFile]) -> Iterator[DataFile]:
+        for add in adds:
+            if add.deletion_vector is not None:
+                raise _with_vector(add.path)
+            stats = _parse(add.stats, add.path) if add.stats else None
+            yield self.encode(add.path, add.partition_values, add.size, stats)
+
+    def encode_table(self, files: pa.Table) -> Iterator[DataFile]:
+        """Rows of a files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` where there is one)."""
+        for batch in files.select([name for name in _ARROW_COLUMNS if name in files.column_names]).to_batches(
+            max_chunksize=10_000
+        ):
+            columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+            nothing: list[Any] = [None] * batch.num_rows
+            parsed = columns.get("stats_parsed", nothing)
+            vectors = columns.get("deletionVector", nothing)
+            rows = zip(
+                columns["path"], columns["partitionValues"], columns["size"], columns["stats"], parsed, vectors, strict=True
+            )
+            for path, values, size, text, struct, vector in rows:
+                if vector is not None:
+                    raise _with_vector(path)
+                yield self.encode(path, dict(values or ()), size, _parse(text, path) if text else struct)
+
+    def encode(
+        self, path: str, partition_values: Mapping[str, str | None], size: int, stats: Mapping[str, Any] | None
+    ) -> DataFile:
+        """One file.
+
+        Args:
+            partition_values: the specification's strings by physical name.
+            stats: the parsed statistics; values are JSON's or Python's.
+
+        Raises `CorruptTable` where the number of records is not known: IcebergCompatV2 demands it of every file.
+        """
+        record_count = stats.get("numRecords") if stats else None
+        if stats is None or record_count is None:
+            raise _without_statistics(path)
+        url = self._file_url(path)
+        values = []
+        parts = [_HEAD, encode_string(url), _FORMAT]
+        for column in self._partition:
+            value, encoded = column.tuple_value(partition_values, path)
+            values.append(value)
+            parts.append(encoded)
+        parts += [encode_long(record_count), encode_long(size), _NONE]
+        self._metrics(stats, record_count, parts)
+        return DataFile(url, b"".join(parts), tuple(values), record_count, size)
+
+    def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes]) -> None:
+        """Value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
+        if not self._columns:
+            parts.append(_NONE * 5 + _UNUSED)
+            return
+        count = encode_long(record_count)
+        parts += [_SOME, encode_long(len(self._value_keys)), count.join(self._value_keys), count, _NONE]
+        nulls = stats.get("nullCount") or {}
+        parts.append(
+            _map([column.key + encode_long(found) for column in self._columns if (found := column.find(nulls)) is not None])
+        )
+        parts.append(_NONE)
+        for member, attribute in (("minValues", "lower"), ("maxValues", "upper")):
+            values = stats.get(member) or {}
+            items = []
+            for column in self._columns:
+                value = column.find(values)
+                if value is not None:
+                    bound = column.lower(value) if attribute == "lower" else column.upper(value)
+                    if bound is not None:
+                        items.append(column.key + encode_bytes(bound))
+            parts.append(_map(items))
+        parts.append(_UNUSED)
+
+
+def partition_summaries(spec: Spec, partitions: Iterable[tuple[Any, ...]]) -> tuple[PartitionSummary, ...]:
+    """What each partition field holds over the files of one manifest."""
+    distinct = set(partitions)
+    return tuple(_summary(codec, {values[position] for values in distinct}) for position, codec in enumerate(spec.codecs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column with statistics: its physical path, its id as a map key, and how its bounds are made."""
+
+    key: bytes
+    path: tuple[str, ...]
+    lower: Callable[[Any], bytes | None]
+    upper: Callable[[Any], bytes | None]
+
+    def find(self, values: Mapping[str, Any]) -> Any:
+        found: Any = values
+        for name in self.path:
+            if not isinstance(found, dict):
+                return None
+            found = found.get(name)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionColumn:
+    """One partition column; the same few values come again and again, so each is decoded once."""
+
+    column: StructField
+    codec: Codec
+    known: dict[str | None, tuple[Any, bytes]]
+
+    def tuple_value(self, partition_values: Mapping[str, str | None], path: str) -> tuple[Any, bytes]:
+        name = self.column.physical_name
+        if name not in partition_values:
+            raise CorruptTable(
+                f"File {path} has no value for the partition column '{self.column.name}'.", file=path, column=self.column.name
+            )
+        text = partition_values[name]
+        found = self.known.get(text)
+        if found is None:
+            found = self.known[text] = self._decode(text)
+        return found
+
+    def _decode(self, text: str | None) -> tuple[Any, bytes]:
+        value = None if text == _HIVE_NULL else deserialize(text, self.column.data_type)
+        if value is None:
+            return None, _NONE
+        held = self.codec.from_python(value)
+        return held, _SOME + self.codec.encode(held)
+
+
+def _column(path: tuple[str, ...], column: StructField) -> _Column:
+    codec = codec_of(column.data_type)
+    key = encode_long(column.field_id or 0)
+    if "__COLLATIONS" in column.metadata:  # the order of a collation is not the order of bytes that Iceberg compares by
+        return _Column(key, path, _no_bound, _no_bound)
+    return _Column(key, path, codec.lower, codec.upper)
+
+
+def _no_bound(value: Any) -> bytes | None:
+    return None
+
+
+def _map(items: list[bytes]) -> bytes:
+    if not items:
+        return _NONE
+    return b"".join((_SOME, encode_long(len(items)), *items, _NONE))
+
+
+def _parse(text: str, path: str) -> Any:
+    """Statistics JSON; numbers with a point stay text, so that decimals keep every digit."""
+    try:
+        stats = json.loads(text, parse_float=str)
+    except ValueError as error:
+        raise CorruptTable(f"The statistics of file {path} are not valid JSON ({error}).", file=path) from error
+    return stats if isinstance(stats, dict) else None
+
+
+def _summary(codec: Codec, values: set[Any]) -> PartitionSummary:
+    contains_null = None in values
+    values.discard(None)
+    real = codec.iceberg_type in ("float", "double")
+    ordered = [value for value in values if not real or value == value]
+    contains_nan = len(ordered) < len(values) if real else None
+    if not ordered:
+        return PartitionSummary(contains_null, contains_nan, None, None)
+    low, high = min(ordered), max(ordered)
+    if real:  # zeros are spread outward: -0.0 < +0.0 in Iceberg, not in Python
+        low, high = low or -0.0, high or 0.0
+    return PartitionSummary(contains_null, contains_nan, codec.single(low), codec.single(high))
+
+
+def _with_vector(path: str) -> Unsupported:
+    return Unsupported(
+        f"File {path} has a deletion vector, which IcebergCompatV2 does not allow. Run REORG TABLE … APPLY (PURGE) and disable "
+        "delta.enableDeletionVectors.",
+        code="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_NOT_PURGED",
+        file=path,
+    )
+
+
+def _without_statistics(path: str) -> CorruptTable:
+    return CorruptTable(
+        f"File {path} has no number of records in its statistics, which IcebergCompatV2 demands of every file. Rewrite the file "
+        "(OPTIMIZE, or overwrite it) with a writer that keeps statistics.",
+        code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
+        file=path,
+    )

@@ -1,0 +1,229 @@
+"""Arrow arrays from one shape into another: the walk that readers and writers share, and the exact casts of single values.
+
+`conform` walks an array and a Delta type side by side, takes each wanted field from the array by a rule that the caller gives (by logical
+name, by physical name, by id), fills missing fields with null, and hands values without parts to the caller's cast. Nothing is copied
+but what the casts change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+
+__all__ = ["Cast", "CannotCast", "Find", "conform", "nulls_where_forbidden", "read_cast", "store_cast"]
+
+Find = Callable[[pa.DataType, StructField], int | None]
+"""The position of a field among the children of an Arrow struct, or None where it has none."""
+Cast = Callable[[pa.Array, pa.DataType], pa.Array]
+"""Values without parts into another Arrow type; raises `CannotCast` or `pyarrow.ArrowInvalid`."""
+
+_UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+_LARGEST = pa.decimal128(38, 0)
+
+
+class CannotCast(Exception):
+    """The two types, or some of the values, do not go together; `path` is where, below the column."""
+
+    def __init__(self, source: pa.DataType, target: pa.DataType, path: tuple[str, ...], reason: str | None = None) -> None:
+        super().__init__(reason or f"{source} does not go into {target}")
+        self.source = source
+        self.target = target
+        self.path = path
+        self.reason = reason
+
+
+def conform(array: pa.Array, data_type: DataType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...] = ()) -> pa.Array:
+    """The array as Arrow type `target`, which has the shape of `data_type` and any names.
+
+    Args:
+        array: values of one column.
+        data_type: what the values are to Delta; its fields are looked for by `find`.
+        target: the Arrow type to build; field names, nullability and metadata are taken over.
+        path: where the array is below its column, for errors.
+    """
+    if array.type == target and not isinstance(data_type, StructType | ArrayType | MapType):
+        return array
+    if pa.types.is_dictionary(array.type):
+        return conform(array.dictionary_decode(), data_type, target, find, cast, path)
+    if data_type == PrimitiveType("void") or pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    match data_type:
+        case StructType():
+            return _conform_struct(array, data_type, target, find, cast, path)
+        case ArrayType():
+            return _conform_list(array, data_type, target, find, cast, path)
+        case MapType():
+            return _conform_map(array, data_type, target, find, cast, path)
+    try:
+        return cast(array, target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise CannotCast(array.type, target, path, str(error)) from error
+    except CannotCast as error:
+        raise CannotCast(error.source, error.target, path, error.reason) from error
+
+
+def nulls_where_forbidden(array: pa.Array, data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Paths below a column that hold a null although their field, element or map value must not be null.
+
+    A null inside a null struct does not count: there is no such field then.
+    """
+    match data_type:
+        case StructType(fields):
+            for index, column in enumerate(fields):
+                child = array.field(index)
+                inner = (*path, column.name)
+                if not column.nullable and _has_own_nulls(child, array):
+                    yield inner
+                yield from nulls_where_forbidden(child, column.data_type, inner)
+        case ArrayType(element, contains_null):
+            values = array.flatten()
+            if not contains_null and values.null_count:
+                yield (*path, "element")
+            yield from nulls_where_forbidden(values, element, (*path, "element"))
+        case MapType(key, value, value_contains_null):
+            start, end = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
+            items = array.items[start:end]
+            if not value_contains_null and items.null_count:
+                yield (*path, "value")
+            yield from nulls_where_forbidden(array.keys[start:end], key, (*path, "key"))
+            yield from nulls_where_forbidden(items, value, (*path, "value"))
+
+
+def read_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Values of a data file as the table's type: another encoding of the same type, or a narrower type that was widened since."""
+    types, source = pa.types, array.type
+    if types.is_timestamp(target):
+        return _to_timestamp(array, target, floor=True)
+    if types.is_string(target) and (_is_text(source) or _is_bytes(source)):
+        return array.cast(target)
+    if types.is_binary(target) and (_is_text(source) or _is_bytes(source)):
+        return array.cast(target)
+    if types.is_integer(target) and types.is_integer(source):
+        return array.cast(target)
+    if types.is_decimal(target) and (types.is_decimal(source) or types.is_integer(source)):
+        return _to_decimal(array, target)
+    if types.is_float64(target) and (types.is_floating(source) or (types.is_integer(source) and source.bit_width <= 32)):
+        return array.cast(target)
+    if types.is_float32(target) and types.is_float16(source):
+        return array.cast(target)
+    if types.is_date32(target) and types.is_date64(source):
+        return array.cast(target)
+    raise CannotCast(source, target, ())
+
+
+def store_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Values that a user gives as the table's type, exactly: a value that would change is an error, but for the rounding of floating-point
+    numbers. (`tahoe.schema.evolve.can_store` says which types may meet at all.)
+    """
+    types, source = pa.types, array.type
+    if types.is_timestamp(target) and (types.is_timestamp(source) or types.is_date(source)):
+        return _to_timestamp(array, target, floor=False)
+    if types.is_date32(target) and types.is_timestamp(source):
+        return _midnights(array, target)
+    if types.is_floating(target) and types.is_primitive(source) and not types.is_temporal(source) and not types.is_boolean(source):
+        return array.cast(target, safe=False)
+    if types.is_decimal(target) and types.is_floating(source):
+        return array.cast(target)
+    if types.is_decimal(target):
+        return _to_decimal(array, target)
+    if types.is_string(target) and not (_is_text(source) or _is_bytes(source)):
+        # Only types whose text is the same in Arrow and in Spark; the others the user casts the way that is wanted.
+        if not (types.is_integer(source) or types.is_boolean(source) or types.is_date32(source)):
+            raise CannotCast(source, target, (), f"the text of a {source} differs between engines; cast it to a string first")
+    return array.cast(target)
+
+
+def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]) -> pa.Array:
+    if not pa.types.is_struct(array.type):
+        raise CannotCast(array.type, target, path)
+    children = []
+    for index, column in enumerate(data_type):
+        position = find(array.type, column)
+        wanted = target.field(index).type
+        if position is None:
+            children.append(pa.nulls(len(array), wanted))
+        else:
+            children.append(conform(array.field(position), column.data_type, wanted, find, cast, (*path, column.name)))
+    fields = [target.field(index) for index in range(target.num_fields)]
+    mask = array.is_null() if array.null_count else None
+    if not children:
+        return pa.array([None if null else {} for null in array.is_null().to_pylist()], target)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _conform_list(array: pa.Array, data_type: ArrayType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]) -> pa.Array:
+    types = pa.types
+    if types.is_large_list(array.type) or types.is_fixed_size_list(array.type) or types.is_list_view(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    if not types.is_list(array.type):
+        raise CannotCast(array.type, target, path)
+    values = conform(array.values, data_type.element_type, target.value_type, find, cast, (*path, "element"))
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values])
+
+
+def _conform_map(array: pa.Array, data_type: MapType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]) -> pa.Array:
+    if not pa.types.is_map(array.type):
+        raise CannotCast(array.type, target, path)
+    keys = conform(array.keys, data_type.key_type, target.key_type, find, cast, (*path, "key"))
+    items = conform(array.items, data_type.value_type, target.item_type, find, cast, (*path, "value"))
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries])
+
+
+def _to_timestamp(array: pa.Array, target: pa.DataType, *, floor: bool) -> pa.Array:
+    """Timestamps and dates in microseconds; a timestamp without a zone is taken as UTC and the other way round.
+
+    `floor`: nanoseconds are cut down, as values of other writers cannot be refused; else they are an error.
+    """
+    source = array.type
+    if pa.types.is_date(source):
+        if target.tz is not None and floor:
+            raise CannotCast(source, target, ())
+        return array.cast(pa.timestamp("us")).view(target)
+    if not pa.types.is_timestamp(source):
+        raise CannotCast(source, target, ())
+    naive = array.view(pa.timestamp(source.unit))
+    if floor and source.unit == "ns":
+        naive = pc.floor_temporal(naive, unit="microsecond")
+    return naive.cast(pa.timestamp("us")).view(target)
+
+
+def _midnights(array: pa.Array, target: pa.DataType) -> pa.Array:
+    naive = array.view(pa.timestamp(array.type.unit))
+    days = naive.cast(target)
+    if not pc.all(pc.equal(days.cast(naive.type), naive)).as_py() and len(array) > array.null_count:
+        raise CannotCast(array.type, target, (), "some of its timestamps have a time of day, which a date would lose")
+    return days
+
+
+def _to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(array.type):
+        # Arrow asks for a precision that holds every value of the integer type; what counts are the values that are there.
+        array = array.cast(_LARGEST)
+    return array.cast(target)
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type))
+
+
+def _is_bytes(data_type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(data_type)
+        or types.is_large_binary(data_type)
+        or types.is_binary_view(data_type)
+        or types.is_fixed_size_binary(data_type)
+    )
+
+
+def _has_own_nulls(child: pa.Array, parent: pa.Array) -> bool:
+    if not child.null_count:
+        return False
+    if not parent.null_count:
+        return True
+    return bool(pc.any(pc.and_(child.is_null(), parent.is_valid())).as_py())

@@ -1,0 +1,350 @@
+"""One data file → Arrow record batches of the table's logical schema, without Spark.
+
+    Parquet file ─ row groups that the predicate may match ─► batches of the wanted columns, by name or by field id
+        ─► logical names, today's types, nulls for what the file does not have, partition values from the log
+        ─► rows that the deletion vector leaves ─► rows for which the predicate is true
+
+Imported in Spark's executors too: needs pyarrow and pyroaring only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.expr.evaluate import filter_table
+from tahoe.expr.predicate import Predicate
+from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.protocol.partition import deserialize
+from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
+from tahoe.schema.cast import CannotCast, Find, conform, read_cast
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.row_groups import row_groups_that_may_match
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file"]
+
+BATCH_ROWS = 131_072
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """One logical file to read; a plain value that can be sent to another process.
+
+    Args:
+        name: store name, relative to the table's root.
+        size: of the file in bytes.
+        partition_values: by physical column name, as the log has them.
+        num_records: physical rows, where statistics tell.
+    """
+
+    name: str
+    size: int
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    deletion_vector: DeletionVectorDescriptor | None = None
+    num_records: int | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowTracking:
+    """What to add to each row, and under which column names (PROTOCOL.md, "Reader Requirements for Row Tracking").
+
+    Args:
+        row_id_column: name for the stable row id, a long; None to leave it out.
+        row_commit_version_column: name for the stable row commit version, a long; None to leave it out.
+        materialized_row_id_column: the table's ``delta.rowTracking.materializedRowIdColumnName``.
+        materialized_row_commit_version_column: the table's ``delta.rowTracking.materializedRowCommitVersionColumnName``.
+    """
+
+    row_id_column: str | None = None
+    row_commit_version_column: str | None = None
+    materialized_row_id_column: str | None = None
+    materialized_row_commit_version_column: str | None = None
+
+
+def read_file(
+    task: ReadTask,
+    schema: StructType,
+    column_mapping_mode: str,
+    partition_columns: Sequence[str],
+    open_input: Callable[[str], pa.NativeFile],
+    read_vector: Callable[[DeletionVectorDescriptor], BitMap64 | None],
+    predicate: Predicate | None = None,
+    *,
+    row_index_column: str | None = None,
+    row_tracking: RowTracking | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The living rows of one file for which `predicate` is true, in file order.
+
+    Args:
+        schema: the logical columns wanted, in order, with their column mapping metadata; those that `predicate` speaks of among them.
+        column_mapping_mode: ``none``, ``name`` or ``id``.
+        partition_columns: logical names; their values come from the task, never from the file.
+        open_input: a random-access file for a store name.
+        read_vector: the dead row positions of a descriptor.
+        row_index_column: add the physical position of each row in the file, a long, under this name.
+        row_tracking: add row ids and row commit versions, after the row index.
+        batch_rows: the most rows of one batch.
+
+    Yields:
+        Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
+
+    Raises:
+        CorruptTable: the file is no Parquet file, a column's type cannot be read as the table's, or the deletion vector does not fit.
+    """
+    reader = _FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
+    vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
+    source = _opened(task, open_input)
+    try:
+        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows):
+            alive = _alive(vector, start, batch.num_rows)
+            logical = reader.logical(batch, start)
+            if alive is not None:
+                logical = logical.take(alive)
+            if predicate is None:
+                yield logical
+            else:
+                yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
+    except TahoeError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptTable(
+            f"Data file '{task.name}' cannot be read as Parquet: {error}. Restore the file from a copy, or restore the table to an "
+            "earlier version.",
+            file=task.name,
+        ) from error
+    finally:
+        source.close()
+
+
+def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.NativeFile:
+    try:
+        return open_input(task.name)
+    except (NotFound, FileNotFoundError) as error:
+        raise NotFound(
+            f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's own "
+            "operations, or by a VACUUM that retained less than this reader needs. Read the newest version, or restore the file.",
+            code="DELTA_FILE_NOT_FOUND_DETAILED",
+            file=task.name,
+        ) from error
+
+
+class _FileReader:
+    """The steps of `read_file` for one file, with what they share."""
+
+    def __init__(
+        self,
+        task: ReadTask,
+        schema: StructType,
+        column_mapping_mode: str,
+        partition_columns: Sequence[str],
+        row_index_column: str | None,
+        row_tracking: RowTracking | None,
+    ) -> None:
+        self.task = task
+        self.schema = schema
+        self.row_index_column = row_index_column
+        self.row_tracking = row_tracking
+        self.find: Find = _find_by_id if column_mapping_mode == "id" else _find_by_name
+        partitioned = {name.lower() for name in partition_columns}
+        self.partition_values = {
+            column.name: self._partition_value(column) for column in schema if column.name.lower() in partitioned
+        }
+        self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
+
+    def physical_batches(
+        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The wanted columns as the file has them, each batch with the position of its first row."""
+        # INT96 in microseconds: in nanoseconds, Arrow's default, the years before 1677 and after 2262 would overflow.
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True, arrow_extensions_enabled=False)
+        if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
+            raise CorruptTable(
+                f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
+                f"{file.metadata.num_rows} rows. Restore the table to an earlier version.",
+                file=self.task.name,
+            )
+        columns = self._columns_to_read(file.schema_arrow)
+        kept = range(file.num_row_groups)
+        if predicate is not None:
+            kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
+        for start, run in _runs(file.metadata, kept):
+            if not columns:
+                yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
+                continue
+            for batch in file.iter_batches(batch_size=batch_rows, row_groups=run, columns=columns):
+                yield start, batch
+                start += batch.num_rows
+
+    def logical(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+        """A batch of the file as a batch of the table."""
+        rows = batch.num_rows
+        file_type = pa.struct(batch.schema)
+        arrays = [self._column(column, batch, file_type) for column in self.schema]
+        if self.row_index_column is not None:
+            arrays.append(_positions(start, rows))
+        tracking = self.row_tracking
+        if tracking is not None and tracking.row_id_column is not None:
+            arrays.append(self._row_ids(tracking, batch, start))
+        if tracking is not None and tracking.row_commit_version_column is not None:
+            default = pa.scalar(self.task.default_row_commit_version, pa.int64())
+            arrays.append(_coalesce(batch, tracking.materialized_row_commit_version_column, pa.repeat(default, rows)))
+        if not arrays:
+            # A batch without columns cannot carry a row count through `from_arrays`.
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
+
+    def _column(self, column: StructField, batch: pa.RecordBatch, file_type: pa.StructType) -> pa.Array:
+        target = self.arrow_schema.field(column.name).type
+        if column.name in self.partition_values:
+            return pa.repeat(self.partition_values[column.name], batch.num_rows)
+        position = self.find(file_type, column)
+        if position is None or column.data_type == PrimitiveType("void"):
+            return pa.nulls(batch.num_rows, target)
+        try:
+            return conform(batch.column(position), column.data_type, target, self.find, read_cast, (column.name,))
+        except CannotCast as error:
+            name = ".".join(error.path)
+            raise CorruptTable(
+                f"Column '{name}' of data file '{self.task.name}' is {error.source}, which cannot be read as the table's "
+                f"{error.target}{f' ({error.reason})' if error.reason else ''}. Rewrite the file with the right type, or remove it from the "
+                "table.",
+                code="DELTA_PARQUET_SCHEMA_MISMATCH",
+                file=self.task.name,
+                column=name,
+            ) from error
+
+    def _row_ids(self, tracking: RowTracking, batch: pa.RecordBatch, start: int) -> pa.Array:
+        base = self.task.base_row_id
+        default = pa.nulls(batch.num_rows, pa.int64()) if base is None else _positions(base + start, batch.num_rows)
+        return _coalesce(batch, tracking.materialized_row_id_column, default)
+
+    def _partition_value(self, column: StructField) -> pa.Scalar:
+        values = self.task.partition_values
+        text = values.get(column.physical_name)
+        if text is None and column.physical_name not in values:
+            # Tables of old writers spell a partition column differently in the schema and in the log.
+            lowered = column.physical_name.lower()
+            text = next((value for name, value in values.items() if name.lower() == lowered), None)
+        return pa.scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
+
+    def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:
+        file_type = pa.struct(file_schema)
+        wanted = [
+            self.find(file_type, column)
+            for column in self.schema
+            if column.name not in self.partition_values and column.data_type != PrimitiveType("void")
+        ]
+        names = [file_schema.field(position).name for position in wanted if position is not None]
+        tracking = self.row_tracking
+        if tracking is not None:
+            extra = []
+            if tracking.row_id_column is not None:
+                extra.append(tracking.materialized_row_id_column)
+            if tracking.row_commit_version_column is not None:
+                extra.append(tracking.materialized_row_commit_version_column)
+            names += [name for name in extra if name is not None and name in file_schema.names]
+        return list(dict.fromkeys(names))
+
+    def _leaf_of(self, file_schema: pa.Schema) -> Callable[[tuple[str, ...]], tuple[str, ...] | None]:
+        """The path of a logical column in the file, or None where the file or the schema does not have it."""
+
+        def leaf_of(path: tuple[str, ...]) -> tuple[str, ...] | None:
+            fields: Any = self.schema
+            inside: pa.DataType = pa.struct(file_schema)
+            names: list[str] = []
+            for part in path:
+                column = fields.find(part) if isinstance(fields, StructType) else None
+                if column is None or not pa.types.is_struct(inside) or (not names and column.name in self.partition_values):
+                    return None
+                position = self.find(inside, column)
+                if position is None:
+                    return None
+                names.append(inside.field(position).name)
+                inside, fields = inside.field(position).type, column.data_type
+            return tuple(names)
+
+        return leaf_of
+
+    def _with_extra_columns(self, schema: pa.Schema) -> pa.Schema:
+        tracking = self.row_tracking or RowTracking()
+        for name in (self.row_index_column, tracking.row_id_column, tracking.row_commit_version_column):
+            if name is not None:
+                schema = schema.append(pa.field(name, pa.int64(), name != self.row_index_column))
+        return schema
+
+
+def _find_by_name(struct: pa.DataType, column: StructField) -> int | None:
+    """By physical name: exactly, else without regard to case as Spark does."""
+    index = struct.get_field_index(column.physical_name)
+    if index >= 0:
+        return int(index)
+    lowered = column.physical_name.lower()
+    return next((i for i in range(struct.num_fields) if struct.field(i).name.lower() == lowered), None)
+
+
+def _find_by_id(struct: pa.DataType, column: StructField) -> int | None:
+    wanted = str(column.field_id).encode()
+    for index in range(struct.num_fields):
+        metadata = struct.field(index).metadata
+        if metadata is not None and metadata.get(_FIELD_ID) == wanted:
+            return index
+    return None
+
+
+def _runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Neighbouring row groups that are kept, with the position of their first row: within a run positions count on."""
+    start, run_start, run = 0, 0, list[int]()
+    wanted = set(kept)
+    for index in range(metadata.num_row_groups):
+        if index in wanted:
+            run_start = run_start if run else start
+            run.append(index)
+        elif run:
+            yield run_start, run
+            run = []
+        start += metadata.row_group(index).num_rows
+    if run:
+        yield run_start, run
+
+
+def _empty_batches(start: int, rows: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches without columns, for files of which only positions and partition values are wanted."""
+    while rows > 0:
+        count = min(rows, batch_rows)
+        yield start, pa.record_batch({"": pa.nulls(count)})
+        start, rows = start + count, rows - count
+
+
+def _alive(vector: BitMap64 | None, start: int, rows: int) -> pa.Array | None:
+    """Positions within the batch that the vector leaves; None when that is all of them."""
+    if vector is None or not vector.range_cardinality(start, start + rows):
+        return None
+    from pyroaring import BitMap64
+
+    window = BitMap64()
+    window.add_range(start, start + rows)
+    window -= vector
+    positions = pa.Array.from_buffers(pa.uint64(), len(window), [None, pa.py_buffer(window.to_array())])
+    return pc.subtract(positions, pa.scalar(start, pa.uint64()))
+
+
+def _positions(start: int, rows: int) -> pa.Array:
+    return pa.arange(start, start + rows)
+
+
+def _coalesce(batch: pa.RecordBatch, name: str | None, default: pa.Array) -> pa.Array:
+    position = -1 if name is None else batch.schema.get_field_index(name)
+    return default if position < 0 else pc.coalesce(batch.column(position).cast(pa.int64()), default)

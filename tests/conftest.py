@@ -1,14 +1,18 @@
-"""What all tests share: Hypothesis profiles, and the mark of the tests that start Spark."""
+"""What all tests share: Hypothesis profiles, the mark of the tests that start Spark, and places for tables."""
 
 from __future__ import annotations
 
 import os
+import urllib.request
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
+S3_BUCKET = "tables"
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -21,3 +25,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE / "spark"):
             item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def s3_options() -> Iterator[dict[str, str]]:
+    """Storage options for an S3 on the loopback that lives as long as the test session; its one bucket is `S3_BUCKET`."""
+    from moto.server import ThreadedMotoServer  # heavy: only for the tests that need it
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{S3_BUCKET}", method="PUT")).close()
+    yield {
+        "aws_endpoint": endpoint,
+        "aws_access_key_id": "an-access-key",
+        "aws_secret_access_key": "a-secret-key",
+        "aws_region": "us-east-1",
+    }
+    server.stop()
+
+
+@pytest.fixture
+def s3_url(s3_options: dict[str, str]) -> str:
+    """A place for one table in the session's S3."""
+    return f"s3://{S3_BUCKET}/{uuid.uuid4()}"
+
+
+@pytest.fixture
+def memory_url() -> str:
+    """A place for one table in this process."""
+    return f"memory://{uuid.uuid4()}/table"

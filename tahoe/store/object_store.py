@@ -1,0 +1,415 @@
+"""The store over object stores (S3, GCS, Azure, and one in memory for tests) through obstore, and `open_store` for every URL.
+
+* **Conditional PUT, sent once.** `put_if_absent` goes through a client that never repeats a request by itself: a repeated PUT
+  whose first try had landed would come back as "exists" and hide that the commit is ours. Each answer becomes a typed outcome,
+  and whatever leaves open whether the bytes landed (5xx, timeout, connection lost after sending) is `Unanswered`. All other
+  requests may be repeated safely and are.
+* **Stores that ignore the condition are found out.** Before the first conditional write through an S3 endpoint that is not
+  Amazon's, a probe object is written twice: a store that accepts the second would lose commits, and is refused.
+* **Secrets stay inside.** Options go to obstore and nowhere else; messages are made of the store's status and error code,
+  never of its text, which may repeat keys and signatures.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    InvalidPathError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
+from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
+from tahoe.store.local_store import LocalLogStore
+from tahoe.store.location import split_url, table_url
+from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
+from tahoe.store.ranged_file import RangedFile
+
+__all__ = ["ObjectLogStore", "open_store"]
+
+Options = Mapping[str, str]
+Answer = TypeVar("Answer")
+
+
+def open_store(path: str | os.PathLike[str], storage_options: Options | None = None) -> LogStore:
+    """The store that holds the table at `path`. Nothing is read or written, and the place need not exist.
+
+    Args:
+        path: a folder or URL, as `tahoe.store.location.table_url` takes it. ``memory://name`` is a store of this process, shared
+            by all who name it.
+        storage_options: for S3, GCS and Azure the options of the Rust crate ``object_store``, in upper or lower case
+            (``aws_access_key_id``, ``aws_secret_access_key``, ``aws_endpoint``, ``aws_region``, ``allow_http``, …); its
+            environment variables (``AWS_ACCESS_KEY_ID``, …) hold where an option is not given. For a local folder: ``fsync``
+            (``true`` or ``false``); the others say nothing there and are left alone.
+
+    Raises:
+        InvalidRequest: a wrong path, or an option that the store does not know (its name is told, never its value).
+        Unsupported: a scheme without a store.
+    """
+    url = table_url(path)
+    options = dict(storage_options or {})
+    scheme, authority, key = split_url(url)
+    if scheme == "file":
+        return LocalLogStore(url, fsync=_boolean(options, "fsync"))
+    if scheme == "memory":
+        return ObjectLogStore(url, _memory_store(authority), _memory_store(authority), prefix=key)
+    configuration = tuple(sorted((str(name).lower(), str(value)) for name, value in options.items()))
+    reads, commits = _clients(scheme, authority, configuration, _environment())
+    return ObjectLogStore(url, reads, commits, prefix=key, options=options, probe=_must_be_probed(scheme, options))
+
+
+class ObjectLogStore:
+    """`tahoe.store.log_store.LogStore` over obstore. Made by `open_store`.
+
+    Args:
+        url: the table's URL.
+        reads: the client for all that may be repeated.
+        commits: the client for conditional writes, which never repeats.
+        prefix: the key of the table's root in the bucket, '' for the bucket itself.
+        options: what another process needs to open the same store.
+        probe: whether to make sure, before the first conditional write, that the store honours conditions.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        reads: ObjectStore,
+        commits: ObjectStore,
+        *,
+        prefix: str,
+        options: Options | None = None,
+        probe: bool = False,
+    ) -> None:
+        self._url = url
+        self._scheme = split_url(url)[0]
+        self._reads = reads
+        self._commits = commits
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._options = dict(options or {})
+        self._probe = probe
+
+    def __repr__(self) -> str:
+        return f"ObjectLogStore({self._url!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., LogStore], tuple[str, dict[str, str]]]:
+        return open_store, (self._url, self._options)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    # -- reading -----------------------------------------------------------------------------------------------------------
+
+    def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        prefix = f"{folder}/" if folder else ""
+        # obstore's offset is exclusive; a name without its last character sorts just before every name that begins with it.
+        offset: str | None = prefix + start[:-1]
+        entries: list[Entry] = []
+        while offset is not None:
+            offset, page_entries = self._list_folder(prefix, start, offset)
+            entries.extend(page_entries)
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def walk(self, folder: str = "") -> Iterator[Entry]:
+        for page in self._pages(folder, None):
+            yield from page
+
+    def get(self, name: str) -> bytes:
+        return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
+
+    def get_many(self, names: list[str]) -> list[bytes]:
+        if len(names) < 2:
+            return [self.get(name) for name in names]
+        with ThreadPoolExecutor(min(len(names), _SIDE_BY_SIDE), thread_name_prefix="tahoe-get") as pool:
+            return list(pool.map(self.get, names))
+
+    def head(self, name: str) -> Entry | None:
+        try:
+            return self._entry(self._ask("look at", name, lambda: obstore.head(self._reads, self._key(name))))
+        except NotFound:
+            return None
+
+    def open_input(self, name: str) -> pa.NativeFile:
+        key = self._key(name)
+
+        def read(start: int, stop: int) -> bytes:
+            return self._ask("read", name, lambda: bytes(obstore.get_range(self._reads, key, start=start, end=stop)))
+
+        size, tail = self._ask("open", name, lambda: self._size_and_tail(key))
+        return pa.PythonFile(RangedFile(size, tail, read), mode="r")
+
+    # -- writing -----------------------------------------------------------------------------------------------------------
+
+    def put(self, name: str, data: bytes) -> None:
+        self._ask("write", name, lambda: obstore.put(self._reads, self._key(name), data))
+
+    def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        if self._probe and (refused := self._probe_conditions()):
+            return refused
+        return self._create(self._key(name), data)
+
+    def delete(self, name: str) -> None:
+        try:
+            self._ask("delete", name, lambda: obstore.delete(self._reads, self._key(name)))
+        except NotFound:
+            return
+
+    # -- names and listings ------------------------------------------------------------------------------------------------
+
+    def _key(self, name: str) -> str:
+        if not name or name[0] == "/" or "\0" in name or (".." in name and ".." in name.split("/")):
+            raise InvalidRequest(f"'{name}' is no name below the root of table '{self._url}'.", table=self._url, path=name)
+        return self._prefix + name
+
+    def _entry(self, found: Any) -> Entry:
+        modified: datetime = found["last_modified"]
+        return Entry(found["path"][len(self._prefix) :], found["size"], (modified - _EPOCH) // _MILLISECOND)
+
+    def _pages(self, folder: str, offset: str | None) -> Iterator[list[Entry]]:
+        prefix = (self._prefix + folder).rstrip("/") or None
+        pages = self._ask(
+            "list", folder, lambda: obstore.list(self._reads, prefix, offset=offset and self._prefix + offset, chunk_size=_PAGE)
+        )
+        while (page := self._ask("list", folder, lambda: next(pages, None))) is not None:
+            yield [self._entry(found) for found in page]
+
+    def _list_folder(self, prefix: str, start: str, offset: str) -> tuple[str | None, list[Entry]]:
+        """The entries directly below `prefix` from `offset` on, up to the first page that ends inside a sub-folder.
+
+        Returns:
+            the offset behind that sub-folder, from which to go on (None at the end), and the entries.
+        """
+        entries: list[Entry] = []
+        for page in self._pages(prefix, offset or None):
+            for entry in page:
+                name = entry.name[len(prefix) :]
+                if "/" not in name and name >= start:
+                    entries.append(entry)
+            last = page[-1].name[len(prefix) :]
+            if len(page) == _PAGE and "/" in last and not self._lists_unsorted():
+                return f"{prefix}{last.partition('/')[0]}0", entries  # '0' is the character after '/'
+        return None, entries
+
+    def _lists_unsorted(self) -> bool:
+        return split_url(self._url)[1].endswith("--x-s3")  # S3 Express directory buckets
+
+    def _size_and_tail(self, key: str) -> tuple[int, bytes]:
+        """An object's size and its last bytes, where a Parquet footer is; in one request if the store knows suffix ranges."""
+        if self._scheme in _WITHOUT_SUFFIX_RANGES:
+            return obstore.head(self._reads, key)["size"], b""
+        try:
+            answer = obstore.get(self._reads, key, options={"range": {"suffix": _TAIL}})
+            return answer.meta["size"], bytes(answer.bytes())
+        except BaseError:  # an empty object has no last bytes (416); any other fault comes again with this request
+            return obstore.head(self._reads, key)["size"], b""
+
+    # -- conditional writes ------------------------------------------------------------------------------------------------
+
+    def _create(self, key: str, data: bytes) -> PutOutcome:
+        try:
+            obstore.put(self._commits, key, data, mode="create", use_multipart=False)
+            return Created()
+        except (BaseError, OSError) as error:
+            return _outcome(error, self._scheme)
+        except NotImplementedError:
+            return self._refuse_unconditional("its conditional writes are switched off (conditional_put)")
+
+    def _probe_conditions(self) -> PutOutcome | None:
+        """None once the store has shown that it honours conditions; what to answer instead where that cannot be found out now."""
+        key = f"{self._prefix}_delta_log/.tahoe-probe-{SYSTEM_CLOCK.uuid()}"
+        first = self._create(key, b"first")
+        second = self._create(key, b"second") if isinstance(first, Created) else first
+        if isinstance(first, Created):
+            try:
+                self._ask("delete", key, lambda: obstore.delete(self._reads, key))
+            except TahoeError as error:
+                return Refused(f"the probe for conditional writes could not be removed: {error.message}")
+        if isinstance(second, Created):
+            return self._refuse_unconditional("it accepted two writes of one name that were both told to write only if absent")
+        if not isinstance(second, Exists):
+            return Refused(f"the probe for conditional writes failed: {second.error}")
+        self._probe = False
+        return None
+
+    def _refuse_unconditional(self, reason: str) -> PutOutcome:
+        raise Unsupported(
+            f"The store of table '{self._url}' does not write conditionally: {reason}. Two writers could both believe that they "
+            "won a commit. Use a store that honours If-None-Match on PUT, as Amazon S3 does, or upgrade this one.",
+            table=self._url,
+        )
+
+    # -- errors ------------------------------------------------------------------------------------------------------------
+
+    def _ask(self, verb: str, name: str, request: Callable[[], Answer]) -> Answer:
+        try:
+            return request()
+        except (BaseError, OSError, ValueError, NotImplementedError) as error:
+            failure = _failure(error, verb, name, self._url)
+        raise failure  # outside of the handler: the store's own text must not follow as the error's context
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_PAGE = 1000
+_SIDE_BY_SIDE = 16
+_TAIL = 64 * 1024
+_WITHOUT_SUFFIX_RANGES = frozenset({"az", "adl", "azure", "abfs", "abfss"})
+_READ_RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+_NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+
+_memory_stores: dict[str, MemoryStore] = {}
+_memory_lock = threading.Lock()
+
+
+def _memory_store(name: str) -> MemoryStore:
+    with _memory_lock:
+        return _memory_stores.setdefault(name, MemoryStore())
+
+
+@lru_cache(maxsize=64)
+def _clients(
+    scheme: str, authority: str, configuration: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+) -> tuple[ObjectStore, ObjectStore]:
+    """The two clients of a bucket, shared by its tables so that connections are; `environment` is there for the cache to see."""
+    config = {name: value for name, value in configuration if name not in _CLIENT_OPTIONS}
+    client = {name: value for name, value in configuration if name in _CLIENT_OPTIONS}
+    if any(name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://") for name, value in configuration):
+        client.setdefault("allow_http", "true")  # whoever writes http:// means it
+
+    def client_with(retries: Mapping[str, Any]) -> ObjectStore:
+        arguments: Any = {"config": config, "client_options": client, "retry_config": retries}
+        if scheme == "s3":
+            return S3Store(authority, **arguments)
+        if scheme == "gs":
+            return GCSStore(authority, **arguments)
+        return AzureStore.from_url(f"{scheme}://{authority}", **arguments)
+
+    try:
+        return client_with(_READ_RETRIES), client_with(_NO_RETRIES)
+    except UnknownConfigurationKeyError as error:
+        found = re.search(r"Configuration key: '([^']*)'", str(error))
+        unknown = found[1] if found else "?"
+        failure = InvalidRequest(
+            f"The store at {scheme}://{authority} does not know the storage option '{unknown}': correct its name or drop it.",
+            option=unknown,
+        )
+    except (BaseError, ValueError, TypeError, OSError) as error:
+        failure = InvalidRequest(
+            f"The store at {scheme}://{authority} cannot be opened with these storage options ({type(error).__name__}): check "
+            f"the region, the endpoint and the credentials among {sorted(name for name, _ in configuration)}."
+        )
+    raise failure
+
+
+_CLIENT_OPTIONS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "http1_only",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_url",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "read_timeout",
+        "root_certificate",
+        "timeout",
+        "user_agent",
+    }
+)
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))))
+
+
+def _must_be_probed(scheme: str, options: Options) -> bool:
+    if scheme != "s3":
+        return False
+    given = [value for name, value in options.items() if "endpoint" in name.lower()]
+    given += [os.environ[name] for name in ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3") if name in os.environ]
+    return any(not re.match(r"https?://[^/@]*\.amazonaws\.com(\.cn)?(/|$)", endpoint) for endpoint in given)
+
+
+def _boolean(options: Options, name: str) -> bool:
+    value = str(options.get(name, "false")).lower()
+    if value not in ("true", "false"):
+        raise InvalidRequest(f"The storage option '{name}' is 'true' or 'false'.", option=name)
+    return value == "true"
+
+
+def _status(text: str) -> int | None:
+    """The HTTP status of a failed request, from the structured part of obstore's message."""
+    found = re.search(r"\n\s*inner: (?:Status|Response) \{\s*status: (\d{3}),", text)
+    return int(found[1]) if found else None
+
+
+def _kind(error: Exception) -> str:
+    """What went wrong, in words that hold nothing from the store's own text but its error code."""
+    text = str(error)
+    if (status := _status(text)) is not None:
+        code = re.search(r"<Code>([A-Za-z0-9]{1,64})</Code>", text)
+        return f"HTTP status {status}" + (f" ({code[1]})" if code else "")
+    if transport := re.search(r"HttpError \{\s*kind: ([A-Za-z]+),", text):
+        return _TRANSPORT.get(transport[1], f"the connection failed ({transport[1]})")
+    return type(error).__name__
+
+
+_TRANSPORT = {
+    "Connect": "no connection could be made",
+    "Timeout": "no answer came in time",
+    "Interrupted": "the connection was lost",
+    "Request": "the connection was lost",
+}
+
+
+def _outcome(error: Exception, scheme: str) -> PutOutcome:
+    """What a failed conditional write says about the name. Doubt is `Unanswered`: reading back settles it."""
+    status, kind = _status(str(error)), _kind(error)
+    if isinstance(error, AlreadyExistsError):
+        return InFlight(kind) if status == 409 and scheme == "s3" else Exists()
+    if isinstance(error, FileNotFoundError | PermissionDeniedError | UnauthenticatedError | InvalidPathError):
+        return Refused(kind)
+    if status is not None and 400 <= status < 500 and status != 408:
+        return Refused(kind)
+    if status == 501 or kind == _TRANSPORT["Connect"]:
+        return Refused(kind)
+    return Unanswered(kind)
+
+
+def _failure(error: Exception, verb: str, name: str, url: str) -> TahoeError:
+    kind = _kind(error)
+    where: dict[str, Any] = {"table": url, "file": name}
+    if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in kind:
+        return NotFound(
+            f"There is no object '{name}' in '{url}'. If the table's log names it, it was removed by a VACUUM or by hand: read a "
+            "newer version of the table.",
+            code="DELTA_FILE_NOT_FOUND",
+            **where,
+        )
+    if isinstance(error, ValueError) and not isinstance(error, BaseError):
+        return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", **where)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        remedy = "Check the credentials in storage_options or in the environment, and what they may do."
+    elif "NoSuchBucket" in kind:
+        remedy = "Make the bucket, or correct its name."
+    else:
+        remedy = "Try again when the store answers."
+    return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy}", **where)

@@ -1,0 +1,69 @@
+"""A random-access file over byte ranges of an object, for Arrow's readers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["RangedFile"]
+
+
+class RangedFile(io.RawIOBase):
+    """An object of a store as a file: each read is one ranged request, but for the tail, which is at hand.
+
+    Not for use from several threads at once by itself; `pyarrow.PythonFile` around it locks each seek with its read.
+
+    Args:
+        size: the object's size in bytes.
+        tail: its last bytes, any number of them.
+        read_range: the bytes from `start` up to, but not including, `stop`.
+    """
+
+    def __init__(self, size: int, tail: bytes, read_range: Callable[[int, int], bytes]) -> None:
+        super().__init__()
+        self._size = size
+        self._tail = tail
+        self._read_range = read_range
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"cannot seek to {base + offset}, before the file's begin")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        start = min(self._position, self._size)
+        stop = self._size if size is None or size < 0 else min(start + size, self._size)
+        if start == stop:
+            return b""
+        tail_start = self._size - len(self._tail)
+        if start >= tail_start:
+            data = self._tail[start - tail_start : stop - tail_start]
+        else:
+            data = self._read_range(start, stop)
+        self._position = start + len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)

@@ -1,0 +1,302 @@
+"""The contract of `tahoe.store.log_store.LogStore` as tests: a store is one that passes them.
+
+Subclass `LogStoreContract` in a test module and give a fixture `store` that makes an empty store::
+
+    class TestMyStore(LogStoreContract):
+        @pytest.fixture
+        def store(self) -> LogStore:
+            return MyStore(...)
+
+Needs pytest, which Tahoe itself does not install.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tahoe.exceptions import NotFound, TahoeError
+from tahoe.store.log_store import Created, Entry, Exists, LogStore, PutOutcome
+
+__all__ = ["LogStoreContract"]
+
+LOG = "_delta_log"
+SPECIAL_NAMES = [
+    "plain.parquet",
+    "with space.parquet",
+    "p=a%3Ab/percent.parquet",
+    "p=a+b/plus.parquet",
+    "special p@#h",
+    "q=über/ünïcode-✓.parquet",
+    "question?mark&and=equals.parquet",
+    "colon:and;semicolon,comma.parquet",
+    "quote'\"[brackets]{braces}~.parquet",
+]
+
+
+class LogStoreContract:
+    """What every store has to do. `store` is an empty store, new for each test."""
+
+    @pytest.fixture
+    def store(self) -> LogStore:
+        raise TypeError(f"{type(self).__name__} must define a fixture 'store'")
+
+    # -- reading and writing -------------------------------------------------------------------------------------------------
+
+    def test_what_was_put_is_got_back_whole(self, store: LogStore) -> None:
+        for size in (0, 1, 4096, 300_000):
+            data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+            store.put(f"data/{size}.bin", data)
+            assert store.get(f"data/{size}.bin") == data
+
+    def test_put_replaces_the_whole_object(self, store: LogStore) -> None:
+        store.put("object", b"a long first content")
+        store.put("object", b"short")
+        assert store.get("object") == b"short"
+
+    def test_getting_a_missing_object_raises_not_found_and_names_it(self, store: LogStore) -> None:
+        store.put("folder/object", b"x")
+        for name in ("missing", "folder/missing", "folder", "folder/object/below"):
+            with pytest.raises(NotFound) as caught:
+                store.get(name)
+            assert name in caught.value.message
+            assert store.url in caught.value.message
+
+    def test_get_many_keeps_the_order_asked(self, store: LogStore) -> None:
+        names = [f"many/{number}" for number in range(40)]
+        for name in names:
+            store.put(name, name.encode())
+        asked = names[::-1] + names[:3]
+        assert store.get_many(asked) == [name.encode() for name in asked]
+        assert store.get_many([]) == []
+
+    def test_get_many_raises_not_found_when_one_is_missing(self, store: LogStore) -> None:
+        store.put("a", b"x")
+        with pytest.raises(NotFound):
+            store.get_many(["a", "missing", "a"])
+
+    def test_head_tells_name_size_and_time_or_none(self, store: LogStore) -> None:
+        store.put("folder/object", b"12345")
+        entry = store.head("folder/object")
+        assert entry is not None
+        assert (entry.name, entry.size) == ("folder/object", 5)
+        assert entry.modified_ms > 1_600_000_000_000
+        assert store.head("folder/missing") is None
+        assert store.head("folder") is None
+
+    @pytest.mark.parametrize("name", SPECIAL_NAMES)
+    def test_names_are_taken_literally(self, store: LogStore, name: str) -> None:
+        store.put(name, b"content")
+        assert store.get(name) == b"content"
+        entry = store.head(name)
+        assert entry is not None
+        assert entry.name == name
+        assert [entry.name for entry in store.walk()] == [name]
+
+    @pytest.mark.parametrize("name", ["../outside", "a/../../outside", "/absolute", "..", ""])
+    def test_names_outside_of_the_root_are_refused(self, store: LogStore, name: str) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: store.get(name),
+            lambda: store.head(name),
+            lambda: store.open_input(name),
+            lambda: store.put(name, b""),
+            lambda: store.put_if_absent(name, b""),
+            lambda: store.delete(name),
+        ]
+        for call in calls:
+            with pytest.raises(TahoeError):
+                call()
+
+    # -- deleting ------------------------------------------------------------------------------------------------------------
+
+    def test_a_deleted_object_is_gone_from_every_view(self, store: LogStore) -> None:
+        store.put("folder/object", b"x")
+        store.delete("folder/object")
+        assert store.head("folder/object") is None
+        assert store.list_from("folder") == []
+        assert list(store.walk()) == []
+        with pytest.raises(NotFound):
+            store.get("folder/object")
+
+    def test_deleting_what_is_missing_is_no_error(self, store: LogStore) -> None:
+        store.delete("missing")
+        store.delete("folder/missing")
+
+    # -- listing -------------------------------------------------------------------------------------------------------------
+
+    def test_listing_is_sorted_and_starts_at_the_name_given_itself_included(self, store: LogStore) -> None:
+        names = [f"{version:020d}.json" for version in (7, 0, 12, 3, 9, 10)]
+        for name in names:
+            store.put(f"{LOG}/{name}", name.encode())
+        assert _file_names(store.list_from(LOG)) == sorted(names)
+        assert _file_names(store.list_from(LOG, f"{9:020d}.json")) == [f"{version:020d}.json" for version in (9, 10, 12)]
+        assert _file_names(store.list_from(LOG, f"{8:020d}")) == [f"{version:020d}.json" for version in (9, 10, 12)]
+        assert store.list_from(LOG, f"{99:020d}") == []
+
+    def test_listing_gives_names_from_the_root_with_sizes(self, store: LogStore) -> None:
+        store.put(f"{LOG}/a", b"123")
+        (entry,) = store.list_from(LOG)
+        assert (entry.name, entry.size) == (f"{LOG}/a", 3)
+        assert entry == store.head(f"{LOG}/a")
+
+    def test_listing_neither_enters_sub_folders_nor_stops_at_them(self, store: LogStore) -> None:
+        for name in ("00.json", "_commits/1.json", "_last_checkpoint", "_sidecars/a.parquet", "_sidecars/b/c", "_z"):
+            store.put(f"{LOG}/{name}", b"x")
+        store.put("_delta_logger/other", b"x")
+        assert _file_names(store.list_from(LOG)) == ["00.json", "_last_checkpoint", "_z"]
+        assert _file_names(store.list_from(LOG, "_a")) == ["_last_checkpoint", "_z"]
+        assert _file_names(store.list_from(LOG, "_z")) == ["_z"]
+
+    def test_listing_the_root_gives_its_own_objects(self, store: LogStore) -> None:
+        store.put("b", b"x")
+        store.put("a", b"x")
+        store.put("folder/c", b"x")
+        assert [entry.name for entry in store.list_from("")] == ["a", "b"]
+        assert [entry.name for entry in store.list_from("", "b")] == ["b"]
+
+    def test_listing_a_missing_folder_is_empty(self, store: LogStore) -> None:
+        assert store.list_from(LOG) == []
+        assert store.list_from(LOG, "0") == []
+        assert list(store.walk("missing")) == []
+
+    def test_walk_finds_all_objects_below_a_folder(self, store: LogStore) -> None:
+        names = {"a", "b/c", "b/d/e", "b/d/f/g", "bb/h", f"{LOG}/0.json"}
+        for name in names:
+            store.put(name, name.encode())
+        assert {entry.name for entry in store.walk()} == names
+        found = {entry.name: entry.size for entry in store.walk("b")}
+        assert found == {"b/c": 3, "b/d/e": 5, "b/d/f/g": 7}
+
+    # -- files for Arrow -----------------------------------------------------------------------------------------------------
+
+    def test_an_input_file_can_be_read_from_any_place(self, store: LogStore) -> None:
+        data = bytes(range(256)) * 1200  # larger than what a store may have read ahead
+        store.put("object", data)
+        with store.open_input("object") as file:
+            assert file.size() == len(data)
+            assert file.read(10) == data[:10]
+            assert file.tell() == 10
+            assert file.seek(-5, io.SEEK_END) == len(data) - 5
+            assert file.read() == data[-5:]
+            file.seek(1000)
+            assert file.read(100) == data[1000:1100]
+            assert file.read_at(50, 200_000) == data[200_000:200_050]
+            file.seek(len(data) - 70_000)
+            assert file.read() == data[-70_000:]
+            assert file.read() == b""
+
+    def test_an_empty_object_is_an_empty_file(self, store: LogStore) -> None:
+        store.put("empty", b"")
+        with store.open_input("empty") as file:
+            assert file.size() == 0
+            assert file.read() == b""
+
+    def test_opening_a_missing_object_raises_not_found(self, store: LogStore) -> None:
+        store.put("folder/object", b"x")
+        for name in ("missing", "folder"):
+            with pytest.raises(NotFound):
+                store.open_input(name)
+
+    def test_parquet_is_read_through_an_input_file(self, store: LogStore) -> None:
+        table = pa.table({"id": pa.array(range(20_000)), "name": [f"name {number}" for number in range(20_000)]})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, row_group_size=3_000, compression="none", use_dictionary=False)
+        store.put("part.parquet", sink.getvalue().to_pybytes())
+        with store.open_input("part.parquet") as file:
+            assert pq.ParquetFile(file, pre_buffer=True).read(columns=["name"]) == table.select(["name"])
+
+    # -- put if absent -------------------------------------------------------------------------------------------------------
+
+    def test_a_free_name_is_created_and_a_taken_one_is_left_as_it_is(self, store: LogStore) -> None:
+        name = f"{LOG}/{0:020d}.json"
+        assert store.put_if_absent(name, b"first") == Created()
+        assert store.put_if_absent(name, b"second") == Exists()
+        assert store.get(name) == b"first"
+
+    def test_a_name_taken_by_put_is_taken_and_a_deleted_one_is_free(self, store: LogStore) -> None:
+        store.put("name", b"put")
+        assert store.put_if_absent("name", b"x") == Exists()
+        store.delete("name")
+        assert store.put_if_absent("name", b"new") == Created()
+        assert store.get("name") == b"new"
+
+    def test_of_eight_writers_one_wins_each_name_and_its_bytes_stay(self, store: LogStore) -> None:
+        writers, names = 8, [f"{LOG}/{version:020d}.json" for version in range(20)]
+        outcomes: dict[tuple[int, str], PutOutcome] = {}
+        barrier = threading.Barrier(writers)
+
+        def write(writer: int) -> None:
+            for name in names:
+                barrier.wait()
+                outcomes[writer, name] = store.put_if_absent(name, f"writer {writer}".encode())
+
+        _in_threads([lambda writer=writer: write(writer) for writer in range(writers)])  # type: ignore[misc]
+        assert len(outcomes) == writers * len(names)
+        for name in names:
+            winners = [writer for writer in range(writers) if outcomes[writer, name] == Created()]
+            assert len(winners) == 1, f"{name}: {Counter(type(outcomes[writer, name]).__name__ for writer in range(writers))}"
+            assert store.get(name) == f"writer {winners[0]}".encode()
+        assert _file_names(store.list_from(LOG)) == [name.removeprefix(f"{LOG}/") for name in names]
+
+    def test_readers_see_an_object_whole_or_not_at_all(self, store: LogStore) -> None:
+        """While objects are created and replaced, whoever reads or lists gets one of the contents that were written."""
+        size = 200_000
+        contents = {letter * size for letter in (b"a", b"b", b"c")}
+        seen: list[tuple[str, bytes | int]] = []
+        done = threading.Event()
+
+        def write() -> None:
+            try:
+                for round_ in range(6):
+                    store.put_if_absent(f"new/{round_}", b"a" * size)
+                    for letter in (b"b", b"c"):
+                        store.put("replaced", letter * size)
+            finally:
+                done.set()
+
+        def read() -> None:
+            while not done.is_set():
+                for entry in [*store.list_from("new"), *store.list_from("")]:
+                    seen.append((entry.name, entry.size))
+                    seen.append((entry.name, store.get(entry.name)))
+
+        _in_threads([write, read, read])
+        assert {content for _, content in seen if isinstance(content, bytes)} <= contents
+        assert {content for _, content in seen if isinstance(content, int)} <= {size}
+        assert {name for name, _ in seen} <= {f"new/{round_}" for round_ in range(6)} | {"replaced"}
+
+    # -- telling ---------------------------------------------------------------------------------------------------------------
+
+    def test_the_store_tells_its_url_without_a_trailing_slash(self, store: LogStore) -> None:
+        assert "://" in store.url
+        assert not store.url.endswith("/")
+        assert store.url in repr(store)
+
+
+def _file_names(entries: list[Entry]) -> list[str]:
+    return [entry.name.rpartition("/")[2] for entry in entries]
+
+
+def _in_threads(tasks: list[Callable[[], None]]) -> None:
+    """Run all at once; the first error of any is raised here."""
+    errors: list[BaseException] = []
+
+    def run(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

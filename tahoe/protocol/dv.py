@@ -1,4 +1,6 @@
-"""Deletion vectors: the dead row positions of a data file, from and to bytes (PROTOCOL.md, "Deletion Vectors" and "Deletion Vector Format").
+"""Deletion vectors: the dead row positions of a data file, from and to bytes.
+
+The source is PROTOCOL.md, "Deletion Vectors" and "Deletion Vector Format".
 
     descriptor ──file_name──► store name ──read──► file ──slice, size, CRC-32──┐
         └───────────── inline: Z85 ────────────────────────────────────────────┴─► magic + roaring bitmap ──► BitMap64
@@ -152,7 +154,7 @@ def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
     magic = int.from_bytes(data[:4], "little")
     if magic == _NATIVE_MAGIC:
         raise Unsupported(
-            f"The deletion vector in {where} is in the reference's older 'native' format, which the specification does not describe. "
+            f"The deletion vector in {where} is in the reference's older 'native' format, which is not in the specification. "
             "Purge the table's deletion vectors with the writer that made it.",
             magic=magic,
         )

@@ -1,8 +1,8 @@
 """Arrow arrays from one shape into another: the walk that readers and writers share, and the exact casts of single values.
 
-`conform` walks an array and a Delta type side by side, takes each wanted field from the array by a rule that the caller gives (by logical
-name, by physical name, by id), fills missing fields with null, and hands values without parts to the caller's cast. Nothing is copied
-but what the casts change.
+`conform` walks an array and a Delta type side by side, takes each wanted field from the array by a rule that the caller
+gives (by logical name, by physical name, by id), fills missing fields with null, and hands values without parts to the caller's
+cast. Nothing is copied but what the casts change.
 """
 
 from __future__ import annotations
@@ -14,14 +14,27 @@ import pyarrow.compute as pc
 
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["Cast", "CannotCast", "Find", "conform", "nulls_where_forbidden", "read_cast", "store_cast"]
+__all__ = [
+    "FIELD_ID",
+    "CannotCast",
+    "Cast",
+    "Find",
+    "conform",
+    "find_by_id",
+    "find_logical",
+    "find_physical",
+    "nulls_where_forbidden",
+    "read_cast",
+    "store_cast",
+]
 
 Find = Callable[[pa.DataType, StructField], int | None]
 """The position of a field among the children of an Arrow struct, or None where it has none."""
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 """Values without parts into another Arrow type; raises `CannotCast` or `pyarrow.ArrowInvalid`."""
 
-_UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+FIELD_ID = b"PARQUET:field_id"
+"""The key under which Arrow's metadata holds a field's id in a Parquet file."""
 _LARGEST = pa.decimal128(38, 0)
 
 
@@ -36,7 +49,9 @@ class CannotCast(Exception):
         self.reason = reason
 
 
-def conform(array: pa.Array, data_type: DataType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...] = ()) -> pa.Array:
+def conform(
+    array: pa.Array, data_type: DataType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...] = ()
+) -> pa.Array:
     """The array as Arrow type `target`, which has the shape of `data_type` and any names.
 
     Args:
@@ -64,6 +79,26 @@ def conform(array: pa.Array, data_type: DataType, target: pa.DataType, find: Fin
         raise CannotCast(array.type, target, path, str(error)) from error
     except CannotCast as error:
         raise CannotCast(error.source, error.target, path, error.reason) from error
+
+
+def find_logical(struct: pa.DataType, column: StructField) -> int | None:
+    """By logical name: exactly, else without regard to case as Spark does."""
+    return _named(struct, column.name)
+
+
+def find_physical(struct: pa.DataType, column: StructField) -> int | None:
+    """By physical name: exactly, else without regard to case."""
+    return _named(struct, column.physical_name)
+
+
+def find_by_id(struct: pa.DataType, column: StructField) -> int | None:
+    """By Parquet field id (column mapping mode ``id``)."""
+    wanted = str(column.field_id).encode()
+    for index in range(struct.num_fields):
+        metadata = struct.field(index).metadata
+        if metadata is not None and metadata.get(FIELD_ID) == wanted:
+            return index
+    return None
 
 
 def nulls_where_forbidden(array: pa.Array, data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -116,28 +151,41 @@ def read_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def store_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values that a user gives as the table's type, exactly: a value that would change is an error, but for the rounding of floating-point
-    numbers. (`tahoe.schema.evolve.can_store` says which types may meet at all.)
+    """Values that a user gives as the table's type, exactly: a value that would change is an error, but for the rounding of
+    floating-point numbers. (`tahoe.schema.evolve.can_store` says which types may meet at all.)
     """
     types, source = pa.types, array.type
     if types.is_timestamp(target) and (types.is_timestamp(source) or types.is_date(source)):
         return _to_timestamp(array, target, floor=False)
     if types.is_date32(target) and types.is_timestamp(source):
         return _midnights(array, target)
-    if types.is_floating(target) and types.is_primitive(source) and not types.is_temporal(source) and not types.is_boolean(source):
+    if (
+        types.is_floating(target)
+        and types.is_primitive(source)
+        and not types.is_temporal(source)
+        and not types.is_boolean(source)
+    ):
         return array.cast(target, safe=False)
     if types.is_decimal(target) and types.is_floating(source):
         return array.cast(target)
     if types.is_decimal(target):
         return _to_decimal(array, target)
-    if types.is_string(target) and not (_is_text(source) or _is_bytes(source)):
-        # Only types whose text is the same in Arrow and in Spark; the others the user casts the way that is wanted.
-        if not (types.is_integer(source) or types.is_boolean(source) or types.is_date32(source)):
-            raise CannotCast(source, target, (), f"the text of a {source} differs between engines; cast it to a string first")
+    if types.is_string(target) and not (_is_text(source) or _is_bytes(source) or _has_one_text(source)):
+        raise CannotCast(source, target, (), f"the text of a {source} differs between engines; cast it to a string first")
     return array.cast(target)
 
 
-def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]) -> pa.Array:
+def _named(struct: pa.DataType, name: str) -> int | None:
+    index = struct.get_field_index(name)
+    if index >= 0:
+        return int(index)
+    lowered = name.lower()
+    return next((i for i in range(struct.num_fields) if struct.field(i).name.lower() == lowered), None)
+
+
+def _conform_struct(
+    array: pa.Array, data_type: StructType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]
+) -> pa.Array:
     if not pa.types.is_struct(array.type):
         raise CannotCast(array.type, target, path)
     children = []
@@ -155,7 +203,9 @@ def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType,
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _conform_list(array: pa.Array, data_type: ArrayType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]) -> pa.Array:
+def _conform_list(
+    array: pa.Array, data_type: ArrayType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]
+) -> pa.Array:
     types = pa.types
     if types.is_large_list(array.type) or types.is_fixed_size_list(array.type) or types.is_list_view(array.type):
         array = array.cast(pa.list_(array.type.value_field))
@@ -165,7 +215,9 @@ def _conform_list(array: pa.Array, data_type: ArrayType, target: pa.DataType, fi
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values])
 
 
-def _conform_map(array: pa.Array, data_type: MapType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]) -> pa.Array:
+def _conform_map(
+    array: pa.Array, data_type: MapType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]
+) -> pa.Array:
     if not pa.types.is_map(array.type):
         raise CannotCast(array.type, target, path)
     keys = conform(array.keys, data_type.key_type, target.key_type, find, cast, (*path, "key"))
@@ -209,6 +261,12 @@ def _to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _is_text(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type))
+
+
+def _has_one_text(data_type: pa.DataType) -> bool:
+    """Types whose text is the same in Arrow and in Spark; the others the user casts the way that is wanted."""
+    types = pa.types
+    return bool(types.is_integer(data_type) or types.is_boolean(data_type) or types.is_date32(data_type))
 
 
 def _is_bytes(data_type: pa.DataType) -> bool:

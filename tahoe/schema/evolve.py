@@ -1,7 +1,7 @@
 """May this data go into that table, and what does the table's schema become? Pure functions over `StructType`.
 
-The rules are the reference's: names match without regard to case; a column that the table does not have is an error unless schemas are
-merged; a column that the data does not have becomes null; types may differ as far as SQL's store assignment allows
+The rules are the reference's: names match without regard to case; a column that the table does not have is an error unless
+schemas are merged; a column that the data does not have becomes null; types may differ as far as SQL's store assignment allows
 (Spark's ANSI policy); the nullability of data is not trusted, the table's is kept.
 """
 
@@ -36,6 +36,7 @@ __all__ = [
     "is_widening",
     "merge_schemas",
     "replace_schema",
+    "without_void",
 ]
 
 TYPE_CHANGES_KEY = "delta.typeChanges"
@@ -69,7 +70,8 @@ def check_duplicates(schema: StructType) -> None:
     twice = sorted(".".join(path) for path, count in counts.items() if count > 1)
     if twice:
         raise SchemaMismatch(
-            f"Column names must differ in more than their case; found more than once: {', '.join(twice)}. Rename or drop one of each.",
+            f"Column names must differ in more than their case; found more than once: {', '.join(twice)}. "
+            "Rename or drop one of each.",
             code="DELTA_DUPLICATE_COLUMNS_FOUND",
             columns=twice,
         )
@@ -83,7 +85,9 @@ def check_holds_data(schema: StructType) -> None:
         name = ".".join(path)
         for part in _parts(column.data_type):
             if isinstance(part, StructType) and all(field.data_type == _VOID for field in part):
-                raise _empty(f"The struct '{name}' has no field that data files could hold; change the type of one of its fields.", name)
+                raise _empty(
+                    f"The struct '{name}' has no field that data files could hold; change the type of one of its fields.", name
+                )
         if _void_in_collection(column.data_type):
             raise SchemaMismatch(
                 f"Column '{name}' of type {column.data_type} has void inside an array or a map, which data files cannot hold. "
@@ -97,8 +101,8 @@ def check_writable(data_schema: StructType, table_schema: StructType) -> None:
     """Refuse data that does not fit the table.
 
     Raises:
-        SchemaMismatch: a column that the table does not have, a type that cannot be stored in the table's, a missing column that must
-            not be null, or a name given twice. The message names the column, both types and the remedy.
+        SchemaMismatch: a column that the table does not have, a type that cannot be stored in the table's, a missing column
+            that must not be null, or a name given twice. The message names the column, both types and the remedy.
     """
     check_duplicates(data_schema)
     _check_struct(data_schema, table_schema, ())
@@ -110,7 +114,7 @@ def can_store(source: DataType, target: DataType) -> bool:
     Numbers go into numbers, where a value out of range is an error when it is met; anything but binary into strings; dates and
     timestamps into each other; void into everything.
     """
-    if source == target or source == _VOID:
+    if source in (target, _VOID):
         return True
     if _is_numeric(source) and _is_numeric(target):
         return True
@@ -124,8 +128,8 @@ def can_store(source: DataType, target: DataType) -> bool:
 def merge_schemas(table_schema: StructType, data_schema: StructType, *, type_widening: bool = False) -> StructType:
     """The table's schema with the columns and nested fields that only the data has, at the end of their struct, nullable.
 
-    Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it; a void field
-    takes the data's type.
+    Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it; a void
+    field takes the data's type.
 
     Args:
         type_widening: whether ``delta.enableTypeWidening`` is on. A column that would then become wider is `Unsupported`, since
@@ -141,7 +145,7 @@ def merge_schemas(table_schema: StructType, data_schema: StructType, *, type_wid
 
 
 def replace_schema(table_schema: StructType, data_schema: StructType) -> StructType:
-    """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their mapping ids."""
+    """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their ids."""
     check_duplicates(data_schema)
     return reuse_mapping(_as_nullable(without_mapping(data_schema)), table_schema)
 
@@ -161,6 +165,22 @@ def is_widening(source: DataType, target: DataType) -> bool:
     return False
 
 
+def without_void(data_type: _Type) -> _Type:
+    """The type as data files hold it: void fields are left out at every depth (PROTOCOL.md, "Void Type")."""
+    result: DataType
+    match data_type:
+        case StructType(fields):
+            kept = (column for column in fields if column.data_type != _VOID)
+            result = StructType(tuple(replace(column, data_type=without_void(column.data_type)) for column in kept))
+        case ArrayType(element):
+            result = replace(data_type, element_type=without_void(element))
+        case MapType(key, value):
+            result = replace(data_type, key_type=without_void(key), value_type=without_void(value))
+        case _:
+            return data_type
+    return result  # type: ignore[return-value]
+
+
 def check_type_changes(schema: StructType) -> None:
     """Refuse to read a table one of whose columns went through a type change that the specification does not allow.
 
@@ -172,8 +192,8 @@ def check_type_changes(schema: StructType) -> None:
             if not is_widening(old, new):
                 name = ".".join((*path, *filter(None, change.get("fieldPath", "").split("."))))
                 raise Unsupported(
-                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that this version of Tahoe cannot "
-                    "read. Rewrite the table with the client that changed it.",
+                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that the specification does "
+                    "not allow. Rewrite the table with the client that changed it.",
                     code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
                     column=name,
                 )
@@ -232,7 +252,9 @@ def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_wid
         case StructType(), StructType():
             return _merge_struct(table, data, path, type_widening)
         case ArrayType(), ArrayType():
-            return replace(table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), type_widening))
+            return replace(
+                table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), type_widening)
+            )
         case MapType(), MapType():
             return replace(
                 table,
@@ -243,8 +265,8 @@ def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_wid
         return _as_nullable(data)
     if type_widening and is_widening(table, data):
         raise Unsupported(
-            f"Column '{'.'.join(path)}' would be widened from {table} to {data} (feature typeWidening), which this version of Tahoe "
-            f"reads but does not write. Cast the data to {table}, or change the column's type with another client first.",
+            f"Column '{'.'.join(path)}' would be widened from {table} to {data} (feature typeWidening), which this version of "
+            f"Tahoe reads but does not write. Cast the data to {table}, or change the column's type with another client first.",
             code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
             column=".".join(path),
             features=["typeWidening"],

@@ -152,7 +152,9 @@ def check_mapping(schema: StructType, mode: str, max_id: int | None) -> None:
             raise _broken(f"Columns '{physical[key]}' and '{name}' have the same physical name '{column.physical_name}'.", name)
         physical[key] = name
     if max_id is None or max_id < max(ids, default=0):
-        raise _broken(f"Property '{MAX_ID_KEY}' must be at least the highest column id {max(ids, default=0)}, found {max_id}.", "")
+        raise _broken(
+            f"Property '{MAX_ID_KEY}' must be at least the highest column id {max(ids, default=0)}, found {max_id}.", ""
+        )
 
 
 def reuse_mapping(new: StructType, old: StructType) -> StructType:

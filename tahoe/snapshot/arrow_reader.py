@@ -23,7 +23,7 @@ from tahoe.expr.predicate import Predicate
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
-from tahoe.schema.cast import CannotCast, Find, conform, read_cast
+from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.row_groups import row_groups_that_may_match
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file"]
 
 BATCH_ROWS = 131_072
-_FIELD_ID = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def read_file(
     """The living rows of one file for which `predicate` is true, in file order.
 
     Args:
-        schema: the logical columns wanted, in order, with their column mapping metadata; those that `predicate` speaks of among them.
+        schema: the logical columns wanted, in order, with their column mapping metadata; `predicate` speaks of these only.
         column_mapping_mode: ``none``, ``name`` or ``id``.
         partition_columns: logical names; their values come from the task, never from the file.
         open_input: a random-access file for a store name.
@@ -102,7 +101,9 @@ def read_file(
         Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
 
     Raises:
-        CorruptTable: the file is no Parquet file, a column's type cannot be read as the table's, or the deletion vector does not fit.
+        CorruptTable: the file is no Parquet file, a column's type cannot be read as the table's, or the deletion vector does not
+            fit the file.
+        NotFound: the file is not in storage.
     """
     reader = _FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
@@ -121,8 +122,8 @@ def read_file(
         raise
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptTable(
-            f"Data file '{task.name}' cannot be read as Parquet: {error}. Restore the file from a copy, or restore the table to an "
-            "earlier version.",
+            f"Data file '{task.name}' cannot be read as Parquet: {error}. Restore the file from a copy, or restore the table to "
+            "an earlier version.",
             file=task.name,
         ) from error
     finally:
@@ -134,8 +135,8 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
         return open_input(task.name)
     except (NotFound, FileNotFoundError) as error:
         raise NotFound(
-            f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's own "
-            "operations, or by a VACUUM that retained less than this reader needs. Read the newest version, or restore the file.",
+            f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's "
+            "own operations, or by a VACUUM that retained less than this reader needs. Read the newest version, or restore the file.",
             code="DELTA_FILE_NOT_FOUND_DETAILED",
             file=task.name,
         ) from error
@@ -157,7 +158,7 @@ class _FileReader:
         self.schema = schema
         self.row_index_column = row_index_column
         self.row_tracking = row_tracking
-        self.find: Find = _find_by_id if column_mapping_mode == "id" else _find_by_name
+        self.find: Find = find_by_id if column_mapping_mode == "id" else find_physical
         partitioned = {name.lower() for name in partition_columns}
         self.partition_values = {
             column.name: self._partition_value(column) for column in schema if column.name.lower() in partitioned
@@ -177,7 +178,7 @@ class _FileReader:
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)
-        kept = range(file.num_row_groups)
+        kept: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
             kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
         for start, run in _runs(file.metadata, kept):
@@ -219,8 +220,8 @@ class _FileReader:
             name = ".".join(error.path)
             raise CorruptTable(
                 f"Column '{name}' of data file '{self.task.name}' is {error.source}, which cannot be read as the table's "
-                f"{error.target}{f' ({error.reason})' if error.reason else ''}. Rewrite the file with the right type, or remove it from the "
-                "table.",
+                f"{error.target}{f' ({error.reason})' if error.reason else ''}. Rewrite the file with the right type, or remove it "
+                "from the table.",
                 code="DELTA_PARQUET_SCHEMA_MISMATCH",
                 file=self.task.name,
                 column=name,
@@ -284,24 +285,6 @@ class _FileReader:
             if name is not None:
                 schema = schema.append(pa.field(name, pa.int64(), name != self.row_index_column))
         return schema
-
-
-def _find_by_name(struct: pa.DataType, column: StructField) -> int | None:
-    """By physical name: exactly, else without regard to case as Spark does."""
-    index = struct.get_field_index(column.physical_name)
-    if index >= 0:
-        return int(index)
-    lowered = column.physical_name.lower()
-    return next((i for i in range(struct.num_fields) if struct.field(i).name.lower() == lowered), None)
-
-
-def _find_by_id(struct: pa.DataType, column: StructField) -> int | None:
-    wanted = str(column.field_id).encode()
-    for index in range(struct.num_fields):
-        metadata = struct.field(index).metadata
-        if metadata is not None and metadata.get(_FIELD_ID) == wanted:
-            return index
-    return None
 
 
 def _runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

@@ -1,0 +1,1 @@
+"""The command line: `tahoe detail|history|files|check PATH`, without Spark and without a JVM."""

@@ -1,0 +1,5 @@
+"""`python -m tahoe.cli`: the console script, where it is not on the PATH."""
+
+from tahoe.cli.main import main
+
+main()

@@ -1,0 +1,52 @@
+"""What the commands have in common: the table's path, its storage options, JSON or text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tahoe.exceptions import InvalidRequest
+
+if TYPE_CHECKING:
+    from tahoe.table import Table
+
+__all__ = ["FOUND_SOMETHING", "NO_ANSWER", "AsJson", "AtVersion", "Path", "StorageOptions", "open_table"]
+
+# The exit codes other than 0.
+FOUND_SOMETHING = 1
+NO_ANSWER = 2
+
+Path = Annotated[
+    str, typer.Argument(help="The table's folder or URL: dir, s3://bucket/table, gs://…, az://….", show_default=False)
+]
+StorageOptions = Annotated[
+    list[str],
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the storage, again for each. Leave credentials to the environment (AWS_…, GOOGLE_…, AZURE_…).",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+AtVersion = Annotated[
+    int | None, typer.Option("--at", metavar="VERSION", help="As of this version instead of the newest.", min=0)
+]
+
+
+def open_table(path: str, options: list[str]) -> Table:
+    """The table at `path`. Nothing is read yet.
+
+    Args:
+        options: ``name=value`` texts.
+    """
+    from tahoe.table import Table  # Arrow and the store take most of the time of `tahoe --help` otherwise
+
+    return Table(path, storage_options=dict(_pair(text) for text in options))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidRequest(f"The storage option '{name}' has no value: write it as --option name=value.", option=name)
+    return name, value

@@ -1,0 +1,76 @@
+"""`tahoe`: looks at a table from a shell.
+
+Exit codes: 0 all is well, 1 `check` found something wrong with the table, 2 the question could not be answered (one sentence on
+standard error says why). Importing this module costs nothing but typer: Arrow, the store and rich are loaded by the command that
+needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from tahoe.cli.arguments import NO_ANSWER
+from tahoe.cli.check import check
+from tahoe.cli.detail import detail
+from tahoe.cli.files import files
+from tahoe.cli.history import history
+from tahoe.cli.secrets import without_secrets
+from tahoe.cli.text import visible
+from tahoe.exceptions import TahoeError
+from tahoe.version import __version__
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(short_help="schema, size, protocol, properties")(detail)
+app.command(short_help="who did what, newest first")(history)
+app.command(short_help="the live files, or those that a filter needs")(files)
+app.command(short_help="what is wrong with the table")(check)
+
+
+def main() -> None:
+    """The console script: runs a command and turns what it raises into one sentence and an exit code."""
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader of our output (`head`, `less`) has gone: nothing is left to say, and flushing at exit would only complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except TahoeError as error:
+        _give_up(str(error))
+    except Exception as error:
+        if os.environ.get("TAHOE_TRACEBACK"):
+            raise
+        _give_up(f"unexpected {type(error).__name__}: {error} (TAHOE_TRACEBACK=1 shows where)")
+
+
+def _give_up(sentence: str) -> None:
+    print(f"tahoe: {visible(without_secrets(sentence, sys.argv[1:], os.environ))}", file=sys.stderr)  # noqa: T201
+    sys.exit(NO_ANSWER)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tahoe {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    help="Look at a Delta table, without Spark and without a JVM.",
+    epilog="Exit codes: 0 all is well, 1 check found something wrong, 2 the question could not be answered.",
+)
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print Tahoe's own version and stop.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """What stands before the command."""

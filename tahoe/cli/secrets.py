@@ -1,0 +1,37 @@
+"""What must never be printed: values of storage options and environment variables whose names speak of a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+__all__ = ["HIDDEN", "is_secret_name", "without_secrets"]
+
+HIDDEN = "***"
+
+
+def is_secret_name(name: str) -> bool:
+    """True for the names of passwords, tokens, keys that open something, and signatures."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def without_secrets(text: str, words: Iterable[str], environment: Mapping[str, str]) -> str:
+    """The text with every known secret replaced by `HIDDEN`.
+
+    Args:
+        words: the command line's words; ``name=value`` and ``--option=name=value`` with a secret name are secrets.
+        environment: variables with a secret name are secrets, unless too short to be told from other text.
+    """
+    pairs = [word.removeprefix("--option=").partition("=")[::2] for word in words]
+    secrets = {value for name, value in pairs if value and is_secret_name(name)}
+    secrets |= {value for name, value in environment.items() if len(value) >= _SHORTEST and is_secret_name(name)}
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _USER_OF_URL.sub(rf"//{HIDDEN}@", text)
+
+
+_SECRET_NAME = re.compile(
+    r"secret|passw|token|credential|signature|\bsas|_sas|private|(access|account|api|encryption)_?key", re.IGNORECASE
+)
+_USER_OF_URL = re.compile(r"//[^/@\s]+@")
+_SHORTEST = 8

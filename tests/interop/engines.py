@@ -1,0 +1,62 @@
+"""The engines that are not ours, each a function from a path and a version to Arrow; and one form in which rows are compared."""
+
+from __future__ import annotations
+
+import math
+import sysconfig
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import duckdb
+import polars
+import pyarrow as pa
+
+__all__ = ["canonical", "read_deltalake", "read_duckdb", "read_polars"]
+
+
+def read_deltalake(path: str, version: int | None = None) -> pa.Table:
+    """Through its query engine, which knows column mapping and deletion vectors; `to_pyarrow_table` does not."""
+    table = deltalake.DeltaTable(path, version=version)
+    return pa.table(deltalake.QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all())
+
+
+def read_duckdb(path: str, version: int | None = None) -> pa.Table:
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
+        connection.execute(f"LOAD '{_extension('delta')}'")
+        connection.execute("SET TimeZone = 'UTC'")
+        if version is None:
+            return connection.execute("SELECT * FROM delta_scan(?)", [path]).to_arrow_table()
+        return connection.execute("SELECT * FROM delta_scan(?, version := ?)", [path, version]).to_arrow_table()
+
+
+def read_polars(path: str, version: int | None = None) -> pa.Table:
+    return polars.scan_delta(path, version=version).collect().to_arrow()
+
+
+def canonical(rows: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows in the order of their first column, each as (name, value) in the order of names, in values that compare."""
+    names = sorted(rows.column_names)
+    return sorted((tuple((name, _plain(row[name])) for name in names) for row in rows.to_pylist()), key=repr)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, Decimal):
+        return value.normalize()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [tuple(_plain(part) for part in item) if isinstance(item, tuple) else _plain(item) for item in value]
+    return value
+
+
+@cache
+def _extension(name: str) -> Path:
+    """DuckDB's extensions come as Python packages, so nothing is downloaded."""
+    folder = Path(sysconfig.get_paths()["purelib"]) / f"duckdb_extension_{name}"
+    (library,) = folder.rglob(f"{name}.duckdb_extension")
+    return library

@@ -1,0 +1,217 @@
+"""`tahoe detail|history|files|check`: what a user sees, what a program gets, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import tahoe
+from tahoe.cli.main import app, main
+
+SCHEMA = pa.schema({"id": pa.int64(), "month": pa.int32(), "name": pa.string()})
+
+
+def rows(month: int, count: int = 3) -> pa.Table:
+    return pa.table({"id": list(range(count)), "month": [month] * count, "name": ["x"] * count}, schema=SCHEMA)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    place = str(tmp_path / "table")
+    table = tahoe.Table.create(place, SCHEMA, partition_by=["month"], name="flights", properties={"delta.appendOnly": "false"})
+    for month in (1, 2, 3):
+        table.append(rows(month), user_metadata=f"month {month}")
+    return place
+
+
+def run(*words: str, code: int = 0) -> str:
+    """What a command prints, once it has ended with the exit code."""
+    result = CliRunner().invoke(app, list(words), env={"COLUMNS": "240"})
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def run_json(*words: str, code: int = 0) -> Any:
+    return json.loads(run(*words, "--json", code=code))
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """The exit code of the console script, and what it writes to standard error."""
+    monkeypatch.setattr(sys, "argv", ["tahoe", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0), capsys.readouterr().err
+
+
+def test_detail_shows_the_table_on_one_screen(path: str) -> None:
+    shown = run("detail", path)
+    for expected in ("flights", "version", "3, ", "partitioned by", "month", "delta.appendOnly = false", "long", "string"):
+        assert expected in shown
+    assert len(shown.splitlines()) < 25
+
+
+def test_detail_as_json_has_the_columns_of_describe_detail_and_the_schema(path: str) -> None:
+    found = run_json("detail", path)
+    assert found["format"] == "delta"
+    assert found["version"] == 3
+    assert found["numFiles"] == 3
+    assert found["partitionColumns"] == ["month"]
+    assert [column["name"] for column in found["schema"]["fields"]] == ["id", "month", "name"]
+    assert found["lastModified"].endswith("+00:00")
+
+
+def test_history_is_newest_first_and_limited(path: str) -> None:
+    assert [commit["version"] for commit in run_json("history", path)] == [3, 2, 1, 0]
+    assert [commit["version"] for commit in run_json("history", path, "--limit", "2")] == [3, 2]
+    assert run_json("history", path)[0]["userMetadata"] == "month 3"
+
+
+def test_history_shows_rows_files_and_age(path: str) -> None:
+    newest = next(line for line in run("history", path).splitlines() if line.strip().startswith("3"))
+    for expected in ("just now", "WRITE", "mode Append", "+1", "month 3", "Tahoe/"):
+        assert expected in newest
+
+
+def test_files_keeps_what_a_filter_needs(path: str) -> None:
+    assert len(run_json("files", path)) == 3
+    (kept,) = run_json("files", path, "--filter", "month = 2")
+    assert kept["partitionValues"] == {"month": "2"}
+    assert kept["numRecords"] == 3
+    assert kept["stats"]["maxValues"]["id"] == 2
+    assert run_json("files", path, "--filter", "id > 7") == []
+
+
+def test_files_of_an_old_version_and_a_limited_number(path: str) -> None:
+    assert len(run_json("files", path, "--at", "1")) == 1
+    shown = run("files", path, "--limit", "1")
+    assert "3 files" in shown
+    assert "1 shown" in shown
+
+
+def test_files_shows_logical_names_where_columns_are_mapped(tmp_path: Path) -> None:
+    place = str(tmp_path / "mapped")
+    table = tahoe.Table.create(place, SCHEMA, partition_by=["month"], properties={"delta.columnMapping.mode": "name"})
+    table.append(rows(5))
+    assert "month=5" in run("files", place)
+
+
+def test_check_finds_nothing_on_a_sound_table(path: str) -> None:
+    assert "nothing is wrong" in run("check", path)
+    assert run_json("check", path) == []
+
+
+def test_check_names_a_missing_file_and_exits_with_1(path: str) -> None:
+    victim = next(Path(path).rglob("month=2/*.parquet"))
+    victim.unlink()
+    assert victim.name in run("check", path, code=1)
+    (finding,) = run_json("check", path, code=1)
+    assert finding["code"] == "file"
+    assert finding["file"].endswith(victim.name)
+
+
+@pytest.mark.parametrize("command", ["detail", "history", "files", "check"])
+def test_a_missing_table_is_one_sentence_and_exit_code_2(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = run_main(monkeypatch, capsys, command, str(tmp_path / "nothing"))
+    assert code == 2
+    assert "DELTA_TABLE_NOT_FOUND" in error
+    assert "nothing" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_filter_that_cannot_be_understood_is_one_sentence(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = run_main(monkeypatch, capsys, "files", path, "--filter", "no_such_column = 1")
+    assert code == 2
+    assert "no_such_column" in error
+    assert "Traceback" not in error
+
+
+def test_a_storage_option_without_a_value_is_refused(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = run_main(monkeypatch, capsys, "detail", path, "--option", "region")
+    assert code == 2
+    assert "'region'" in error
+
+
+def test_a_fault_of_our_own_is_one_sentence_too(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: object) -> None:
+        raise RuntimeError("open s3://user:hunter2@bucket with sesame")
+
+    monkeypatch.setattr("tahoe.table.Table.detail", broken)
+    code, error = run_main(monkeypatch, capsys, "detail", path, "--option", "secret_access_key=sesame")
+    assert code == 2
+    assert error.startswith("tahoe: unexpected RuntimeError")
+    assert "sesame" not in error
+    assert "hunter2" not in error
+    assert "Traceback" not in error
+
+
+def test_properties_that_look_like_secrets_are_hidden(tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    tahoe.Table.create(place, SCHEMA, properties={"loader.password": "hunter2", "loader.name": "nightly"})
+    for shown in (run("detail", place), run("detail", place, "--json")):
+        assert "hunter2" not in shown
+        assert "nightly" in shown
+
+
+def test_names_in_a_table_cannot_steer_the_terminal_or_the_markup(tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    tahoe.Table.create(place, SCHEMA, description="\x1b[2Jcleared [red]and red[/red]")
+    shown = run("detail", place)
+    assert "\x1b[2J" not in shown
+    assert "\\x1b[2Jcleared [red]and red[/red]" in shown
+
+
+def test_output_into_a_pipe_has_no_colour_and_is_not_cut(path: str) -> None:
+    shown = subprocess.run([sys.executable, "-m", "tahoe.cli", "files", path], capture_output=True, text=True, check=True).stdout
+    assert "\x1b" not in shown
+    for name in Path(path).rglob("*.parquet"):
+        assert name.name in shown.replace("\n", "")
+
+
+def test_a_reader_that_goes_away_is_no_error(path: str) -> None:
+    command = f"'{sys.executable}' -m tahoe.cli files '{path}' --json | true; echo ${{PIPESTATUS[0]}}"
+    outcome = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert outcome.stderr == ""
+    assert outcome.stdout.strip() == "0"
+
+
+@pytest.mark.parametrize("command", ["detail", "history", "files", "check"])
+def test_a_command_loads_no_engine(command: str, path: str) -> None:
+    """What keeps the answer under half a second: nothing heavy is imported that the command does not need."""
+    heavy = ("pyspark", "py4j", "pyiceberg", "pandas", "sqlglot", "sqlalchemy", "deltalake", "duckdb", "polars")
+    program = f"""
+import sys
+sys.argv = ["tahoe", {command!r}, {path!r}, "--json"]
+from tahoe.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+"""
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert outcome.stderr.strip() == "[]"
+
+
+def test_help_needs_neither_arrow_nor_rich() -> None:
+    program = "import sys, tahoe.cli.main; print([name for name in ('pyarrow', 'obstore', 'rich') if name in sys.modules])"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "[]"
+
+
+def test_the_version_is_printed() -> None:
+    assert run("--version").strip() == f"tahoe {tahoe.__version__}"

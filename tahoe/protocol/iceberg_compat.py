@@ -19,7 +19,9 @@ from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, Primit
 
 __all__ = ["check_iceberg_compat", "required_properties", "uniform_is_enabled"]
 
-_ALLOWED = frozenset("byte short integer long float double string binary boolean timestamp timestamp_ntz date".split())
+_ALLOWED = frozenset(
+    ("byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "timestamp", "timestamp_ntz", "date")
+)
 _WIDER = {"byte": 0, "short": 1, "integer": 2, "long": 3}
 _FEATURES = ("icebergCompatV2", "columnMapping")
 _BEGINS_WITH_COUNT = re.compile(r'\s*\{\s*"numRecords"\s*:\s*\d')
@@ -47,7 +49,7 @@ def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds
         adds: the files that the commit adds.
 
     Raises:
-        InvalidRequest: ``DELTA_UNIVERSAL_FORMAT_VIOLATION`` or ``DELTA_ICEBERG_COMPAT_VIOLATION.…``; change the properties or data.
+        InvalidRequest: ``DELTA_UNIVERSAL_FORMAT_VIOLATION`` or ``DELTA_ICEBERG_COMPAT_VIOLATION.…``.
         Unsupported: Hudi, and the compatibility versions that this version of Tahoe does not write.
     """
     properties = config.properties
@@ -63,8 +65,8 @@ def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds
         )
     if compat != [2]:
         raise Unsupported(
-            f"Table {config.table} asks for IcebergCompatV{compat[0]} (delta.enableIcebergCompatV{compat[0]}), which this version "
-            "of Tahoe does not write. Use delta.enableIcebergCompatV2.",
+            f"Table {config.table} asks for IcebergCompatV{compat[0]} (delta.enableIcebergCompatV{compat[0]}), which this "
+            "version of Tahoe does not write. Use delta.enableIcebergCompatV2.",
             code="DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED",
             table=config.table,
         )
@@ -82,8 +84,8 @@ def _check_formats(config: TableConfig, compat: Sequence[int]) -> None:
     formats = config.properties.universal_format_enabled_formats
     if "hudi" in formats:
         raise Unsupported(
-            f"Table {config.table} asks for UniForm to Hudi (delta.universalFormat.enabledFormats), which this version of Tahoe does "
-            "not write. Leave 'hudi' out of the property.",
+            f"Table {config.table} asks for UniForm to Hudi (delta.universalFormat.enabledFormats), which this version of "
+            "Tahoe does not write. Leave 'hudi' out of the property.",
             code="DELTA_UNIVERSAL_FORMAT_VIOLATION",
             table=config.table,
         )
@@ -108,7 +110,8 @@ def _check_table(config: TableConfig, previous: TableConfig | None) -> None:
         raise _violation(
             config,
             "WRONG_REQUIRED_TABLE_PROPERTY",
-            "needs column mapping, found delta.columnMapping.mode = none. Set delta.columnMapping.mode = name in the same change.",
+            "needs column mapping, found delta.columnMapping.mode = none. "
+            "Set delta.columnMapping.mode = name in the same change.",
         )
     _check_vectors(config, previous)
     _check_types(config)
@@ -149,8 +152,8 @@ def _check_types(config: TableConfig) -> None:
                 raise _violation(
                     config,
                     "UNSUPPORTED_TYPE_WIDENING",
-                    f"has column '{name}', widened from {change.get('fromType')} to {change.get('toType')}, which Iceberg cannot follow. "
-                    "Write the data to a new table.",
+                    f"has column '{name}', widened from {change.get('fromType')} to {change.get('toType')}, which "
+                    "Iceberg cannot follow. Write the data to a new table.",
                     column=name,
                 )
     for column in config.partition_schema:

@@ -1,4 +1,4 @@
-"""Avro, as much of it as Iceberg's manifests need: primitives, and container files with their blocks (Avro 1.12, "Object Container Files").
+"""Avro, as much of it as Iceberg's manifests need: primitives and container files (Avro 1.12, "Object Container Files").
 
 Written out by hand because manifests are the hot path of a conversion: whole entries are joined from prepared pieces of bytes,
 and blocks hold a thousand entries, which is several times as fast and a fifth of the size of one block an entry.

@@ -275,21 +275,24 @@ def _skip_map(block: bytes, position: int, holds_bytes: bool) -> int:
     return position
 
 
+_LIST_NUMBERS = (
+    "length",
+    "spec_id",
+    "content",
+    "sequence_number",
+    "min_sequence_number",
+    "added_snapshot_id",
+    "added_files",
+    "existing_files",
+    "deleted_files",
+    "added_rows",
+    "existing_rows",
+    "deleted_rows",
+)
+
+
 def _encode_manifest(manifest: ManifestFile) -> bytes:
-    numbers = (
-        manifest.length,
-        manifest.spec_id,
-        0,  # content: data
-        manifest.sequence_number,
-        manifest.min_sequence_number,
-        manifest.added_snapshot_id,
-        manifest.added_files,
-        manifest.existing_files,
-        manifest.deleted_files,
-        manifest.added_rows,
-        manifest.existing_rows,
-        manifest.deleted_rows,
-    )
+    numbers = (0 if name == "content" else getattr(manifest, name) for name in _LIST_NUMBERS)  # content 0: data
     parts = [encode_string(manifest.path), *map(encode_long, numbers), _SOME]
     if manifest.partitions:
         parts += [encode_long(len(manifest.partitions)), *map(_encode_summary, manifest.partitions)]
@@ -306,11 +309,10 @@ def _decode_manifest(block: bytes, position: int) -> tuple[ManifestFile, int]:
     length, position = decode_long(block, position)
     path = block[position : position + length].decode()
     position += length
-    numbers: list[int] = []
-    for _ in range(12):
-        number, position = decode_long(block, position)
-        numbers.append(number)
-    del numbers[2]  # content
+    numbers: dict[str, int] = {}
+    for name in _LIST_NUMBERS:
+        numbers[name], position = decode_long(block, position)
+    del numbers["content"]
     summaries: list[PartitionSummary] = []
     position += 1  # the array is there
     count, position = decode_long(block, position)
@@ -319,7 +321,7 @@ def _decode_manifest(block: bytes, position: int) -> tuple[ManifestFile, int]:
             summary, position = _decode_summary(block, position)
             summaries.append(summary)
         count, position = decode_long(block, position)
-    return ManifestFile(path, *numbers, partitions=tuple(summaries)), position + 1
+    return ManifestFile(path=path, partitions=tuple(summaries), **numbers), position + 1
 
 
 def _decode_summary(block: bytes, position: int) -> tuple[PartitionSummary, int]:

@@ -1,4 +1,4 @@
-"""A Delta schema as an Iceberg schema: same ids, same names, types by the table of `iceberg_primitive` (format/spec.md, appendix C).
+"""A Delta schema as an Iceberg schema: same ids, same names, types by `iceberg_primitive` (format/spec.md, appendix C).
 
 Ids are Delta's column mapping ids, so that data files written under column mapping are read by id; ids of list elements, map keys
 and map values are the nested ids that IcebergCompatV2 keeps in the nearest ancestor field.
@@ -58,7 +58,7 @@ def last_column_id(schema: StructType) -> int:
 
 
 def primitive_columns(schema: StructType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Columns with statistics that Iceberg can hold: primitives, also inside structs, by physical path; none inside lists and maps."""
+    """Columns whose statistics Iceberg can hold, by physical path: primitives, also inside structs, not inside lists and maps."""
     for column in schema:
         inner = (*path, column.physical_name)
         if isinstance(column.data_type, StructType):

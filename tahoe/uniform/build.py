@@ -1,0 +1,132 @@
+"""Goes from one metadata document to the next, writing the manifests and manifest lists on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.protocol.actions import Metadata
+from tahoe.schema.types import schema_from_json
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.uniform import metadata as documents
+from tahoe.uniform.files import FileEncoder, spec_of
+from tahoe.uniform.layout import ManifestFolder, NewSnapshot, next_manifests
+from tahoe.uniform.manifests import DataFile, ManifestFile
+from tahoe.uniform.plan import Change
+
+__all__ = ["Build"]
+
+
+class Build:
+    """One conversion under way; nothing that it writes is seen by readers until its `document` is put.
+
+    Args:
+        document: the metadata to go on from, None for a table without.
+    """
+
+    def __init__(self, store: LogStore, folder: ManifestFolder, document: Mapping[str, Any] | None) -> None:
+        self.document = document
+        self.snapshots = 0
+        self.files_added = 0
+        self.files_removed = 0
+        self._store = store
+        self._folder = folder
+        self._manifests: list[ManifestFile] | None = None
+
+    def follow(self, changes: Iterable[Change]) -> Mapping[str, Any]:
+        """Add one snapshot for each change that touches files; the document after the last."""
+        for change in changes:
+            document = self._described(change.metadata, change.version, change.timestamp_ms)
+            if not change.is_empty:
+                encoder = self._encoder(change.metadata)
+                removed = frozenset(self._url(path) for path in change.removed)
+                manifests = self._current_manifests(document)
+                document = self._with_snapshot(document, change, manifests, encoder.encode_adds(change.adds), removed)
+            self.document = document
+        assert self.document is not None
+        return self.document
+
+    def rebuild(self, target: Snapshot) -> Mapping[str, Any]:
+        """Add one snapshot that names every live file of `target`, with manifests of its own; the document with it."""
+        change = Change(target.version, target.timestamp_ms, target.metadata)
+        document = self._described(target.metadata, target.version, target.timestamp_ms)
+        files = self._encoder(target.metadata).encode_table(_ordered(target.files(), target.metadata))
+        self.document = self._with_snapshot(document, change, [], files, frozenset(), rebuilt=True)
+        return self.document
+
+    def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
+        last = None if self.document is None else documents.converted_version(self.document)
+        return documents.described(
+            self.document,
+            metadata,
+            location=self._store.url,
+            version=version,
+            timestamp_ms=timestamp_ms,
+            last_version=last,
+        )
+
+    def _with_snapshot(
+        self,
+        document: Mapping[str, Any],
+        change: Change,
+        manifests: Sequence[ManifestFile],
+        added: Iterable[DataFile],
+        removed: frozenset[str],
+        *,
+        rebuilt: bool = False,
+    ) -> dict[str, Any]:
+        parent = documents.current_snapshot(document)
+        schema = schema_from_json(change.metadata.schema_string)
+        snapshot = NewSnapshot(
+            snapshot_id=documents.next_snapshot_id(document, change.version),
+            parent_id=parent["snapshot-id"] if parent else None,
+            sequence_number=document["last-sequence-number"] + 1,
+            version=change.version,
+            spec=documents.spec_from(document, spec_of(schema, change.metadata.partition_columns)),
+            schema=documents.current_schema(document),
+        )
+        self._manifests, totals = next_manifests(manifests, added, removed, snapshot, self._folder)
+        self.snapshots += 1
+        self.files_added += totals.added_files
+        self.files_removed += totals.deleted_files
+        return documents.with_snapshot(
+            document,
+            snapshot_id=snapshot.snapshot_id,
+            version=change.version,
+            timestamp_ms=change.timestamp_ms,
+            operation="overwrite" if rebuilt and parent else change.operation,
+            manifest_list=self._folder.write_list(self._manifests, snapshot),
+            totals=totals,
+            rebuilt=rebuilt,
+        )
+
+    def _current_manifests(self, document: Mapping[str, Any]) -> list[ManifestFile]:
+        if self._manifests is None:
+            current = documents.current_snapshot(document)
+            self._manifests = self._folder.read_list(current["manifest-list"]) if current else []
+        return self._manifests
+
+    def _encoder(self, metadata: Metadata) -> FileEncoder:
+        return FileEncoder(schema_from_json(metadata.schema_string), metadata.partition_columns, self._url)
+
+    def _url(self, path: str) -> str:
+        """Iceberg's paths are not percent-encoded, as the table's own URL is not."""
+        return f"{self._store.url}/{decode_path(path, self._store.url)}"
+
+
+def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:
+    """The files by partition, then by path: manifests then hold few partitions each, and equal tables give equal manifests."""
+    schema = schema_from_json(metadata.schema_string)
+    keys = []
+    for position, name in enumerate(metadata.partition_columns):
+        physical = schema.field(name).physical_name
+        values = pc.map_lookup(files["partitionValues"], pa.scalar(physical), "first")
+        keys.append((f"partition_{position}", values))
+    columns = {**dict(keys), "path": files["path"]}
+    order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
+    return files.take(order)

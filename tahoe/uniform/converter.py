@@ -1,0 +1,267 @@
+"""Brings the Iceberg side of a table from the version converted last to a target version.
+
+The version converted last is what the newest ``metadata/v<N>.metadata.json`` says of itself, so a crash, a second process or a
+retry needs no other memory. All files but that one are written under names that tell their content; it is put if absent. Whoever
+loses that race reads the winner and is done, or goes on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.exceptions import CorruptTable, NotFound, StorageFailure, TahoeError
+from tahoe.protocol.actions import Action
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
+from tahoe.uniform import metadata as documents
+from tahoe.uniform.build import Build
+from tahoe.uniform.catalog import Catalog, PathCatalog, advance, metadata_name, metadata_number
+from tahoe.uniform.guard import open_metadata, seal_metadata
+from tahoe.uniform.layout import FOLDER, ManifestFolder
+from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
+
+__all__ = ["MAX_PENDING_COMMITS", "Conversion", "Current", "convert", "newest_metadata"]
+
+logger = logging.getLogger(__name__)
+
+MAX_PENDING_COMMITS = 1000
+"""Farther behind than this the Iceberg side is built anew from the target's live files."""
+
+_ATTEMPTS = 10
+_STORAGE_ATTEMPTS = 5
+
+ReadCommit = Callable[[int], Sequence[Action]]
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The newest metadata file: its number, its URL and what it holds."""
+
+    number: int
+    location: str
+    document: dict[str, Any]
+
+    @property
+    def version(self) -> int:
+        """The Delta version that it speaks of."""
+        return documents.converted_version(self.document)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What a conversion did.
+
+    Args:
+        kind: ``none`` (the version was converted already), ``incremental`` or ``full``.
+        version: the Delta version that the Iceberg side now speaks of; at least the target's.
+        reason: why all was built anew, for ``full``.
+        catalog_errors: catalogs whose pointer could not be moved, with the error; the metadata by path is there all the same.
+    """
+
+    kind: str
+    version: int
+    metadata_location: str
+    snapshots: int = 0
+    files_added: int = 0
+    files_removed: int = 0
+    reason: str | None = None
+    catalog_errors: dict[str, TahoeError] = field(default_factory=dict)
+
+
+def convert(
+    store: LogStore,
+    target: Snapshot,
+    snapshot_at: Callable[[int], Snapshot],
+    read_commit: ReadCommit,
+    catalogs: Sequence[Catalog] = (),
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    rebuild: bool = False,
+) -> Conversion:
+    """Make the Iceberg side speak of the target version, or a later one.
+
+    Args:
+        target: the version wanted.
+        snapshot_at: an earlier version of the table; raises `NotFound` where the log no longer has it.
+        read_commit: the actions of one commit; raises `NotFound` where the log no longer has it.
+        catalogs: pointers to move, next to the one that readers by path use.
+        rebuild: build all anew, even over metadata that another writer left.
+
+    Raises:
+        ForeignWriter: another writer has committed to the Iceberg side.
+        Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
+        StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
+    """
+    for attempt in range(_ATTEMPTS):
+        newest = _newest_number(store)
+        current = None if rebuild else newest_metadata(store, newest)
+        if current is not None and current.version >= target.version:
+            return _published(store, catalogs, Conversion("none", current.version, current.location), [], take_over=False)
+        prepared = _prepare(store, current, newest, target, snapshot_at, read_commit)
+        if _put_metadata(store, prepared.number, prepared.data, clock):
+            return _published(store, catalogs, prepared.result, prepared.garbage, take_over=rebuild)
+        logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
+        clock.sleep(0.05 * attempt * clock.random())
+    raise StorageFailure(
+        f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
+        "Run table.uniform.sync() again.",
+        table=store.url,
+        version=target.version,
+    )
+
+
+def newest_metadata(store: LogStore, number: int | None = None) -> Current | None:
+    """The newest metadata file, None where there is none. Raises `ForeignWriter` where it is not as Tahoe wrote it."""
+    number = _newest_number(store) if number is None else number
+    if number is None:
+        return None
+    location = f"{store.url}/{metadata_name(number)}"
+    return Current(number, location, open_metadata(store.get(metadata_name(number)), location))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    number: int
+    data: bytes
+    result: Conversion
+    garbage: list[str]
+
+
+def _newest_number(store: LogStore) -> int | None:
+    """The highest number of any metadata file, whoever wrote it."""
+    numbers = (metadata_number(entry.name) for entry in store.list_from(FOLDER, "v"))
+    return max((number for number in numbers if number is not None), default=None)
+
+
+def _prepare(
+    store: LogStore,
+    current: Current | None,
+    newest: int | None,
+    target: Snapshot,
+    snapshot_at: Callable[[int], Snapshot],
+    read_commit: ReadCommit,
+) -> _Prepared:
+    """Write everything but the metadata file itself."""
+    folder = ManifestFolder(store)
+    plan = _plan(current, target, snapshot_at, read_commit)
+    build, plan = _build(store, folder, current, target, plan)
+    document, old = documents.expired(_document(build), documents.snapshot_retention_ms(target.metadata.configuration))
+    garbage = _unreferenced(folder, old, document)
+    if current is not None:
+        document, dropped = documents.logged(document, current.document, current.location)
+        garbage += dropped
+    number = target.version if newest is None else max(target.version, newest + 1)
+    result = Conversion(
+        kind="full" if isinstance(plan, Rebuild) else "incremental",
+        version=target.version,
+        metadata_location=f"{store.url}/{metadata_name(number)}",
+        snapshots=build.snapshots,
+        files_added=build.files_added,
+        files_removed=build.files_removed,
+        reason=plan.reason if isinstance(plan, Rebuild) else None,
+    )
+    return _Prepared(number, seal_metadata(document), result, [folder.name(url) for url in garbage])
+
+
+def _plan(current: Current | None, target: Snapshot, snapshot_at: Callable[[int], Snapshot], read_commit: ReadCommit) -> Plan:
+    if current is None:
+        return Rebuild("there was no Iceberg metadata")
+    behind = target.version - current.version
+    if behind > MAX_PENDING_COMMITS:
+        return Rebuild(f"the Iceberg side was {behind} versions behind")
+    try:
+        before = snapshot_at(current.version).metadata
+        commits = [
+            DeltaCommit(version, tuple(read_commit(version))) for version in range(current.version + 1, target.version + 1)
+        ]
+    except NotFound:
+        return Rebuild(f"the log no longer has the commits after version {current.version}")
+    return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms)
+
+
+def _build(store: LogStore, folder: ManifestFolder, current: Current | None, target: Snapshot, plan: Plan) -> tuple[Build, Plan]:
+    """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
+    document = current.document if current else None
+    if isinstance(plan, FurtherCommits):
+        build = Build(store, folder, document)
+        try:
+            build.follow(plan.changes)
+            return build, plan
+        except (CorruptTable, NotFound) as error:
+            if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
+                raise
+            logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
+            plan = Rebuild(error.message)
+    build = Build(store, folder, document)
+    build.rebuild(target)
+    return build, plan
+
+
+def _document(build: Build) -> Mapping[str, Any]:
+    assert build.document is not None
+    return build.document
+
+
+def _unreferenced(folder: ManifestFolder, old: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> list[str]:
+    """URLs of manifest lists and manifests that only expired snapshots name.
+
+    History is a line, and a manifest that a snapshot no longer names never comes back: so what the oldest kept snapshot does
+    not name, no kept one names.
+    """
+    if not old:
+        return []
+    kept = {manifest.path for manifest in folder.read_list(document["snapshots"][0]["manifest-list"])}
+    garbage: dict[str, None] = {}
+    for snapshot in old:
+        try:
+            manifests = folder.read_list(snapshot["manifest-list"])
+        except NotFound:  # deleted by an earlier try
+            continue
+        garbage.update({manifest.path: None for manifest in manifests if manifest.path not in kept})
+        garbage[snapshot["manifest-list"]] = None
+    return list(garbage)
+
+
+def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bool:
+    """Whether the metadata file now holds our bytes; False where another conversion's hold the name."""
+    name = metadata_name(number)
+    error = ""
+    for attempt in range(_STORAGE_ATTEMPTS):
+        outcome = store.put_if_absent(name, data)
+        if isinstance(outcome, Created):
+            return True
+        if isinstance(outcome, Exists):
+            return store.get(name) == data
+        error = outcome.error
+        if isinstance(outcome, Unanswered) and store.head(name) is not None:
+            return store.get(name) == data
+        clock.sleep(0.1 * 2**attempt * clock.random())
+    raise StorageFailure(
+        f"Storage refused the Iceberg metadata {store.url}/{name} {_STORAGE_ATTEMPTS} times ({error}). "
+        "The next conversion tries again.",
+        table=store.url,
+        file=name,
+    )
+
+
+def _published(
+    store: LogStore, catalogs: Sequence[Catalog], result: Conversion, garbage: Sequence[str], *, take_over: bool
+) -> Conversion:
+    """Move the pointers, then delete what nothing names any more. Neither can undo the conversion."""
+    errors: dict[str, TahoeError] = {}
+    for catalog in (PathCatalog(store), *catalogs):
+        try:
+            advance(catalog, result.metadata_location, store.url, take_over=take_over)
+        except TahoeError as error:
+            logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, catalog.name, error)
+            errors[catalog.name] = error
+    for name in garbage:
+        try:
+            store.delete(name)
+        except TahoeError as error:
+            logger.warning("%s/%s is no longer needed but could not be deleted: %s", store.url, name, error)
+    return replace(result, catalog_errors=errors)

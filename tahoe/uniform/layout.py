@@ -1,0 +1,279 @@
+"""Which manifests the next snapshot has: what a change touches is rewritten, all else is carried over as it is.
+
+Manifests hold at most `MAX_ENTRIES` files, so that removing a few files rewrites little; many small ones, as small commits leave
+them, are merged now and then. The cost of a small commit therefore does not grow with the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
+from typing import Any
+
+from tahoe.store.log_store import LogStore
+from tahoe.uniform.files import partition_summaries
+from tahoe.uniform.manifests import (
+    ADDED,
+    DELETED,
+    EXISTING,
+    DataFile,
+    Entry,
+    ManifestFile,
+    Spec,
+    manifest_bytes,
+    manifest_list_bytes,
+    paths_in,
+    read_manifest,
+    read_manifest_list,
+)
+from tahoe.uniform.metadata import Totals
+
+__all__ = ["MAX_ENTRIES", "FOLDER", "ManifestFolder", "NewSnapshot", "next_manifests"]
+
+FOLDER = "metadata"
+MAX_ENTRIES = 8000
+"""Entries in one manifest at most."""
+
+SMALL_ENTRIES = MAX_ENTRIES // 2
+MAX_SMALL = 32
+"""More manifests than this below `SMALL_ENTRIES` are merged."""
+
+_INDEXED_PATHS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewSnapshot:
+    """What the entries and manifests of the snapshot under way need to know of it."""
+
+    snapshot_id: int
+    parent_id: int | None
+    sequence_number: int
+    version: int
+    spec: Spec
+    schema: Mapping[str, Any]
+
+
+class ManifestFolder:
+    """Manifests and manifest lists of one table, read and written whole; names tell their content.
+
+    Args:
+        store: the table's store; everything lies in its folder ``metadata``.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self.root_url = f"{store.url}/"
+
+    def url(self, name: str) -> str:
+        return self.root_url + name
+
+    def name(self, url: str) -> str:
+        """The store name of a file of ours."""
+        return url.removeprefix(self.root_url)
+
+    def write(self, entries: Sequence[Entry], snapshot: NewSnapshot, number: int) -> ManifestFile:
+        """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
+        data = manifest_bytes(entries, snapshot.spec, snapshot.schema)
+        name = f"{FOLDER}/m{snapshot.version}-{number}-{_digest(data)}.avro"
+        self._store.put(name, data)
+        return _manifest_file(self.url(name), len(data), entries, snapshot)
+
+    def write_list(self, manifests: Sequence[ManifestFile], snapshot: NewSnapshot) -> str:
+        """The manifest list of a snapshot; returns its URL."""
+        data = manifest_list_bytes(
+            manifests,
+            snapshot_id=snapshot.snapshot_id,
+            parent_snapshot_id=snapshot.parent_id,
+            sequence_number=snapshot.sequence_number,
+        )
+        name = f"{FOLDER}/snap-{snapshot.snapshot_id}-{_digest(data)}.avro"
+        self._store.put(name, data)
+        return self.url(name)
+
+    def read(self, manifest: ManifestFile, spec: Spec) -> list[Entry]:
+        return read_manifest(self._store.get(self.name(manifest.path)), manifest, spec)
+
+    def read_list(self, url: str) -> list[ManifestFile]:
+        return read_manifest_list(self._store.get(self.name(url)), url)
+
+    def containing(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> dict[str, frozenset[str]]:
+        """Which of the files each manifest may hold, by the manifest's path; manifests that hold none are left out.
+
+        What a first, fast look misses is looked for entry by entry, so nothing that is there is missed.
+        """
+        found: dict[str, frozenset[str]] = {}
+        for manifest in manifests:
+            index = _INDEX.get(manifest.path)
+            if index is None:
+                index = _INDEX.put(manifest.path, self._indexed(manifest))
+            here = frozenset(url for url in urls if _contains(index, hash(url)))
+            if here:
+                found[manifest.path] = here
+        if not urls <= frozenset().union(*found.values()):
+            for manifest in manifests:
+                here = urls & {entry.file.url for entry in self.read(manifest, spec)}
+                if here:
+                    found[manifest.path] = found.get(manifest.path, frozenset()) | here
+        return found
+
+    def _indexed(self, manifest: ManifestFile) -> array[int]:
+        data = self._store.get(self.name(manifest.path))
+        paths = paths_in(data, manifest.path, self.root_url.encode())
+        return array("q", sorted(hash(path.decode(errors="replace")) for path in paths))
+
+
+def next_manifests(
+    current: Sequence[ManifestFile],
+    added: Iterable[DataFile],
+    removed: frozenset[str],
+    snapshot: NewSnapshot,
+    folder: ManifestFolder,
+) -> tuple[list[ManifestFile], Totals]:
+    """The manifests of the next snapshot, written, and what it changed.
+
+    Args:
+        current: the manifests of the snapshot before.
+        added: files that come; may be long, and is read once, in pieces.
+        removed: full paths of files that go; those that are not there are no error.
+    """
+    live = [manifest for manifest in current if manifest.live_files]
+    touched = folder.containing(removed, live, snapshot.spec) if removed else {}
+    carried: list[ManifestFile] = []
+    written: list[ManifestFile] = []
+    counts = _Counts()
+    for manifest in live:
+        entries = _without(folder.read(manifest, snapshot.spec), removed, snapshot, counts) if manifest.path in touched else None
+        if entries is None:
+            carried.append(manifest)
+        else:
+            written.append(folder.write(entries, snapshot, len(written)))
+    merged: list[Entry] = []
+    small = [manifest for manifest in carried if manifest.live_files < SMALL_ENTRIES]
+    if len(small) > MAX_SMALL:
+        carried = [manifest for manifest in carried if manifest.live_files >= SMALL_ENTRIES]
+        merged = [
+            _existing(entry) for manifest in small for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED
+        ]
+    for chunk in _chunks(_entries(merged, added, snapshot, counts)):
+        written.append(folder.write(chunk, snapshot, len(written)))
+    return [*written, *carried], counts.totals()
+
+
+class _Counts:
+    """Counts up what a snapshot changes."""
+
+    def __init__(self) -> None:
+        self.added = [0, 0, 0]
+        self.deleted = [0, 0, 0]
+
+    def totals(self) -> Totals:
+        return Totals(*self.added, *self.deleted)
+
+    @staticmethod
+    def count(into: list[int], file: DataFile) -> None:
+        into[0] += 1
+        into[1] += file.record_count
+        into[2] += file.size
+
+
+class _Index:
+    """Hashes of the paths in manifests read or written lately. Manifests never change, so what is known of them stays true."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, array[int]] = OrderedDict()
+        self._paths = 0
+        self._lock = Lock()
+
+    def get(self, path: str) -> array[int] | None:
+        with self._lock:
+            found = self._known.get(path)
+            if found is not None:
+                self._known.move_to_end(path)
+            return found
+
+    def put(self, path: str, hashes: array[int]) -> array[int]:
+        with self._lock:
+            if path not in self._known:
+                self._known[path] = hashes
+                self._paths += len(hashes)
+            while self._paths > _INDEXED_PATHS and len(self._known) > 1:
+                self._paths -= len(self._known.popitem(last=False)[1])
+        return hashes
+
+
+_INDEX = _Index()
+
+
+def _contains(index: array[int], wanted: int) -> bool:
+    position = bisect_left(index, wanted)
+    return position < len(index) and index[position] == wanted
+
+
+def _without(entries: list[Entry], removed: frozenset[str], snapshot: NewSnapshot, counts: _Counts) -> list[Entry] | None:
+    """The entries with those of removed files marked as deleted; None where no file of the manifest is removed."""
+    result: list[Entry] = []
+    changed = False
+    for entry in entries:
+        if entry.status == DELETED:
+            continue
+        if entry.file.url in removed:
+            changed = True
+            counts.count(counts.deleted, entry.file)
+            result.append(entry._replace(status=DELETED, snapshot_id=snapshot.snapshot_id))
+        else:
+            result.append(_existing(entry))
+    return result if changed else None
+
+
+def _existing(entry: Entry) -> Entry:
+    return entry._replace(status=EXISTING)
+
+
+def _entries(merged: Sequence[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: _Counts) -> Iterator[Entry]:
+    yield from merged
+    for file in added:
+        counts.count(counts.added, file)
+        # No sequence numbers: readers take them from the manifest list.
+        yield Entry(ADDED, snapshot.snapshot_id, None, None, file)
+
+
+def _chunks(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    while chunk := list(islice(entries, MAX_ENTRIES)):
+        yield chunk
+
+
+def _manifest_file(path: str, length: int, entries: Sequence[Entry], snapshot: NewSnapshot) -> ManifestFile:
+    files = [0, 0, 0]
+    rows = [0, 0, 0]
+    lowest = snapshot.sequence_number
+    for entry in entries:
+        files[entry.status] += 1
+        rows[entry.status] += entry.file.record_count
+        if entry.status == EXISTING and entry.sequence_number is not None:
+            lowest = min(lowest, entry.sequence_number)
+    _INDEX.put(path, array("q", sorted(hash(entry.file.url) for entry in entries if entry.status != DELETED)))
+    return ManifestFile(
+        path=path,
+        length=length,
+        spec_id=snapshot.spec.spec_id,
+        sequence_number=snapshot.sequence_number,
+        min_sequence_number=lowest,
+        added_snapshot_id=snapshot.snapshot_id,
+        added_files=files[ADDED],
+        existing_files=files[EXISTING],
+        deleted_files=files[DELETED],
+        added_rows=rows[ADDED],
+        existing_rows=rows[EXISTING],
+        deleted_rows=rows[DELETED],
+        partitions=partition_summaries(snapshot.spec, (entry.file.partition for entry in entries)),
+    )
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,0 +1,155 @@
+"""What a conversion must do, decided from values: which commits become which Iceberg snapshots, or that all is built anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, RemoveFile
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
+from tahoe.protocol.properties import TableProperties
+from tahoe.schema.types import schema_from_json
+
+__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Plan", "Rebuild", "change_of", "plan_conversion"]
+
+SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaCommit:
+    """One commit of the log. `timestamp_ms` is what the commit says of itself, None where it does not."""
+
+    version: int
+    actions: tuple[Action, ...]
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        for action in self.actions:
+            if isinstance(action, CommitInfo):
+                found = action.in_commit_timestamp or action.values.get("timestamp")
+                return found if isinstance(found, int) else None
+        return None
+
+    @property
+    def metadata(self) -> Metadata | None:
+        return next((action for action in self.actions if isinstance(action, Metadata)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one Iceberg snapshot does.
+
+    Args:
+        version: the Delta version that it leads to.
+        metadata: the table's metadata at that version.
+        adds: files that come.
+        removed: paths, as the log writes them, of files that go; some may never have been converted.
+        rearranges: no rows change (OPTIMIZE and the like).
+    """
+
+    version: int
+    timestamp_ms: int
+    metadata: Metadata
+    adds: tuple[AddFile, ...] = ()
+    removed: frozenset[str] = field(default_factory=frozenset)
+    rearranges: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.adds and not self.removed
+
+    @property
+    def operation(self) -> str:
+        """Iceberg's name for it (format/spec.md, "Snapshots")."""
+        if not self.removed:
+            return "append"
+        if self.rearranges:
+            return "replace"
+        return "overwrite" if self.adds else "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Everything is made from the live files of the target version; `reason` is for the log and the status."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherCommits:
+    """The changes since the version converted last, oldest first."""
+
+    changes: tuple[Change, ...]
+
+
+Plan = Rebuild | FurtherCommits
+
+
+def plan_conversion(before: Metadata, target: Metadata, commits: Sequence[DeltaCommit], *, timestamp_ms: int) -> Plan:
+    """How to get from the version before `commits` to the last of them.
+
+    Args:
+        before: the table's metadata where the conversion stands.
+        target: its metadata at the last commit.
+        commits: every commit since, oldest first.
+        timestamp_ms: of the target version.
+    """
+    metadata = before
+    for commit in commits:
+        found = commit.metadata
+        if found is not None:
+            reason = _breaks_history(metadata, found, commit.version)
+            if reason:
+                return Rebuild(reason)
+            metadata = found
+    if not _per_commit(target.configuration):
+        return FurtherCommits((change_of(commits, target, timestamp_ms),))
+    changes = []
+    metadata = before
+    for commit in commits:
+        metadata = commit.metadata or metadata
+        last = commit is commits[-1]
+        at = timestamp_ms if last or commit.timestamp_ms is None else commit.timestamp_ms
+        changes.append(change_of([commit], metadata, at))
+    return FurtherCommits(tuple(changes))
+
+
+def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int) -> Change:
+    """The commits as one change: what was added and removed again in between is not seen.
+
+    A file that a commit names again without a change of data (new statistics, new tags) replaces its own entry.
+    """
+    live: dict[str, AddFile | None] = {}
+    gone: set[str] = set()
+    data_change = False
+    for commit in commits:
+        removes = {action.path for action in commit.actions if isinstance(action, RemoveFile)}
+        gone |= {path for path in removes if path not in live}
+        live.update(dict.fromkeys(removes))
+        data_change |= any(action.data_change for action in commit.actions if isinstance(action, AddFile | RemoveFile))
+        for action in commit.actions:
+            if isinstance(action, AddFile):
+                if not action.data_change and action.path not in live:
+                    gone.add(action.path)
+                live[action.path] = action
+    adds = tuple(add for add in live.values() if add is not None)
+    return Change(commits[-1].version, timestamp_ms, metadata, adds, frozenset(gone), rearranges=bool(adds) and not data_change)
+
+
+def _per_commit(configuration: Mapping[str, str]) -> bool:
+    return any(key.lower() == SNAPSHOT_PER_COMMIT and value.lower() == "true" for key, value in configuration.items())
+
+
+def _breaks_history(before: Metadata, after: Metadata, version: int) -> str | None:
+    if not uniform_is_enabled(TableProperties(after.configuration)):
+        return f"UniForm was off at version {version}"
+    if before.id != after.id:
+        return f"the table was made anew at version {version}"
+    if _partitioning(before) != _partitioning(after):
+        return f"the partitioning changed at version {version}"
+    return None
+
+
+def _partitioning(metadata: Metadata) -> list[tuple[str, int | None]]:
+    schema = schema_from_json(metadata.schema_string)
+    return [(name, schema.field(name).field_id) for name in metadata.partition_columns]

@@ -23,7 +23,7 @@ from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.partition import hive_folder, serialize
-from tahoe.protocol.stats import indexed_columns, statistics_of_table
+from tahoe.protocol.stats import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import FIELD_ID, CannotCast, conform, find_logical, nulls_where_forbidden, store_cast
 from tahoe.schema.evolve import check_holds_data, check_writable, without_void
@@ -207,7 +207,9 @@ class _Writer:
         self._store = store
         self._clock = clock
         self._codec = codec
-        self._indexed = indexed_columns(config.schema, config.partition_columns, config.metadata.configuration)
+        configuration = config.metadata.configuration
+        self._indexed = indexed_columns(config.schema, config.partition_columns, configuration)
+        self._prefix_length = string_prefix_length(configuration)
 
     def write(self, partition: _Partition, rows: pa.Table) -> None:
         stored = rows.select(self._layout.file_columns)
@@ -217,7 +219,7 @@ class _Writer:
         # Remembered before the bytes go out: an answer that is lost may have left a file.
         self._names.append(name)
         self._store.put(name, content)
-        statistics = statistics_of_table(stored, self._config.schema, self._indexed)
+        statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
         self.added.append(
             AddFile(
                 path=encode_path(name),

@@ -192,8 +192,8 @@ def check_type_changes(schema: StructType) -> None:
             if not is_widening(old, new):
                 name = ".".join((*path, *filter(None, change.get("fieldPath", "").split("."))))
                 raise Unsupported(
-                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that the specification does "
-                    "not allow. Rewrite the table with the client that changed it.",
+                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that the specification "
+                    "does not allow. Rewrite the table with the client that changed it.",
                     code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
                     column=name,
                 )

@@ -136,8 +136,8 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
     except (NotFound, FileNotFoundError) as error:
         raise NotFound(
             f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's "
-            "own operations, or by a VACUUM that retained less than this reader needs. Read the newest version, or restore the file.",
-            code="DELTA_FILE_NOT_FOUND_DETAILED",
+            "own operations, or by a VACUUM that retained less than this reader needs. Read the newest version, or restore it.",
+            code="DELTA_FILE_NOT_FOUND",
             file=task.name,
         ) from error
 
@@ -220,9 +220,9 @@ class _FileReader:
             name = ".".join(error.path)
             raise CorruptTable(
                 f"Column '{name}' of data file '{self.task.name}' is {error.source}, which cannot be read as the table's "
-                f"{error.target}{f' ({error.reason})' if error.reason else ''}. Rewrite the file with the right type, or remove it "
-                "from the table.",
-                code="DELTA_PARQUET_SCHEMA_MISMATCH",
+                f"{error.target}{f' ({error.reason})' if error.reason else ''}. Rewrite the file with the right type, or remove "
+                "it from the table.",
+                code="TAHOE_DATA_FILE_TYPE_MISMATCH",
                 file=self.task.name,
                 column=name,
             ) from error

@@ -4,3 +4,23 @@ landing/2013-01.csv … ─► bronze (as delivered) ─► silver (typed, by mo
                                                                                │
                                           Delta: Spark, Tahoe, deltalake, DuckDB ┴ Iceberg: PyIceberg, DuckDB
 """
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["CATALOG", "IDENTIFIER", "OUTPUT"]
+
+OUTPUT = Path("demo-output").resolve()
+
+# The Iceberg catalog, a SQLite file; PyIceberg is told of catalogs by its environment, which it reads when it is imported.
+CATALOG = "demo"
+IDENTIFIER = "flights.gold"
+os.environ.update(
+    {
+        "PYICEBERG_CATALOG__DEMO__TYPE": "sql",
+        "PYICEBERG_CATALOG__DEMO__URI": f"sqlite:///{OUTPUT}/catalog.db",
+        "PYICEBERG_CATALOG__DEMO__WAREHOUSE": f"file://{OUTPUT}/warehouse",
+    }
+)

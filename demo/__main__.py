@@ -6,20 +6,16 @@ import logging
 import shutil
 import sys
 from itertools import groupby
-from pathlib import Path
 from time import perf_counter
 
-from pyiceberg.catalog.sql import SqlCatalog
 from rich.console import Console
 from rich.table import Table as Grid
 
 import tahoe
+from demo import OUTPUT
 from demo.landing import deliver
 from demo.pipeline import SPEED_SINCE, Paths, run_pipeline, start_spark
 from demo.readers import Reading, read_with_all
-
-OUTPUT = Path("demo-output").resolve()
-IDENTIFIER = "flights.gold"
 
 console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
 
@@ -29,7 +25,6 @@ def main() -> int:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir()
     paths = Paths.below(OUTPUT)
-    catalog = SqlCatalog("demo", uri=f"sqlite:///{OUTPUT}/catalog.db", warehouse=f"file://{OUTPUT}/warehouse")
 
     say("Landing: the flights that left New York in 2013, a CSV file a month")
     deliveries = deliver(OUTPUT / "landing")
@@ -37,7 +32,7 @@ def main() -> int:
     spark = start_spark(OUTPUT / "warehouse")
 
     say("Each delivery goes through bronze and silver to gold, and the gold commit to Iceberg")
-    for step in run_pipeline(spark, deliveries, paths, catalog, IDENTIFIER):
+    for step in run_pipeline(spark, deliveries, paths):
         console.print(
             f"  {step.what:32} {step.rows:>7,} rows   bronze {step.bronze:4.1f} s   silver {step.silver:4.1f} s   "
             f"gold v{step.gold_version:<2} {step.gold:4.1f} s   Iceberg {step.iceberg:4.1f} s later"
@@ -49,11 +44,7 @@ def main() -> int:
 
     newest = tables["gold"].version()
     say(f"The gold table, read at versions {newest} and {SPEED_SINCE - 2} (before the column was added)")
-    readings = [
-        reading
-        for version in (newest, SPEED_SINCE - 2)
-        for reading in read_with_all(spark, paths.gold, catalog, IDENTIFIER, version)
-    ]
+    readings = [reading for version in (newest, SPEED_SINCE - 2) for reading in read_with_all(spark, paths.gold, version)]
     agreed = report(readings)
     wrong = [violation for table in tables.values() for violation in table.check()]
     for violation in wrong:

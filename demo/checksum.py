@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 __all__ = ["checksum"]
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def checksum(rows: pa.Table) -> str:
@@ -45,11 +48,11 @@ def _canonical(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_string())
 
 
-def _hashes(column: pa.Array) -> np.ndarray:
+def _hashes(column: pa.Array) -> Hashes:
     values = _canonical(column)
     if pa.types.is_large_string(values.type):
         encoded = values.dictionary_encode()
-        known = np.array([_hash_of(text.encode()) for text in encoded.dictionary.to_pylist()] or [0], dtype=np.uint64)
+        known = np.array([_hash_of(text.encode()) for text in encoded.dictionary.to_pylist()] or [np.uint64(0)], dtype=np.uint64)
         hashes = known[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     else:
         # -0.0 is 0.0, and there is one NaN.
@@ -64,7 +67,7 @@ def _hash_of(data: bytes) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big"))
 
 
-def _mixed(values: np.ndarray) -> np.ndarray:
+def _mixed(values: Hashes) -> Hashes:
     """The finaliser of SplitMix64: every bit of the input moves half of the output's."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

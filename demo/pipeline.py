@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as PySpark's own documentation names it
 
 import tahoe
+from demo import CATALOG, IDENTIFIER
 from demo.landing import CORRECTED_MONTH, MONTHS, reference_file
 
 __all__ = ["SPEED_SINCE", "Paths", "Step", "run_pipeline", "start_spark"]
@@ -22,6 +23,7 @@ GOLD_PROPERTIES = {
     "delta.universalFormat.enabledFormats": "iceberg",
     "delta.enableIcebergCompatV2": "true",
     "delta.columnMapping.mode": "name",
+    "delta.universalFormat.config.iceberg.catalogs": f"{CATALOG}:{IDENTIFIER}",
 }
 WHOLE_NUMBERS = (
     "dep_delay",
@@ -171,5 +173,5 @@ def _reference(spark: SparkSession, name: str) -> DataFrame:
     return spark.read.csv(reference_file(name), header=True)
 
 
-def _known(name: str) -> F.Column:  # type: ignore[name-defined]  # PySpark exports it without saying so
+def _known(name: str) -> Column:
     return F.nullif(F.col(name), F.lit("NA"))

@@ -13,11 +13,13 @@ import deltalake
 import duckdb
 import polars
 import pyarrow as pa
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import load_catalog
 from pyiceberg.table import StaticTable
+from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import SparkSession
 
 import tahoe
+from demo import CATALOG, IDENTIFIER
 from demo.checksum import checksum
 
 __all__ = ["Reading", "read_with_all"]
@@ -36,23 +38,24 @@ class Reading:
     seconds: float
 
 
-def read_with_all(spark: SparkSession, path: str, catalog: Catalog, identifier: str, version: int) -> Iterator[Reading]:
-    """One `Reading` an engine, of the Delta version and of the Iceberg snapshot that stands for it."""
-    metadata_file = str(Path(path) / "metadata" / f"v{version}.metadata.json")
-    snapshot_id = _snapshot_of(StaticTable.from_metadata(f"file://{metadata_file}"), version)
+def read_with_all(spark: SparkSession, path: str, version: int) -> Iterator[Reading]:
+    """One `Reading` an engine: of a Delta version, and of the Iceberg snapshot that stands for it."""
+    metadata_file = _metadata_file(path)
+    by_path = StaticTable.from_metadata(f"file://{metadata_file}")
+    snapshot = _snapshot_of(by_path, version)
+
+    def polars_rows() -> Any:
+        return polars.scan_iceberg(by_path, snapshot_id=snapshot, reader_override="native").collect().to_arrow()
+
     engines: list[tuple[str, str, Callable[[], Any]]] = [
         ("Spark", "Delta", lambda: spark.read.format("delta").option("versionAsOf", version).load(path).toArrow()),
         ("Tahoe, no Spark", "Delta", lambda: tahoe.Table(path).to_arrow(version=version)),
         ("deltalake", "Delta", lambda: _deltalake(path, version)),
         ("DuckDB", "Delta", lambda: _duckdb("SELECT * FROM delta_scan(?, version := ?)", path, version)),
-        ("PyIceberg, by path", "Iceberg", lambda: StaticTable.from_metadata(f"file://{metadata_file}").scan().to_arrow()),
-        ("PyIceberg, catalog", "Iceberg", lambda: catalog.load_table(identifier).scan(snapshot_id=snapshot_id).to_arrow()),
-        ("DuckDB", "Iceberg", lambda: _duckdb("SELECT * FROM iceberg_scan(?)", metadata_file)),
-        (
-            "Polars",
-            "Iceberg",
-            lambda: polars.scan_iceberg(f"file://{metadata_file}", reader_override="native").collect().to_arrow(),
-        ),
+        ("PyIceberg, by path", "Iceberg", lambda: by_path.scan(snapshot_id=snapshot).to_arrow()),
+        ("PyIceberg, catalog", "Iceberg", lambda: _from_catalog().scan(snapshot_id=snapshot).to_arrow()),
+        ("DuckDB", "Iceberg", lambda: _duckdb("SELECT * FROM iceberg_scan(?, snapshot_from_id := ?)", metadata_file, snapshot)),
+        ("Polars", "Iceberg", polars_rows),
     ]
     for engine, table_format, read in engines:
         started = perf_counter()
@@ -61,12 +64,22 @@ def read_with_all(spark: SparkSession, path: str, catalog: Catalog, identifier: 
         yield Reading(engine, table_format, version, rows.num_rows, rows.num_columns, checksum(rows), seconds)
 
 
-def _snapshot_of(table: StaticTable, version: int) -> int:
-    """The id of the Iceberg snapshot that stands for a Delta version."""
-    snapshot = table.current_snapshot()
-    if snapshot is None:
-        raise LookupError(f"The Iceberg metadata for Delta version {version} has no snapshot.")
-    return snapshot.snapshot_id
+def _metadata_file(path: str) -> str:
+    """The newest Iceberg metadata, as any reader finds it in a table's folder."""
+    folder = Path(path) / "metadata"
+    return str(folder / f"v{(folder / 'version-hint.text').read_text().strip()}.metadata.json")
+
+
+def _snapshot_of(table: IcebergTable, version: int) -> int:
+    """The id of the Iceberg snapshot that stands for a Delta version; each says so in its summary."""
+    for snapshot in table.snapshots():
+        if snapshot.summary is not None and snapshot.summary["delta-version"] == str(version):
+            return snapshot.snapshot_id
+    raise LookupError(f"No Iceberg snapshot stands for version {version}.")
+
+
+def _from_catalog() -> IcebergTable:
+    return load_catalog(CATALOG).load_table(IDENTIFIER)
 
 
 def _deltalake(path: str, version: int) -> Any:
@@ -76,11 +89,10 @@ def _deltalake(path: str, version: int) -> Any:
 
 
 def _duckdb(query: str, *parameters: Any) -> pa.Table:
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     packages = Path(sysconfig.get_paths()["purelib"])
-    # The extensions come as Python packages, so nothing is downloaded.
-    for name in ("avro", "iceberg", "delta"):
-        (library,) = (packages / f"duckdb_extension_{name}").rglob(f"{name}.duckdb_extension")
-        connection.execute(f"LOAD '{library}'")
-    with connection:
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
+        # The extensions come as Python packages, so nothing is downloaded.
+        for name in ("avro", "iceberg", "delta"):
+            (library,) = (packages / f"duckdb_extension_{name}").rglob(f"{name}.duckdb_extension")
+            connection.execute(f"LOAD '{library}'")
         return connection.execute(query, list(parameters)).to_arrow_table()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
 import urllib.request
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("tahoe.testing.store_suite")
 
 HERE = Path(__file__).parent
 S3_BUCKET = "tables"
@@ -30,12 +34,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[dict[str, str]]:
     """Storage options for an S3 on the loopback that lives as long as the test session; its one bucket is `S3_BUCKET`."""
-    from moto.server import ThreadedMotoServer  # heavy: only for the tests that need it
+    from moto.server import DomainDispatcherApplication, create_backend_app  # heavy: only for the tests that need it
+    from werkzeug.serving import WSGIRequestHandler, make_server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
+    class Quiet(WSGIRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log(self, type: str, message: str, *args: object) -> None:
+            pass
+
+    moto = DomainDispatcherApplication(create_backend_app)
+    one_at_a_time = threading.Lock()
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        """Moto looks whether a name is taken and writes it later; S3 does both at once."""
+        with one_at_a_time:
+            return list(moto(environ, start_response))
+
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
+    server.daemon_threads = True  # type: ignore[attr-defined] # connections that clients keep open must not hold up the end
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
     urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{S3_BUCKET}", method="PUT")).close()
     yield {
         "aws_endpoint": endpoint,
@@ -43,7 +63,9 @@ def s3_options() -> Iterator[dict[str, str]]:
         "aws_secret_access_key": "a-secret-key",
         "aws_region": "us-east-1",
     }
-    server.stop()
+    server.shutdown()
+    server.server_close()
+    thread.join()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
   and whatever leaves open whether the bytes landed (5xx, timeout, connection lost after sending) is `Unanswered`. All other
   requests may be repeated safely and are.
 * **Stores that ignore the condition are found out.** Before the first conditional write through an S3 endpoint that is not
-  Amazon's, a probe object is written twice: a store that accepts the second would lose commits, and is refused.
+  Amazon's, ``_delta_log/.tahoe-probe`` is written twice on condition: a store that takes both would lose commits, and is refused.
 * **Secrets stay inside.** Options go to obstore and nowhere else; messages are made of the store's status and error code,
   never of its text, which may repeat keys and signatures.
 """
@@ -17,6 +17,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -33,7 +34,6 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
 
-from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.location import split_url, table_url
@@ -67,10 +67,24 @@ def open_store(path: str | os.PathLike[str], storage_options: Options | None = N
     if scheme == "file":
         return LocalLogStore(url, fsync=_boolean(options, "fsync"))
     if scheme == "memory":
-        return ObjectLogStore(url, _memory_store(authority), _memory_store(authority), prefix=key)
+        return ObjectLogStore(url, _memory_clients(authority), prefix=key)
     configuration = tuple(sorted((str(name).lower(), str(value)) for name, value in options.items()))
-    reads, commits = _clients(scheme, authority, configuration, _environment())
-    return ObjectLogStore(url, reads, commits, prefix=key, options=options, probe=_must_be_probed(scheme, options))
+    return ObjectLogStore(url, _clients(scheme, authority, configuration, _environment()), prefix=key, options=options)
+
+
+@dataclass(slots=True)
+class Clients:
+    """The connections to one bucket, shared by its tables.
+
+    Args:
+        reads: for all that may be repeated.
+        commits: for conditional writes; never repeats a request.
+        honour_conditions: whether the store is known to honour the condition of a conditional write.
+    """
+
+    reads: ObjectStore
+    commits: ObjectStore
+    honour_conditions: bool
 
 
 class ObjectLogStore:
@@ -78,30 +92,18 @@ class ObjectLogStore:
 
     Args:
         url: the table's URL.
-        reads: the client for all that may be repeated.
-        commits: the client for conditional writes, which never repeats.
+        clients: the clients of its bucket.
         prefix: the key of the table's root in the bucket, '' for the bucket itself.
         options: what another process needs to open the same store.
-        probe: whether to make sure, before the first conditional write, that the store honours conditions.
     """
 
-    def __init__(
-        self,
-        url: str,
-        reads: ObjectStore,
-        commits: ObjectStore,
-        *,
-        prefix: str,
-        options: Options | None = None,
-        probe: bool = False,
-    ) -> None:
+    def __init__(self, url: str, clients: Clients, *, prefix: str, options: Options | None = None) -> None:
         self._url = url
         self._scheme = split_url(url)[0]
-        self._reads = reads
-        self._commits = commits
+        self._clients = clients
+        self._reads = clients.reads
         self._prefix = f"{prefix}/" if prefix else ""
         self._options = dict(options or {})
-        self._probe = probe
 
     def __repr__(self) -> str:
         return f"ObjectLogStore({self._url!r})"
@@ -127,7 +129,7 @@ class ObjectLogStore:
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
         for page in self._pages(folder, None):
-            yield from page
+            yield from (entry for entry in page if not entry.name.endswith(_PROBE))
 
     def get(self, name: str) -> bytes:
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
@@ -159,7 +161,7 @@ class ObjectLogStore:
         self._ask("write", name, lambda: obstore.put(self._reads, self._key(name), data))
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
-        if self._probe and (refused := self._probe_conditions()):
+        if not self._clients.honour_conditions and (refused := self._probe_conditions()):
             return refused
         return self._create(self._key(name), data)
 
@@ -198,7 +200,7 @@ class ObjectLogStore:
         for page in self._pages(prefix, offset or None):
             for entry in page:
                 name = entry.name[len(prefix) :]
-                if "/" not in name and name >= start:
+                if "/" not in name and name >= start and name != _PROBE:
                     entries.append(entry)
             last = page[-1].name[len(prefix) :]
             if len(page) == _PAGE and "/" in last and not self._lists_unsorted():
@@ -222,7 +224,7 @@ class ObjectLogStore:
 
     def _create(self, key: str, data: bytes) -> PutOutcome:
         try:
-            obstore.put(self._commits, key, data, mode="create", use_multipart=False)
+            obstore.put(self._clients.commits, key, data, mode="create", use_multipart=False)
             return Created()
         except (BaseError, OSError) as error:
             return _outcome(error, self._scheme)
@@ -231,19 +233,15 @@ class ObjectLogStore:
 
     def _probe_conditions(self) -> PutOutcome | None:
         """None once the store has shown that it honours conditions; what to answer instead where that cannot be found out now."""
-        key = f"{self._prefix}_delta_log/.tahoe-probe-{SYSTEM_CLOCK.uuid()}"
-        first = self._create(key, b"first")
-        second = self._create(key, b"second") if isinstance(first, Created) else first
-        if isinstance(first, Created):
-            try:
-                self._ask("delete", key, lambda: obstore.delete(self._reads, key))
-            except TahoeError as error:
-                return Refused(f"the probe for conditional writes could not be removed: {error.message}")
-        if isinstance(second, Created):
-            return self._refuse_unconditional("it accepted two writes of one name that were both told to write only if absent")
-        if not isinstance(second, Exists):
-            return Refused(f"the probe for conditional writes failed: {second.error}")
-        self._probe = False
+        key = f"{self._prefix}_delta_log/{_PROBE}"
+        outcome = self._create(key, b"probe")
+        if isinstance(outcome, Created):
+            outcome = self._create(key, b"probe")
+        if isinstance(outcome, Created):
+            return self._refuse_unconditional("it took two writes of one name that were both told to write only if it is absent")
+        if not isinstance(outcome, Exists):
+            return Refused(f"the probe for conditional writes failed: {outcome.error}")
+        self._clients.honour_conditions = True
         return None
 
     def _refuse_unconditional(self, reason: str) -> PutOutcome:
@@ -266,26 +264,30 @@ class ObjectLogStore:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _PAGE = 1000
+_PROBE = ".tahoe-probe"  # stays, so that the next process needs one request only; never listed
 _SIDE_BY_SIDE = 16
 _TAIL = 64 * 1024
 _WITHOUT_SUFFIX_RANGES = frozenset({"az", "adl", "azure", "abfs", "abfss"})
 _READ_RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 
-_memory_stores: dict[str, MemoryStore] = {}
+_memory_stores: dict[str, Clients] = {}
 _memory_lock = threading.Lock()
 
 
-def _memory_store(name: str) -> MemoryStore:
+def _memory_clients(name: str) -> Clients:
     with _memory_lock:
-        return _memory_stores.setdefault(name, MemoryStore())
+        if name not in _memory_stores:
+            store = MemoryStore()
+            _memory_stores[name] = Clients(store, store, honour_conditions=True)
+        return _memory_stores[name]
 
 
 @lru_cache(maxsize=64)
 def _clients(
     scheme: str, authority: str, configuration: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
-) -> tuple[ObjectStore, ObjectStore]:
-    """The two clients of a bucket, shared by its tables so that connections are; `environment` is there for the cache to see."""
+) -> Clients:
+    """The clients of a bucket; `environment` is there for the cache to see that it changed."""
     config = {name: value for name, value in configuration if name not in _CLIENT_OPTIONS}
     client = {name: value for name, value in configuration if name in _CLIENT_OPTIONS}
     if any(name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://") for name, value in configuration):
@@ -300,7 +302,8 @@ def _clients(
         return AzureStore.from_url(f"{scheme}://{authority}", **arguments)
 
     try:
-        return client_with(_READ_RETRIES), client_with(_NO_RETRIES)
+        trusted = not _must_be_probed(scheme, config)
+        return Clients(client_with(_READ_RETRIES), client_with(_NO_RETRIES), honour_conditions=trusted)
     except UnknownConfigurationKeyError as error:
         found = re.search(r"Configuration key: '([^']*)'", str(error))
         unknown = found[1] if found else "?"

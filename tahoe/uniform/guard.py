@@ -51,8 +51,8 @@ def open_metadata(data: bytes, location: str) -> dict[str, Any]:
     if not isinstance(properties, dict) or properties.get(FINGERPRINT) != _fingerprint(document):
         raise ForeignWriter(
             f"The Iceberg metadata {location} was not written by Tahoe, or was changed since: another writer has committed to "
-            "the Iceberg side of this Delta table, which is for reading only. Its changes are not in the Delta table. Save what you "
-            "need of them, then take the Iceberg side back: table.uniform.sync(rebuild=True).",
+            "the Iceberg side of this Delta table, which is for reading only. Its changes are not in the Delta table. Save what "
+            "you need of them, then take the Iceberg side back: table.uniform.sync(rebuild=True).",
             file=location,
         )
     return document

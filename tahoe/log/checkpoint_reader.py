@@ -1,0 +1,387 @@
+"""Reads checkpoints of all kinds: classic, multi-part and V2, whose file actions may be in sidecars.
+
+Only the leaf columns that are asked for are read, row group by row group on a few threads, and nothing becomes a Python object but the
+few actions that are not files. Before any of it counts, the checkpoint is held against what others say of it: the
+``_last_checkpoint`` hint, the ``.crc`` of its version, the tags and sizes that it states itself. Whatever does not fit is
+`DamagedCheckpoint`, which the replay answers with an older checkpoint or the commits themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table
+from tahoe.log.paths import parse, sidecar_name
+from tahoe.log.reader import check_no_duplicates, parse_actions
+from tahoe.log.segment import Checkpoint
+from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["CheckpointReader", "DamagedCheckpoint", "RowGroup", "open_checkpoint", "sidecars_of"]
+
+
+class DamagedCheckpoint(CorruptTable):
+    """A checkpoint cannot be used; the state may still be had without it.
+
+    Args:
+        names: the checkpoint's top-level files.
+    """
+
+    default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
+
+    def __init__(self, url: str, checkpoint: Checkpoint, file: str, what: str) -> None:
+        self.names = checkpoint.names
+        super().__init__(
+            f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are complete, or restore it "
+            "from a backup.",
+            table=url,
+            file=file,
+            version=checkpoint.version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group of one of the checkpoint's Parquet files."""
+
+    file: ParquetSource
+    index: int
+
+    @property
+    def metadata(self) -> pq.RowGroupMetaData:
+        return self.file.metadata.row_group(self.index)
+
+    def non_null(self, leaf: str) -> int | None:
+        """How many rows have a value in a leaf column that no list or map holds; None where the file does not say."""
+        position = self.file.leaves.get(leaf)
+        if position is None:
+            return 0
+        column = self.metadata.column(position)
+        statistics = column.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        return int(column.num_values - statistics.null_count)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """The columns below the given dotted paths; top-level structs hold only what was asked for."""
+        with _reading(self.file):
+            return self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False)
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """One Parquet file of a checkpoint, its footer read."""
+
+    store: LogStore
+    checkpoint: Checkpoint
+    name: str
+
+    @cached_property
+    def metadata(self) -> pq.FileMetaData:
+        with _reading(self):
+            return pq.read_metadata(self.store.open_input(self.name))
+
+    @cached_property
+    def leaves(self) -> dict[str, int]:
+        """Dotted path of each leaf column, and its position."""
+        schema = self.metadata.schema
+        return {schema.column(i).path: i for i in range(len(schema))}
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        with _reading(self):
+            return self.metadata.schema.to_arrow_schema()
+
+    def open(self) -> pq.ParquetFile:
+        # A file for each reader: Arrow's are not made for two threads.
+        return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
+
+    def row_groups(self) -> list[RowGroup]:
+        return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
+
+    def damaged(self, what: str) -> DamagedCheckpoint:
+        return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, what)
+
+
+@dataclass(frozen=True)
+class CheckpointReader:
+    """An open checkpoint.
+
+    Args:
+        sources: its Parquet files, sidecars included; empty when all its actions are in a JSON file.
+        actions: what a JSON top-level file holds.
+    """
+
+    store: LogStore
+    checkpoint: Checkpoint
+    sources: tuple[ParquetSource, ...]
+    actions: tuple[Action, ...] = ()
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        return tuple(group for source in self.sources for group in source.row_groups())
+
+    @cached_property
+    def num_actions(self) -> int:
+        rows: int = sum(source.metadata.num_rows for source in self.sources)
+        return len(self.actions) + rows
+
+    @cached_property
+    def num_adds(self) -> int:
+        """How many `add` actions it holds, from footers where they say so."""
+        total = sum(isinstance(action, AddFile) for action in self.actions)
+        for group in self.row_groups:
+            found = group.non_null("add.path")
+            if found is None:
+                found = _valid_rows(group.read(["add.path"]), "add")
+            total += found
+        return total
+
+    def single_actions(self) -> list[Action]:
+        """All that are not files: protocol, metadata, transactions, domains."""
+        found: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
+        for name, leaf in _SINGLE_ACTIONS.items():
+            for source in self.sources:
+                found += _single_actions(source, name, leaf)
+        return found
+
+    def adds(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The `add` actions as columns of `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.
+
+        Args:
+            columns: some of these names; None for all.
+        """
+        wanted = [*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed"] if columns is None else list(columns)
+        json = files_table(a for a in self.actions if isinstance(a, AddFile))
+        parts = [json.select([name for name in wanted if name in json.column_names])] if len(json) else []
+        parts += self.map_row_groups(lambda group: read_adds(group, wanted), "add.path")
+        return concat(parts, pa.schema([field for field in FILES_SCHEMA if field.name in wanted]))
+
+    def removes(self) -> pa.Table:
+        """The `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
+        parts = [tombstones_table(a for a in self.actions if isinstance(a, RemoveFile))]
+        parts += self.map_row_groups(_read_removes, "remove.path")
+        return concat(parts, TOMBSTONES_SCHEMA)
+
+    def map_row_groups(self, read: Callable[[RowGroup], pa.Table], leaf: str) -> list[pa.Table]:
+        """`read` of each row group where `leaf` has values, in order, side by side when that is worth it."""
+        groups = [group for group in self.row_groups if group.non_null(leaf) != 0]
+        if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTH_THREADS:
+            return [read(group) for group in groups]
+        with ThreadPoolExecutor(min(len(groups), _THREADS)) as pool:
+            return list(pool.map(read, groups))
+
+
+def open_checkpoint(store: LogStore, checkpoint: Checkpoint) -> CheckpointReader:
+    """Open a checkpoint, its sidecars too.
+
+    Raises:
+        DamagedCheckpoint: a file is missing or cannot be read, or does not have the size that the checkpoint states.
+    """
+    reader = _open_top_level(store, checkpoint)
+    sidecars = _sidecars(reader)
+    _check_stated(reader, sidecars)
+    return (
+        reader
+        if not sidecars
+        else CheckpointReader(
+            store, checkpoint, (*reader.sources, *(_sidecar_source(reader, sidecar) for sidecar in sidecars)), reader.actions
+        )
+    )
+
+
+def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
+    """The store names of the sidecars that a top-level checkpoint file names; none for other files.
+
+    Raises:
+        DamagedCheckpoint: the file cannot be read, so its sidecars are not known.
+    """
+    parsed = parse(entry.name)
+    if parsed is None or parsed.kind != "checkpoint" or parsed.part is not None:
+        return []
+    checkpoint = Checkpoint(parsed.version, "classic" if parsed.unique_id is None else "uuid", (entry,))
+    return [sidecar_name(s.path, store.url) for s in _sidecars(_open_top_level(store, checkpoint))]
+
+
+def read_adds(group: RowGroup, columns: Sequence[str]) -> pa.Table:
+    """Columns of the `add` actions of one row group, in the types of `FILES_SCHEMA`; optional ones only where the file has them."""
+    present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
+    names = [name for name in columns if name in present]
+    # The path comes along because it tells which rows are adds at all.
+    read = group.read([f"add.{name}" for name in dict.fromkeys(["path", *names])])
+    return _conformed(group, _members(read, "add"), [name for name in columns if name in FILES_SCHEMA.names or name in present])
+
+
+def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The tables one after another; a column that only some have is null in the others, structs are merged by their members' names."""
+    if not parts:
+        return schema.empty_table()
+    if all(part.schema == parts[0].schema for part in parts):
+        return pa.concat_tables(parts)
+    merged = pa.unify_schemas([part.schema for part in parts], promote_options="permissive")
+    return pa.concat_tables([_with_schema(part, merged) for part in parts])
+
+
+_SINGLE_ACTIONS = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "checkpointMetadata": "version",
+    "sidecar": "path",
+}
+_THREADS = min(4, os.cpu_count() or 1)
+_ROWS_WORTH_THREADS = 20_000
+
+
+def _open_top_level(store: LogStore, checkpoint: Checkpoint) -> CheckpointReader:
+    name = checkpoint.entries[0].name
+    if not name.endswith(".json"):
+        return CheckpointReader(store, checkpoint, tuple(ParquetSource(store, checkpoint, n) for n in checkpoint.names))
+    try:
+        actions = tuple(action for _, action in parse_actions(name, store.get(name), store.url))
+        check_no_duplicates(actions, name, store.url)
+    except NotFound as error:
+        raise DamagedCheckpoint(store.url, checkpoint, name, "it vanished") from error
+    except CorruptTable as error:
+        raise DamagedCheckpoint(store.url, checkpoint, name, error.message) from error
+    return CheckpointReader(store, checkpoint, (), actions)
+
+
+def _sidecars(reader: CheckpointReader) -> list[SidecarFile]:
+    if reader.checkpoint.kind == "multi-part":
+        return []
+    return [action for action in reader.single_actions() if isinstance(action, SidecarFile)]
+
+
+def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSource:
+    source = ParquetSource(reader.store, reader.checkpoint, sidecar_name(sidecar.path, reader.store.url))
+    with _reading(source):
+        size = reader.store.open_input(source.name).size()
+    if size != sidecar.size_in_bytes:
+        raise source.damaged(f"it has {size} bytes, but its checkpoint says {sidecar.size_in_bytes}")
+    return source
+
+
+def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
+    """A V2 checkpoint states its version, and has its files either in itself or in sidecars."""
+    name, version = reader.checkpoint.names[0], reader.checkpoint.version
+    stated = (
+        [a for a in reader.single_actions() if isinstance(a, CheckpointMetadata)]
+        if reader.checkpoint.kind != "multi-part"
+        else []
+    )
+    what = None
+    if stated and stated[0].version != version:
+        what = f"it says that it is of version {stated[0].version}"
+    elif reader.checkpoint.kind == "uuid" and len(stated) != 1:
+        what = f"it must hold one checkpointMetadata action, found {len(stated)}"
+    elif sidecars and reader.num_adds:
+        what = "it holds files and names sidecars, which the specification forbids"
+    if what:
+        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, name, what)
+
+
+def _single_actions(source: ParquetSource, name: str, leaf: str) -> Iterator[Action]:
+    path = f"{name}.{leaf}"
+    if path not in source.leaves:
+        return
+    for group in source.row_groups():
+        if group.non_null(path) == 0:
+            continue
+        column = group.read([name]).column(name)
+        valid = column.filter(pc.is_valid(pc.struct_field(column, leaf)))
+        for value in valid.to_pylist(maps_as_pydicts="strict"):
+            try:
+                action = action_from_json({name: value})
+            except CorruptTable as error:
+                raise source.damaged(error.message) from error
+            if action is not None:
+                yield action
+
+
+def _read_removes(group: RowGroup) -> pa.Table:
+    present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("remove.")}
+    read = group.read([f"remove.{name}" for name in TOMBSTONES_SCHEMA.names if name in present])
+    return _conformed(group, _members(read, "remove"), TOMBSTONES_SCHEMA.names, TOMBSTONES_SCHEMA)
+
+
+def _members(read: pa.Table, name: str) -> dict[str, pa.Array]:
+    """The members of the rows of a struct column that have a path."""
+    column = read.column(name)
+    struct = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(struct, pa.ChunkedArray):
+        struct = struct.chunk(0) if struct.num_chunks else pa.array([], column.type)
+    members = dict(zip([struct.type.field(i).name for i in range(struct.type.num_fields)], struct.flatten(), strict=True))
+    path = members["path"]
+    if path.null_count:
+        mask = path.is_valid()
+        members = {each: values.filter(mask) for each, values in members.items()}
+    return members
+
+
+def _valid_rows(read: pa.Table, name: str) -> int:
+    return len(_members(read, name)["path"])
+
+
+def _conformed(
+    group: RowGroup, members: Mapping[str, pa.Array], names: Sequence[str], schema: pa.Schema = FILES_SCHEMA
+) -> pa.Table:
+    count = len(members["path"])
+    arrays = []
+    for name in names:
+        found = members.get(name)
+        if name not in schema.names:
+            arrays.append(found)
+        else:
+            with _reading(group.file):
+                arrays.append(_cast(found, schema.field(name).type, count))
+    return pa.Table.from_arrays(arrays, list(names))
+
+
+def _cast(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:
+    """The values in the wanted type; members that a struct lacks are null."""
+    if values is None:
+        return pa.nulls(count, wanted)
+    if values.type == wanted:
+        return values
+    if pa.types.is_struct(wanted):
+        have = {values.type.field(i).name: child for i, child in enumerate(values.flatten())}
+        children = [_cast(have.get(field.name), field.type, count) for field in wanted]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
+    return values.cast(wanted)
+
+
+def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = []
+    for field in schema:
+        found = part.column(field.name).combine_chunks() if field.name in part.column_names else None
+        if isinstance(found, pa.ChunkedArray):
+            found = pa.concat_arrays(found.chunks) if found.num_chunks else None
+        columns.append(_cast(found, field.type, part.num_rows))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def _reading(source: ParquetSource) -> Iterator[None]:
+    """What Arrow raises on bytes that are no Parquet becomes the checkpoint's damage; what storage raises stays what it is."""
+    try:
+        yield
+    except NotFound as error:
+        raise source.damaged("it is missing") from error
+    except (StorageFailure, CorruptTable):
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
+        text = str(error).strip().splitlines()
+        raise source.damaged(f"it cannot be read as Parquet ({text[0][:200] if text else type(error).__name__})") from error

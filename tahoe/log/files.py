@@ -1,0 +1,284 @@
+"""Live files and tombstones as Arrow tables, and the way between a table's rows and single actions.
+
+One row is one logical file. Its key is its path, decoded, together with the unique id of its deletion vector (PROTOCOL.md, "Add File
+and Remove File"), so that ``a%20b``, ``/table/a b`` and ``file:///table/a%20b`` are one file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import CorruptTable
+from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from tahoe.store.location import decode_path
+
+__all__ = [
+    "DELETION_VECTOR_TYPE",
+    "FILES_SCHEMA",
+    "STRING_MAP",
+    "TOMBSTONES_SCHEMA",
+    "add_files",
+    "canonical_path",
+    "file_keys",
+    "files_table",
+    "key_of",
+    "remove_files",
+    "tombstones_table",
+]
+
+STRING_MAP = pa.map_(pa.string(), pa.string())
+
+DELETION_VECTOR_TYPE = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("maxRowIndex", pa.int64()),
+    ]
+)
+
+FILES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partitionValues", STRING_MAP),
+        ("size", pa.int64()),
+        ("modificationTime", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("stats", pa.string()),
+        ("tags", STRING_MAP),
+        ("deletionVector", DELETION_VECTOR_TYPE),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+        ("clusteringProvider", pa.string()),
+    ]
+)
+"""Live files: the members of an `add` action. A table may hold two columns more, as its checkpoint has them: ``stats_parsed`` and
+``partitionValues_parsed``, structs by physical column names."""
+
+TOMBSTONES_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("deletionTimestamp", pa.int64()),
+        ("dataChange", pa.bool_()),
+        ("extendedFileMetadata", pa.bool_()),
+        ("partitionValues", STRING_MAP),
+        ("size", pa.int64()),
+        ("deletionVector", DELETION_VECTOR_TYPE),
+        ("baseRowId", pa.int64()),
+        ("defaultRowCommitVersion", pa.int64()),
+    ]
+)
+"""Tombstones: the members of a `remove` action that a checkpoint keeps."""
+
+
+def files_table(adds: Iterable[AddFile]) -> pa.Table:
+    """The files as one table of `FILES_SCHEMA`, in the order given."""
+    return _table([_add_row(add) for add in adds], FILES_SCHEMA)
+
+
+def tombstones_table(removes: Iterable[RemoveFile]) -> pa.Table:
+    """The tombstones as one table of `TOMBSTONES_SCHEMA`, in the order given."""
+    return _table([_remove_row(remove) for remove in removes], TOMBSTONES_SCHEMA)
+
+
+def add_files(table: pa.Table) -> list[AddFile]:
+    """One `AddFile` a row: for the few files that a command touches.
+
+    Statistics that a checkpoint holds only as a struct come back as the JSON text that they stand for.
+    """
+    names = [name for name in (*FILES_SCHEMA.names, "stats_parsed") if name in table.column_names]
+    return [_add(row) for row in table.select(names).to_pylist(maps_as_pydicts="strict")]
+
+
+def remove_files(table: pa.Table) -> list[RemoveFile]:
+    """One `RemoveFile` a row of a table of `TOMBSTONES_SCHEMA`."""
+    return [_remove(row) for row in table.to_pylist(maps_as_pydicts="strict")]
+
+
+def file_keys(table: pa.Table, root_url: str) -> pa.ChunkedArray:
+    """The key of each row as one string; equal strings are equal logical files.
+
+    Args:
+        table: with the columns ``path`` and ``deletionVector``.
+        root_url: the table's URL, for absolute paths.
+    """
+    keyed = table.select(["path", *(name for name in ("deletionVector",) if name in table.column_names)])
+    return pa.chunked_array([_batch_keys(batch, root_url) for batch in keyed.to_batches()], pa.string())
+
+
+def key_of(action: AddFile | RemoveFile, root_url: str) -> str:
+    """The key of one action, as `file_keys` makes it."""
+    path = canonical_path(action.path, root_url)
+    return path if action.deletion_vector is None else f"{path}{_KEY_SEPARATOR}{action.deletion_vector.unique_id}"
+
+
+def canonical_path(path: str, root_url: str) -> str:
+    """One spelling for all that mean the same file: the store name below the table's root; outside of it, the decoded URI.
+
+    Never raises: whether a path may be followed is decided where the file is opened.
+    """
+    try:
+        return decode_path(path, root_url)
+    except CorruptTable:
+        # Only compared with its like: for a path outside, the slashes after 'file:' and doubled ones make no difference.
+        decoded = unquote(path)
+        scheme, colon, rest = decoded.partition(":")
+        if not colon or "/" in scheme:
+            scheme, rest = "file" if root_url.startswith("file:") else "", decoded
+        return f"{scheme}:/{'/'.join(part for part in rest.split('/') if part)}"
+
+
+# Cannot be part of a path: `decode_path` refuses NUL.
+_KEY_SEPARATOR = "\0"
+
+
+def _batch_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
+    paths = _canonical_paths(files.column("path"), root_url)
+    vectors = files.column("deletionVector") if "deletionVector" in files.schema.names else None
+    if vectors is None or vectors.null_count == len(vectors):
+        return paths
+    return pc.coalesce(pc.binary_join_element_wise(paths, _unique_ids(vectors), _KEY_SEPARATOR), paths)
+
+
+def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
+    """`canonical_path` of each path; costs next to nothing where no path needs it."""
+    if not _may_need_decoding(paths):
+        return paths
+    special = pc.match_substring_regex(paths, r"[%:\\]|//|^/|^\.|/\.")
+    if special.true_count == 0:
+        return paths
+    decoded = pa.array([canonical_path(path, root_url) for path in paths.filter(special).to_pylist()], pa.string())
+    return pc.replace_with_mask(paths, special, decoded)
+
+
+def _may_need_decoding(paths: pa.Array) -> bool:
+    """A few passes of `memchr` over all the text at once, before any row is looked at."""
+    if len(paths) == 0:
+        return False
+    offsets = paths.buffers()[1]
+    text = paths.buffers()[2]
+    if offsets is None or text is None:
+        return True
+    whole = text.to_pybytes()
+    if any(each in whole for each in (b"%", b":", b"\\", b"//", b"/.")):
+        return True
+    return bool(pc.any(pc.or_kleene(pc.starts_with(paths, "/"), pc.starts_with(paths, "."))).as_py())
+
+
+def _unique_ids(vectors: pa.Array) -> pa.Array:
+    """``<storageType><pathOrInlineDv>[@offset]`` of each deletion vector, null where there is none."""
+    field = pc.struct_field
+    base = pc.binary_join_element_wise(field(vectors, "storageType"), field(vectors, "pathOrInlineDv"), "")
+    offset = pc.cast(field(vectors, "offset"), pa.string())
+    # Null where any part is null. (The option to skip nulls drops rows that are null throughout.)
+    return pc.coalesce(pc.binary_join_element_wise(base, offset, "@"), base)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _add_row(add: AddFile) -> dict[str, Any]:
+    return {
+        "path": add.path,
+        "partitionValues": list(add.partition_values.items()),
+        "size": add.size,
+        "modificationTime": add.modification_time,
+        "dataChange": add.data_change,
+        "stats": add.stats,
+        "tags": None if add.tags is None else list(add.tags.items()),
+        "deletionVector": add.deletion_vector and add.deletion_vector.to_json_value(),
+        "baseRowId": add.base_row_id,
+        "defaultRowCommitVersion": add.default_row_commit_version,
+        "clusteringProvider": add.clustering_provider,
+    }
+
+
+def _remove_row(remove: RemoveFile) -> dict[str, Any]:
+    return {
+        "path": remove.path,
+        "deletionTimestamp": remove.deletion_timestamp,
+        "dataChange": remove.data_change,
+        "extendedFileMetadata": remove.extended_file_metadata,
+        "partitionValues": None if remove.partition_values is None else list(remove.partition_values.items()),
+        "size": remove.size,
+        "deletionVector": remove.deletion_vector and remove.deletion_vector.to_json_value(),
+        "baseRowId": remove.base_row_id,
+        "defaultRowCommitVersion": remove.default_row_commit_version,
+    }
+
+
+def _add(row: Mapping[str, Any]) -> AddFile:
+    stats = row["stats"]
+    if stats is None and row.get("stats_parsed") is not None:
+        stats = _json_text(row["stats_parsed"])
+    return AddFile(
+        path=row["path"],
+        partition_values=row["partitionValues"] or {},
+        size=row["size"],
+        modification_time=row["modificationTime"],
+        data_change=row["dataChange"],
+        stats=stats,
+        tags=row["tags"],
+        deletion_vector=_vector(row["deletionVector"]),
+        base_row_id=row["baseRowId"],
+        default_row_commit_version=row["defaultRowCommitVersion"],
+        clustering_provider=row["clusteringProvider"],
+    )
+
+
+def _remove(row: Mapping[str, Any]) -> RemoveFile:
+    return RemoveFile(
+        path=row["path"],
+        deletion_timestamp=row["deletionTimestamp"],
+        data_change=row["dataChange"],
+        extended_file_metadata=row["extendedFileMetadata"],
+        partition_values=row["partitionValues"],
+        size=row["size"],
+        deletion_vector=_vector(row["deletionVector"]),
+        base_row_id=row["baseRowId"],
+        default_row_commit_version=row["defaultRowCommitVersion"],
+    )
+
+
+def _vector(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
+    if row is None:
+        return None
+    return DeletionVectorDescriptor(
+        storage_type=row["storageType"],
+        path_or_inline_dv=row["pathOrInlineDv"],
+        size_in_bytes=row["sizeInBytes"],
+        cardinality=row["cardinality"],
+        offset=row["offset"],
+        max_row_index=row["maxRowIndex"],
+    )
+
+
+def _json_text(value: Any) -> str:
+    """A struct of statistics as the JSON of `add.stats`: absent members left out, times and decimals as the specification has them."""
+    if isinstance(value, Mapping):
+        return (
+            "{"
+            + ",".join(f"{json.dumps(n, ensure_ascii=False)}:{_json_text(v)}" for n, v in value.items() if v is not None)
+            + "}"
+        )
+    if isinstance(value, datetime):
+        text = f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}"
+        return f'"{text}Z"' if value.tzinfo is not None else f'"{text}"'
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'"{"NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}"'
+    return json.dumps(value.isoformat() if isinstance(value, date) else value, ensure_ascii=False)

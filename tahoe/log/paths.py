@@ -1,0 +1,142 @@
+"""The names of the log's files, and what a name says (PROTOCOL.md, "File Types", "Checkpoint Naming Scheme").
+
+Names are relative to the table's root: ``_delta_log/00000000000000000010.json``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from tahoe.exceptions import CorruptTable
+from tahoe.store.location import decode_path
+
+__all__ = [
+    "LAST_CHECKPOINT",
+    "LOG_FOLDER",
+    "SIDECAR_FOLDER",
+    "LogFileKind",
+    "ParsedLogPath",
+    "checkpoint_name",
+    "checksum_name",
+    "commit_name",
+    "file_name",
+    "parse",
+    "sidecar_name",
+]
+
+LOG_FOLDER = "_delta_log"
+SIDECAR_FOLDER = f"{LOG_FOLDER}/_sidecars"
+LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
+
+LogFileKind = Literal["commit", "checkpoint", "compaction", "checksum"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLogPath:
+    """What the name of one file of the log says.
+
+    Args:
+        name: the name that was parsed.
+        version: the version; of a compaction, its first.
+        kind: staged commits, ``_last_checkpoint`` and files of others have no kind: `parse` answers None for them.
+        last_version: the last version that a compaction covers; else `version`.
+        part, parts: of a multi-part checkpoint, counted from 1; else None.
+        unique_id: the UUID in a V2 checkpoint's name; else None.
+        format: of a checkpoint, ``parquet`` or ``json``; else ``json``.
+    """
+
+    name: str
+    version: int
+    kind: LogFileKind
+    last_version: int
+    part: int | None = None
+    parts: int | None = None
+    unique_id: str | None = None
+    format: Literal["parquet", "json"] = "json"
+
+
+def commit_name(version: int) -> str:
+    return f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """The name of a classic checkpoint."""
+    return f"{LOG_FOLDER}/{version:020d}.checkpoint.parquet"
+
+
+def checksum_name(version: int) -> str:
+    return f"{LOG_FOLDER}/{version:020d}.crc"
+
+
+def sidecar_name(path: str, root_url: str) -> str:
+    """The store name of a `sidecar.path`: a bare file name, or a path that leads into ``_delta_log/_sidecars``.
+
+    Raises:
+        CorruptTable: for a path that leads elsewhere.
+    """
+    bare = "/" not in path and ":" not in path
+    name = decode_path(f"{SIDECAR_FOLDER}/{path}" if bare else path, root_url)
+    if name.rpartition("/")[0] != SIDECAR_FOLDER:
+        raise CorruptTable(
+            f"A checkpoint of table {root_url} names the sidecar {path!r}, which is not in {SIDECAR_FOLDER}. "
+            "Restore the checkpoint from a backup, or delete it if the log's commits are complete.",
+            code="TAHOE_PATH_OUTSIDE_TABLE",
+            table=root_url,
+            path=path,
+        )
+    return name
+
+
+def file_name(name: str) -> str:
+    """The last part of a store name."""
+    return name.rpartition("/")[2]
+
+
+def parse(name: str) -> ParsedLogPath | None:
+    """What a name directly in the log's folder says; None for names that the log's readers leave alone.
+
+    Args:
+        name: relative to the table's root, or the file name alone.
+    """
+    folder, _, last = name.rpartition("/")
+    if folder not in ("", LOG_FOLDER):
+        return None
+    found = _NAME.fullmatch(last)
+    if found is None or len(found["version"].lstrip("0")) > _MOST_DIGITS:
+        return None
+    version = int(found["version"])
+    if found["commit"]:
+        return ParsedLogPath(name, version, "commit", version)
+    if found["checksum"]:
+        return ParsedLogPath(name, version, "checksum", version)
+    if found["last"]:
+        last_version = int(found["last"])
+        return ParsedLogPath(name, version, "compaction", last_version) if last_version > version else None
+    if found["part"]:
+        part, parts = int(found["part"]), int(found["parts"])
+        valid = 1 <= part <= parts
+        return ParsedLogPath(name, version, "checkpoint", version, part, parts, format="parquet") if valid else None
+    if found["unique_id"]:
+        json = found["format"] == "json"
+        return ParsedLogPath(
+            name, version, "checkpoint", version, unique_id=found["unique_id"], format="json" if json else "parquet"
+        )
+    return ParsedLogPath(name, version, "checkpoint", version, format="parquet")
+
+
+# Versions are 64-bit integers; a longer number is no version that any writer can have made.
+_MOST_DIGITS = 18
+
+_NAME = re.compile(
+    r"""(?P<version>\d{20})\.(?:
+        (?P<commit>json)
+      | (?P<checksum>crc)
+      | (?P<last>\d{20})\.compacted\.json
+      | checkpoint\.parquet
+      | checkpoint\.(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet
+      | checkpoint\.(?P<unique_id>[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12})\.(?P<format>json|parquet)
+    )""",
+    re.VERBOSE,
+)

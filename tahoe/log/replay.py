@@ -1,0 +1,312 @@
+"""From the files of a `LogSegment` to the state of the table: protocol, metadata and so on, live files, tombstones.
+
+All bulk is columnar. The tail (`tahoe.log.tail`) says what changed since the checkpoint; what it speaks of is masked out of the
+checkpoint's columns, and its own live files follow. Where a checkpoint turns out to be damaged, an older one or the commits
+themselves take its place, with a warning; where neither is whole, the damage is the error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.expr.predicate import Predicate
+from tahoe.log.checkpoint_reader import CheckpointReader, DamagedCheckpoint, concat, open_checkpoint
+from tahoe.log.checksum import VersionChecksum, read_checksum
+from tahoe.log.files import (
+    FILES_SCHEMA,
+    TOMBSTONES_SCHEMA,
+    add_files,
+    file_keys,
+    files_table,
+    key_of,
+)
+from tahoe.log.paths import checksum_name
+from tahoe.log.segment import LogSegment, segment_for
+from tahoe.log.tail import Tail, read_tail
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.schema.types import StructType
+from tahoe.store.log_store import LogStore
+
+__all__ = [
+    "FILES_SCHEMA",
+    "TOMBSTONES_SCHEMA",
+    "TableState",
+    "add_files",
+    "advance_files",
+    "advance_state",
+    "files_table",
+    "replay_files",
+    "replay_state",
+    "replay_tombstones",
+    "scan_files",
+]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """All of a version that is not a file.
+
+    Args:
+        transactions: the newest of each application.
+        domains: by name, without removed ones.
+        in_commit_timestamp: of the version's own commit, in milliseconds since the epoch; None where that commit states none.
+        transaction_id: `commitInfo.txnId` of the version's own commit.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+    transactions: Mapping[str, SetTransaction]
+    domains: Mapping[str, DomainMetadata]
+    in_commit_timestamp: int | None = None
+    transaction_id: str | None = None
+
+
+def replay_state(store: LogStore, segment: LogSegment) -> TableState:
+    """Protocol, metadata, transactions and domains: reads the tail, and of the checkpoint only the row groups that hold them.
+
+    Raises:
+        CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where the log has no protocol or no metadata; or a damaged file.
+    """
+    return _with_fallback(store, segment, _state)
+
+
+def replay_files(store: LogStore, segment: LogSegment) -> pa.Table:
+    """The live files: `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where the checkpoint has them.
+
+    Checked against the version's ``.crc``, where there is one.
+    """
+    return _with_fallback(store, segment, _files)
+
+
+def replay_tombstones(store: LogStore, segment: LogSegment) -> pa.Table:
+    """The files removed that the log still remembers: `TOMBSTONES_SCHEMA`."""
+    return _with_fallback(store, segment, _tombstones)
+
+
+def scan_files(
+    store: LogStore,
+    segment: LogSegment,
+    predicate: Predicate,
+    schema: StructType,
+    partition_columns: Sequence[str],
+    *,
+    files: pa.Table | None = None,
+) -> pa.Table:
+    """The live files that may hold rows for which `predicate` is true; partition values decide exactly, statistics keep too much.
+
+    Args:
+        schema: the table's logical schema, with physical names where columns are mapped.
+        partition_columns: logical names.
+        files: the live files, where they are in memory already; else the predicate is pushed into the checkpoint's read.
+    """
+    from tahoe.protocol.skipping import keep
+
+    live = replay_files(store, segment) if files is None else files
+    return live.filter(keep(predicate, live, schema, partition_columns))
+
+
+def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
+    """The live files after the actions of one or more commits more, oldest first; nothing is read.
+
+    Args:
+        files: the live files before (`replay_files`).
+        root_url: the table's URL; needed only where the log uses absolute paths.
+    """
+    last: dict[str, AddFile | RemoveFile] = {}
+    for action in actions:
+        if isinstance(action, AddFile | RemoveFile):
+            key = key_of(action, root_url)
+            last.pop(key, None)
+            last[key] = action
+    if not last:
+        return files
+    kept = _without(files, pa.array(list(last), pa.string()), root_url)
+    adds = [action for action in last.values() if isinstance(action, AddFile)]
+    return concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept
+
+
+def advance_state(state: TableState, actions: Iterable[Action]) -> TableState:
+    """The state after the actions of one or more commits more, oldest first; nothing is read."""
+    transactions, domains = dict(state.transactions), dict(state.domains)
+    protocol, metadata = state.protocol, state.metadata
+    in_commit_timestamp: int | None = None
+    transaction_id: str | None = None
+    for action in actions:
+        match action:
+            case Protocol():
+                protocol = action
+            case Metadata():
+                metadata = action
+            case SetTransaction():
+                transactions[action.app_id] = action
+            case DomainMetadata():
+                domains[action.domain] = action
+            case CommitInfo():
+                in_commit_timestamp, transaction_id = action.in_commit_timestamp, action.transaction_id
+    live = {name: domain for name, domain in domains.items() if not domain.removed}
+    return TableState(protocol, metadata, transactions, live, in_commit_timestamp, transaction_id)
+
+
+def _state(store: LogStore, segment: LogSegment) -> TableState:
+    tail = tail_of(store, segment)
+    older: Sequence[Action] = ()
+    checkpoint = checkpoint_of(store, segment)
+    if checkpoint is not None:
+        older = checkpoint.single_actions()
+    protocol = tail.protocol or _newest(older, Protocol)
+    metadata = tail.metadata or _newest(older, Metadata)
+    if protocol is None or metadata is None:
+        missing = "protocol" if protocol is None else "metaData"
+        if segment.checkpoint is not None and checkpoint is not None:
+            raise DamagedCheckpoint(store.url, segment.checkpoint, segment.checkpoint.names[0], f"it holds no {missing} action")
+        raise CorruptTable(
+            f"Table {store.url}: the log gives no {missing} action up to version {segment.version}, so the table's state cannot be "
+            f"recovered. Restore the commit that set it, version 0 as a rule, from a backup.",
+            code="DELTA_STATE_RECOVER_ERROR",
+            table=store.url,
+            version=segment.version,
+            action=missing,
+        )
+    transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
+    domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
+    info = tail.commit_info
+    return TableState(
+        protocol,
+        metadata,
+        transactions,
+        {name: domain for name, domain in domains.items() if not domain.removed},
+        info.in_commit_timestamp if info else None,
+        info.transaction_id if info else None,
+    )
+
+
+def _files(store: LogStore, segment: LogSegment) -> pa.Table:
+    tail = tail_of(store, segment)
+    checkpoint = checkpoint_of(store, segment)
+    parts = [] if checkpoint is None else [_without(checkpoint.adds(), tail.keys, store.url)]
+    files = concat([*parts, tail.adds] if len(tail.adds) or not parts else parts, FILES_SCHEMA)
+    _check_against_checksum(store, segment, files)
+    return files
+
+
+def _tombstones(store: LogStore, segment: LogSegment) -> pa.Table:
+    tail = tail_of(store, segment)
+    checkpoint = checkpoint_of(store, segment)
+    parts = [] if checkpoint is None else [_without(checkpoint.removes(), tail.keys, store.url)]
+    return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
+
+
+def tail_of(store: LogStore, segment: LogSegment) -> Tail:
+    """The segment's tail, read once."""
+    if "tail" not in segment.memo:
+        segment.memo["tail"] = read_tail(store, segment)
+    found: Tail = segment.memo["tail"]
+    return found
+
+
+def checkpoint_of(store: LogStore, segment: LogSegment) -> CheckpointReader | None:
+    """The segment's checkpoint, opened and held against its hint and checksum once."""
+    if segment.checkpoint is None:
+        return None
+    if "checkpoint" not in segment.memo:
+        reader = open_checkpoint(store, segment.checkpoint)
+        _check_size(store, segment, reader)
+        segment.memo["checkpoint"] = reader
+    found: CheckpointReader = segment.memo["checkpoint"]
+    return found
+
+
+def _check_size(store: LogStore, segment: LogSegment, reader: CheckpointReader) -> None:
+    """A checkpoint can be whole Parquet and yet hold too little."""
+    checkpoint = reader.checkpoint
+    hint = segment.hint
+    if hint is not None:
+        if hint.num_of_add_files is not None and reader.num_adds != hint.num_of_add_files:
+            what = f"it holds {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
+            raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
+        if reader.num_actions < hint.size:
+            what = f"it holds {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
+            raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
+    if segment.checkpoint_checksum is not None:
+        checksum = _trusted_checksum(store, checkpoint.version)
+        if checksum is not None and checksum.num_files != reader.num_adds:
+            what = f"it holds {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
+            raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
+
+
+def _check_against_checksum(store: LogStore, segment: LogSegment, files: pa.Table) -> None:
+    if segment.checksum is None:
+        return
+    checksum = _trusted_checksum(store, segment.version)
+    size = pc.sum(files.column("size"), min_count=0).as_py()
+    if checksum is None or (checksum.num_files, checksum.table_size_bytes) == (files.num_rows, size):
+        return
+    name = checksum_name(segment.version)
+    what = (
+        f"its log gives {files.num_rows} live files of {size} bytes at version {segment.version}, but {name} says "
+        f"{checksum.num_files} of {checksum.table_size_bytes}"
+    )
+    if segment.checkpoint is not None:
+        raise DamagedCheckpoint(store.url, segment.checkpoint, segment.checkpoint.names[0], what)
+    raise CorruptTable(
+        f"Table {store.url}: {what}. A commit has lost lines, or the checksum is wrong: restore the damaged file from a backup, or "
+        f"delete {name} if another reader confirms the files.",
+        code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+        table=store.url,
+        version=segment.version,
+        file=name,
+    )
+
+
+def _trusted_checksum(store: LogStore, version: int) -> VersionChecksum | None:
+    return read_checksum(store, version)
+
+
+def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
+    """The rows whose key is not among `keys`."""
+    if len(keys) == 0 or files.num_rows == 0:
+        return files
+    gone = pc.is_in(file_keys(files, root_url), value_set=keys)
+    return files if not pc.any(gone).as_py() else files.filter(pc.invert(gone))
+
+
+def _newest(actions: Sequence[Action], kind: type[T]) -> T | None:
+    return next((action for action in reversed(actions) if isinstance(action, kind)), None)
+
+
+def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStore, LogSegment], T]) -> T:
+    """`read` of the segment, or of one with an older checkpoint where this one is damaged."""
+    segment = segment.memo.get("replacement", segment)
+    damaged: set[str] = set()
+    first: DamagedCheckpoint | None = None
+    current = segment
+    while True:
+        try:
+            found = read(store, current)
+        except DamagedCheckpoint as error:
+            first = first or error
+            damaged.update(error.names)
+            try:
+                current = segment_for(store, segment.version, without=damaged)
+            except (NotFound, CorruptTable):
+                raise first from error
+            logger.warning("%s It is read from %s instead.", error.message, _origin(current))
+            continue
+        if current is not segment:
+            segment.memo["replacement"] = current
+        return found
+
+
+def _origin(segment: LogSegment) -> str:
+    return "the commits alone" if segment.checkpoint is None else f"the checkpoint of version {segment.checkpoint.version}"

@@ -1,0 +1,423 @@
+"""`LogSegment`: the fewest files of the log that give one version, with no gap and at most one complete checkpoint.
+
+How far a listing is trusted. A listing may lag behind what was written: it may lack the newest commit, or one in the middle. So it is
+only where looking begins. Above its newest commit the following names are asked for one by one until one is absent (one
+request more for each read of the newest version), and a gap inside it is an error only after the missing names were asked for
+too. A listing that lacks a checkpoint or a compaction only costs time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
+from tahoe.log.paths import LOG_FOLDER, ParsedLogPath, commit_name, file_name, parse
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "extend", "segment_for"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One complete checkpoint.
+
+    Args:
+        kind: by its name; a ``classic`` one may follow the V2 specification all the same.
+        entries: its files, parts in order; sidecars are named inside and not listed here.
+    """
+
+    version: int
+    kind: Literal["classic", "multi-part", "uuid"]
+    entries: tuple[Entry, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(entry.name for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class TailFile:
+    """A commit or a compaction: the actions of the versions `first` to `last`."""
+
+    first: int
+    last: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files that give one version.
+
+    Args:
+        version: the version that they give.
+        checkpoint: where replay begins; None when it begins with version 0.
+        commits: the commits after the checkpoint, oldest first. Before them stands the checkpoint's own commit, where the log
+            still has it, for its `commitInfo`.
+        compactions: read instead of the commits that they cover; damaged ones are left out and the commits are read.
+        checksum: the version's ``.crc``, where there is one.
+        checkpoint_checksum: the ``.crc`` of the checkpoint's version.
+        hint: what ``_last_checkpoint`` says of this checkpoint.
+        last_modified_ms: when the version's commit was written, by the store's clock; of the checkpoint where the commit is gone.
+        memo: what reading these files has given, kept for the next who asks; no part of the value.
+    """
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[Entry, ...]
+    compactions: tuple[Entry, ...] = ()
+    checksum: Entry | None = None
+    checkpoint_checksum: Entry | None = None
+    hint: LastCheckpoint | None = None
+    last_modified_ms: int = 0
+    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def first_version(self) -> int:
+        """The first version that is read as commits."""
+        return 0 if self.checkpoint is None else self.checkpoint.version + 1
+
+    def tail(self, without: Collection[str] = ()) -> tuple[TailFile, ...]:
+        """The commits and compactions after the checkpoint in the order of replay, each version once.
+
+        Args:
+            without: names of compactions that must not be used.
+        """
+        files = [TailFile(version, version, entry) for version, entry in self._commits_by_version().items()]
+        for entry in self.compactions:
+            parsed = parse(entry.name)
+            if parsed is not None and entry.name not in without:
+                files.append(TailFile(parsed.version, parsed.last_version, entry))
+        return _fewest(files, self.first_version, self.version)
+
+    def commit(self) -> Entry | None:
+        """The commit of `version` itself, where it is in the log."""
+        newest = self.commits[-1] if self.commits else None
+        return newest if newest is not None and newest.name == commit_name(self.version) else None
+
+    def _commits_by_version(self) -> dict[int, Entry]:
+        found = {}
+        for entry in self.commits:
+            version = int(file_name(entry.name).partition(".")[0])
+            if version >= self.first_version:
+                found[version] = entry
+        return found
+
+
+def segment_for(store: LogStore, version: int | None = None, *, without: Collection[str] = ()) -> LogSegment:
+    """The files that give `version`, or the newest version.
+
+    Args:
+        without: checkpoint files that must not be used, because they were found damaged.
+
+    Raises:
+        NotFound: ``DELTA_TABLE_NOT_FOUND`` where there is no table, ``DELTA_VERSION_NOT_FOUND`` for a version that is not (or no
+            longer) there; the message gives the versions that are.
+        CorruptTable: the files that are there do not make one whole history.
+    """
+    hint = read_last_checkpoint(store)
+    if hint is not None and (version is None or hint.version <= version):
+        listing = _Listing.read(store, hint.version)
+        if any(c.version >= hint.version for c in listing.checkpoints(version, without)):
+            return _segment(store, listing, version, without, hint)
+    return _segment(store, _Listing.read(store, None), version, without, hint)
+
+
+def extend(segment: LogSegment, store: LogStore) -> LogSegment:
+    """The segment of the newest version, of which `segment` gives an older one: the same value where nothing was committed since.
+
+    Asks for the next commit by name. Only where it is there, what is new is listed.
+    """
+    if store.head(commit_name(segment.version + 1)) is None:
+        # Commits go oldest first when a log is cleaned: while ours is there, the next one was not cleaned away, it is not written yet.
+        return segment if store.head(commit_name(segment.version)) is not None else segment_for(store)
+    listing = _Listing.read(store, segment.version + 1)
+    if any(True for _ in listing.checkpoints(None, ())):
+        return segment_for(store)
+    newest = _probe_upward(store, listing, max(listing.commits, default=segment.version + 1))
+    missing = [v for v in range(segment.version + 1, newest + 1) if v not in listing.commits]
+    _fill_gaps(store, listing, missing)
+    still_missing = [v for v in missing if v not in listing.commits]
+    if still_missing:
+        raise _gap(store, still_missing[0], newest)
+    last = listing.commits[newest]
+    return replace(
+        segment,
+        version=newest,
+        commits=(*segment.commits, *(listing.commits[v] for v in range(segment.version + 1, newest + 1))),
+        compactions=(*segment.compactions, *(e for f, e in listing.compactions if f.last_version <= newest)),
+        checksum=listing.checksums.get(newest),
+        last_modified_ms=max(last.modified_ms, segment.last_modified_ms + 1),
+    )
+
+
+def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
+    """The complete checkpoints of a listing by version; multi-part ones that lack a part are left out, as the specification asks."""
+    found: dict[int, list[Checkpoint]] = {}
+    parts: dict[tuple[int, int], dict[int, Entry]] = {}
+    for entry in entries:
+        parsed = parse(entry.name)
+        if parsed is None or parsed.kind != "checkpoint":
+            continue
+        if parsed.part is not None and parsed.parts is not None:
+            parts.setdefault((parsed.version, parsed.parts), {})[parsed.part] = entry
+        else:
+            kind: Literal["classic", "uuid"] = "classic" if parsed.unique_id is None else "uuid"
+            found.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
+    for (version, count), by_part in parts.items():
+        if len(by_part) == count:
+            entries_in_order = tuple(by_part[part] for part in range(1, count + 1))
+            found.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
+    return found
+
+
+@dataclass(slots=True)
+class _Listing:
+    """A listing of the log from one version on, sorted into kinds. `start` None: from the beginning."""
+
+    start: int | None
+    commits: dict[int, Entry]
+    complete_checkpoints: dict[int, list[Checkpoint]]
+    compactions: list[tuple[ParsedLogPath, Entry]]
+    checksums: dict[int, Entry]
+    is_empty: bool
+
+    @classmethod
+    def read(cls, store: LogStore, start: int | None) -> _Listing:
+        entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
+        commits: dict[int, Entry] = {}
+        compactions: list[tuple[ParsedLogPath, Entry]] = []
+        checksums: dict[int, Entry] = {}
+        for entry in entries:
+            parsed = parse(entry.name)
+            if parsed is None:
+                continue
+            if parsed.kind == "commit":
+                commits[parsed.version] = entry
+            elif parsed.kind == "compaction":
+                compactions.append((parsed, entry))
+            elif parsed.kind == "checksum":
+                checksums[parsed.version] = entry
+        return cls(start, commits, checkpoints_in(entries), compactions, checksums, not entries)
+
+    def checkpoints(self, version: int | None, without: Collection[str]) -> Iterator[Checkpoint]:
+        """The complete checkpoints up to a version, newest first; of one version the classic one first."""
+        for found in sorted(self.complete_checkpoints, reverse=True):
+            if version is None or found <= version:
+                for checkpoint in sorted(self.complete_checkpoints[found], key=lambda c: _PREFERENCE[c.kind]):
+                    if not any(name in without for name in checkpoint.names):
+                        yield checkpoint
+
+    def newest(self) -> int | None:
+        return max((*self.commits, *self.complete_checkpoints), default=None)
+
+
+_PREFERENCE = {"classic": 0, "uuid": 1, "multi-part": 2}
+
+
+def _segment(
+    store: LogStore, listing: _Listing, version: int | None, without: Collection[str], hint: LastCheckpoint | None
+) -> LogSegment:
+    newest = _newest(store, listing, version, hint)
+    target = newest if version is None else version
+    if target > newest or target < 0:
+        raise _no_version(store, target, newest)
+    checkpoint = next(listing.checkpoints(target, without), None)
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    compactions = tuple(
+        entry for parsed, entry in listing.compactions if parsed.version >= first and parsed.last_version <= target
+    )
+    _fill_gaps(store, listing, [v for v in range(first, target + 1) if v not in listing.commits])
+    if checkpoint is not None and target == checkpoint.version:
+        _require_own_commit(store, listing, target, newest)
+    _check_whole(store, listing, checkpoint, compactions, target, newest, without)
+    own = first if checkpoint is None else checkpoint.version
+    last = listing.commits.get(target)
+    return LogSegment(
+        version=target,
+        checkpoint=checkpoint,
+        commits=tuple(listing.commits[v] for v in range(own, target + 1) if v in listing.commits),
+        compactions=compactions,
+        checksum=listing.checksums.get(target),
+        checkpoint_checksum=None if checkpoint is None else listing.checksums.get(checkpoint.version),
+        hint=_hint_of(checkpoint, hint),
+        last_modified_ms=last.modified_ms
+        if last
+        else max((e.modified_ms for e in checkpoint.entries), default=0)
+        if checkpoint
+        else 0,
+    )
+
+
+def _newest(store: LogStore, listing: _Listing, version: int | None, hint: LastCheckpoint | None) -> int:
+    """The newest version of the table, or one that is at least `version`."""
+    newest = listing.newest()
+    if newest is None:
+        first = store.head(commit_name(0))
+        if first is None:
+            raise _no_table(store, listing, hint)
+        listing.commits[0] = first
+        newest = 0
+    if version is not None and version <= newest:
+        return newest
+    newest = _probe_upward(store, listing, newest, version)
+    if version is None:
+        orphans = [v for v in listing.checksums if v > newest]
+        if orphans:
+            raise CorruptTable(
+                f"Table {store.url}: the checksum of version {max(orphans)} is in the log, but the commit "
+                f"{commit_name(newest + 1)} is missing, so the newest changes of the table are lost. Restore the missing commits from "
+                f"a backup, or read version {newest} by its number.",
+                code="DELTA_LOG_FILE_NOT_FOUND",
+                table=store.url,
+                version=newest + 1,
+            )
+        if hint is not None and hint.version > newest:
+            logger.warning("%s: _last_checkpoint names version %d, but the log ends with %d", store.url, hint.version, newest)
+    return newest
+
+
+def _probe_upward(store: LogStore, listing: _Listing, newest: int, limit: int | None = None) -> int:
+    while limit is None or newest < limit:
+        entry = store.head(commit_name(newest + 1))
+        if entry is None:
+            return newest
+        newest += 1
+        listing.commits[newest] = entry
+    return newest
+
+
+def _fill_gaps(store: LogStore, listing: _Listing, missing: list[int]) -> None:
+    """Ask by name for commits that the listing lacks; stops at the first that is not there."""
+    for version in missing:
+        entry = store.head(commit_name(version))
+        if entry is None:
+            return
+        listing.commits[version] = entry
+
+
+def _require_own_commit(store: LogStore, listing: _Listing, target: int, newest: int) -> None:
+    """A checkpoint alone is no version: the specification keeps its commit, and without it the last commits may be gone too."""
+    if any(version >= target for version in listing.commits) or newest > target:
+        return
+    entry = store.head(commit_name(target))
+    if entry is None:
+        raise CorruptTable(
+            f"Table {store.url}: the log has a checkpoint of version {target}, but neither the commit {commit_name(target)} nor a "
+            "later one, so commits are lost. Restore the missing commits from a backup.",
+            code="DELTA_LOG_FILE_NOT_FOUND",
+            table=store.url,
+            version=target,
+        )
+    listing.commits[target] = entry
+
+
+def _check_whole(
+    store: LogStore,
+    listing: _Listing,
+    checkpoint: Checkpoint | None,
+    compactions: tuple[Entry, ...],
+    target: int,
+    newest: int,
+    without: Collection[str],
+) -> None:
+    """Every version after the checkpoint is there as a commit or inside a compaction."""
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    covered = set(listing.commits)
+    for entry in compactions:
+        parsed = parse(entry.name)
+        if parsed is not None:
+            covered.update(range(parsed.version, parsed.last_version + 1))
+    missing = next((v for v in range(first, target + 1) if v not in covered), None)
+    if missing is None:
+        return
+    if checkpoint is not None or missing != 0:
+        raise _gap(store, missing, target)
+    later = sorted(listing.complete_checkpoints)
+    if later and not without and later[0] > target:
+        raise _no_version(store, target, newest)
+    raise CorruptTable(
+        f"Table {store.url}: version {target} cannot be read, for its log begins with "
+        f"{_shown(min(listing.commits, default=None))} and holds no {'other ' if without else ''}complete checkpoint to begin from. "
+        f"Restore {commit_name(0)} and what follows, or a checkpoint, from a backup.",
+        code="DELTA_TRUNCATED_TRANSACTION_LOG",
+        table=store.url,
+        version=target,
+    )
+
+
+def _hint_of(checkpoint: Checkpoint | None, hint: LastCheckpoint | None) -> LastCheckpoint | None:
+    """The hint where it speaks of this checkpoint."""
+    if checkpoint is None or hint is None or hint.version != checkpoint.version:
+        return None
+    parts = len(checkpoint.entries) if checkpoint.kind == "multi-part" else None
+    return hint if hint.parts == parts else None
+
+
+def _fewest(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...]:
+    """The smallest choice of files that covers each version once: the shortest path over versions, backwards."""
+    starting: dict[int, list[TailFile]] = {}
+    for file in files:
+        if file.last <= last:
+            starting.setdefault(file.first, []).append(file)
+    best: dict[int, tuple[int, TailFile | None]] = {last + 1: (0, None)}
+    for version in range(last, first - 1, -1):
+        choices = [(best[f.last + 1][0] + 1, f) for f in starting.get(version, ()) if f.last + 1 in best]
+        if choices:
+            best[version] = min(choices, key=lambda choice: choice[0])
+    path = []
+    version = first
+    while version <= last:
+        step = best[version][1]
+        assert step is not None, "the segment was checked to be whole"
+        path.append(step)
+        version = step.last + 1
+    return tuple(path)
+
+
+def _no_table(store: LogStore, listing: _Listing, hint: LastCheckpoint | None) -> NotFound | CorruptTable:
+    if hint is None and listing.is_empty:
+        return NotFound(
+            f"There is no Delta table at {store.url}: its folder {LOG_FOLDER} is missing or empty. Check the path, or create the table.",
+            code="DELTA_TABLE_NOT_FOUND",
+            table=store.url,
+        )
+    return CorruptTable(
+        f"Table {store.url}: its folder {LOG_FOLDER} holds files, but neither a commit nor a complete checkpoint. "
+        f"Restore the commits ({commit_name(0)}, …) from a backup.",
+        code="DELTA_LOG_FILE_NOT_FOUND",
+        table=store.url,
+    )
+
+
+def _no_version(store: LogStore, asked: int, newest: int) -> NotFound:
+    whole = _Listing.read(store, None)
+    earliest = 0 if 0 in whole.commits else min(whole.complete_checkpoints, default=newest)
+    return NotFound(
+        f"Table {store.url} has no version {asked}: the versions that can be read are {earliest} to {newest}. Ask for one of them.",
+        code="DELTA_VERSION_NOT_FOUND",
+        table=store.url,
+        version=asked,
+        earliest=earliest,
+        latest=newest,
+    )
+
+
+def _gap(store: LogStore, missing: int, target: int) -> CorruptTable:
+    return CorruptTable(
+        f"Table {store.url}: version {target} cannot be read, for the commit {commit_name(missing)} is missing from the log. "
+        f"Restore it from a backup, or read a version before {missing}.",
+        code="DELTA_VERSIONS_NOT_CONTIGUOUS",
+        table=store.url,
+        version=missing,
+        file=commit_name(missing),
+    )
+
+
+def _shown(version: int | None) -> str:
+    return "no commit" if version is None else file_name(commit_name(version))

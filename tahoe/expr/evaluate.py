@@ -138,18 +138,18 @@ def _same_kind(values: Array, literal: Literal) -> tuple[Array, pa.Scalar]:
 
 def _is_in(values: Array, literals: tuple[Literal, ...]) -> Array:
     known = [literal for literal in literals if literal.value is not None]
+    if not literals:
+        return pa.repeat(pa.scalar(False), len(values))
     if not known:
-        mask = pa.repeat(pa.scalar(False), len(values))
-        mask = pc.and_kleene(mask, pc.is_valid(values))
-    elif pa.types.is_floating(values.type):
+        return pa.repeat(pa.scalar(None, pa.bool_()), len(values))
+    if pa.types.is_floating(values.type):
         mask = compare_array("=", values, known[0])
         for literal in known[1:]:
             mask = pc.or_kleene(mask, compare_array("=", values, literal))
         return _with_null_literal(mask, values, len(known) != len(literals))
-    else:
-        values, first = _same_kind(values, known[0])
-        wanted = pa.array([literal.value for literal in known], to_arrow_type(known[0].data_type)).cast(values.type)
-        mask = pc.is_in(values, value_set=wanted, skip_nulls=True)
+    values, _ = _same_kind(values, known[0])
+    wanted = pa.array([literal.value for literal in known], to_arrow_type(known[0].data_type)).cast(values.type)
+    mask = pc.is_in(values, value_set=wanted, skip_nulls=True)
     # Arrow's is_in answers false for null; SQL answers NULL.
     mask = pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
     return _with_null_literal(mask, values, len(known) != len(literals))

@@ -1,0 +1,387 @@
+"""Data skipping: which files may hold a row for which a predicate is TRUE. Columns in, mask out; no I/O.
+
+The predicate over rows becomes one over what the log knows of a file (`stats_predicate`): `a < 5` becomes `minValues.a < 5`. What the log
+does not know is NULL, NULL spreads by SQL's rules, and a file is left out only where the answer is FALSE. Partition values are known,
+so for them the answer is exact.
+
+A greatest float is taken at its word: to Spark NaN is the greatest of all, so a number there says that the file has no NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.evaluate import evaluate
+from tahoe.expr.predicate import (
+    FALSE,
+    TRUE,
+    And,
+    Column,
+    Comparison,
+    Constant,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+    all_of,
+    any_of,
+    normalise,
+    references,
+    split_by_columns,
+)
+from tahoe.protocol.bounds import has_bounds
+from tahoe.protocol.partition import deserialize_column
+from tahoe.protocol.stats_json import parse_statistics
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+
+__all__ = ["HAS_VALUES", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
+
+HAS_VALUES = "hasValues"
+"""The name, in the columns of a `stats_predicate`, of the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
+
+
+def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
+    """True for each file that may hold a row for which the predicate is TRUE; never null.
+
+    Args:
+        predicate: over logical names.
+        files: as `tahoe.log.replay.FILES_SCHEMA` has them; of these, ``partitionValues`` and ``stats`` are used where they are there, and
+            ``stats_parsed`` and ``partitionValues_parsed`` before them. A missing column is unknown.
+        schema: the table's logical schema, with physical names where columns are mapped.
+        partition_columns: logical names.
+    """
+    on_partitions, on_data = split_by_columns(predicate, partition_columns)
+    mask = _keep(on_partitions, files, schema, partition_columns)
+    if on_data is None:
+        return mask
+    # Statistics are read for those files only that the partition leaves.
+    left = files if on_partitions is None else files.filter(mask)
+    return pc.replace_with_mask(mask, mask, _keep(on_data, left, schema, partition_columns))
+
+
+def stats_predicate(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> Predicate | None:
+    """What must not be FALSE of a file's statistics and partition values for the file to be read; None where nothing can be said.
+
+    The columns are ``minValues``, ``maxValues`` and ``nullCount`` followed by physical names, ``partitionValues`` followed by the physical
+    name of a partition column (typed, as ``partitionValues_parsed`` has it), and `HAS_VALUES` followed by physical names. A reader that
+    has not one of these takes it for NULL.
+    """
+    found = _Translation(schema, partition_columns).translate(normalise(predicate))
+    return None if found == TRUE else found
+
+
+def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType:
+    """The part of `tahoe.protocol.stats.stats_arrow_type` that a `stats_predicate` reads, for a narrow read of ``stats`` or ``stats_parsed``."""
+    tree: dict[str, Any] = {}
+    for path in sorted(references(predicate)):
+        if path[0] == HAS_VALUES:
+            tree["numRecords"] = pa.int64()
+            path = ("nullCount", *path[1:])
+        if path[0] not in ("minValues", "maxValues", "nullCount"):
+            continue
+        inner = tree
+        for name in path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[path[-1]] = pa.int64() if path[0] == "nullCount" else to_arrow_type(_physical_field(schema, path[1:]).data_type)
+    return _struct(tree)
+
+
+def partition_column(files: pa.Table, column: StructField) -> pa.Array:
+    """The typed values of one partition column of the files."""
+    names = files.column_names
+    if "partitionValues" not in names:
+        if "partitionValues_parsed" not in names:
+            return pa.nulls(files.num_rows, to_arrow_type(column.data_type))
+        values = _leaf(files.column("partitionValues_parsed"), (column.physical_name,), to_arrow_type(column.data_type))
+        return values.combine_chunks()
+    texts = pa.chunked_array([_map_values(chunk, column.physical_name) for chunk in files.column("partitionValues").chunks], pa.string())
+    return deserialize_column(texts, column.data_type)
+
+
+_MAX_TERMS = 32
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class _Translation:
+    def __init__(self, schema: StructType, partition_columns: Sequence[str]) -> None:
+        self._schema = schema
+        self._partitioned = {name.lower() for name in partition_columns}
+
+    def translate(self, predicate: Predicate) -> Predicate:
+        match predicate:
+            case And(parts):
+                return all_of(self.translate(part) for part in parts)
+            case Or(parts):
+                return any_of(self.translate(part) for part in parts)
+            case Constant(value):
+                return TRUE if value is True else FALSE
+            case Not(part):
+                leaf = part
+            case _:
+                leaf = predicate
+        assert isinstance(leaf, Comparison | In | IsNull | IsNotNull | StartsWith)
+        fields = _fields(self._schema, leaf.column.path)
+        if fields is None:
+            return TRUE
+        if len(fields) == 1 and fields[0].name.lower() in self._partitioned:
+            return _exactly(predicate, Column(("partitionValues", fields[0].physical_name)))
+        return _Bounded(fields).translate(predicate)
+
+
+def _exactly(predicate: Predicate, column: Column) -> Predicate:
+    """The leaf on a value that is known: FALSE where SQL says NULL."""
+    match predicate:
+        case IsNull():
+            return IsNull(column)
+        case IsNotNull():
+            return IsNotNull(column)
+        case Not(In(_, literals)) if any(literal.value is None for literal in literals):
+            return FALSE
+        case Comparison("<=>", _, literal):
+            return Comparison("<=>", column, literal)
+        case Comparison(op, _, literal):
+            inner: Predicate = Comparison(op, column, literal)
+        case In(_, literals):
+            inner = In(column, tuple(literal for literal in literals if literal.value is not None))
+        case StartsWith(_, prefix):
+            inner = StartsWith(column, prefix)
+        case Not(In(_, literals)):
+            inner = Not(In(column, literals))
+        case Not(StartsWith(_, prefix)):
+            inner = Not(StartsWith(column, prefix))
+        case _:
+            return TRUE
+    return all_of((IsNotNull(column), inner))
+
+
+class _Bounded:
+    """Leaves of one data column, as conditions on its least and greatest value and its NULLs."""
+
+    def __init__(self, fields: tuple[StructField, ...]) -> None:
+        names = tuple(column.physical_name for column in fields)
+        self._type = fields[-1].data_type
+        self._least = Column(("minValues", *names))
+        self._greatest = Column(("maxValues", *names))
+        self._nulls = Column(("nullCount", *names))
+        self._has_values = Column((HAS_VALUES, *names))
+        self._is_leaf = not isinstance(self._type, StructType)
+        # A collation has another order than the bytes that the bounds are made of.
+        self._ordered = has_bounds(self._type) and "__COLLATIONS" not in fields[-1].metadata
+        self._moment = self._type in (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
+        self._was_float = any(change.get("fromType") == "float" for change in fields[-1].metadata.get("delta.typeChanges", ()))
+
+    def translate(self, predicate: Predicate) -> Predicate:
+        if not self._is_leaf:
+            return TRUE  # a struct has no statistics of its own
+        if isinstance(predicate, IsNull):
+            return Comparison(">", self._nulls, Literal(0, PrimitiveType("long")))
+        some = Comparison("=", self._has_values, Literal(True, PrimitiveType("boolean")))
+        return all_of((some, self._within(predicate))) if self._ordered else some
+
+    def _within(self, predicate: Predicate) -> Predicate:
+        match predicate:
+            case Comparison("!=", _, literal):
+                return self._not_only(literal)
+            case Comparison(op, _, literal):
+                return self._compared(op, literal)
+            case In(_, literals):
+                return any_of(self._between(low, high) for low, high in _ranges(literals))
+            case Not(In(_, literals)):
+                return self._in_none(literals)
+            case StartsWith(_, prefix):
+                return self._begins(prefix)
+            case Not(StartsWith(_, prefix)):
+                return any_of((Not(StartsWith(self._least, prefix)), Not(StartsWith(self._greatest, prefix))))
+        return TRUE
+
+    def _compared(self, op: str, literal: Literal) -> Predicate:
+        if op in ("<", "<="):
+            return self._below(op, literal)
+        if op in (">", ">="):
+            return self._above(op, literal)
+        return self._between(literal, literal)
+
+    def _between(self, low: Literal, high: Literal) -> Predicate:
+        """Some value may lie between the two, themselves included."""
+        return all_of((self._below("<=", high), self._above(">=", low)))
+
+    def _below(self, op: str, literal: Literal) -> Predicate:
+        return Comparison(op, self._least, Literal(self._loosened(literal.value, 1), self._type))
+
+    def _above(self, op: str, literal: Literal) -> Predicate:
+        value = literal.value
+        if self._moment:
+            # A greatest timestamp has lost its microseconds: the file's greatest may be up to a millisecond later.
+            try:
+                value = value - _MILLISECOND
+            except OverflowError:
+                return TRUE
+        return Comparison(op, self._greatest, Literal(self._loosened(value, -1), self._type))
+
+    def _not_only(self, literal: Literal) -> Predicate:
+        if self._moment or self._was_float:
+            return TRUE  # equal bounds may stand for different values
+        return any_of((Comparison("<", self._least, literal), Comparison(">", self._greatest, literal)))
+
+    def _in_none(self, literals: tuple[Literal, ...]) -> Predicate:
+        if any(literal.value is None for literal in literals):
+            return FALSE
+        return all_of(self._not_only(literal) for literal in literals) if len(literals) <= _MAX_TERMS else TRUE
+
+    def _begins(self, prefix: str) -> Predicate:
+        wanted = Literal(prefix, PrimitiveType("string"))
+        early = any_of((Comparison("<=", self._least, wanted), StartsWith(self._least, prefix)))
+        return all_of((Comparison(">=", self._greatest, wanted), early))
+
+    def _loosened(self, value: Any, direction: int) -> Any:
+        """A double column that was float has bounds in the log with fewer digits than its values have now."""
+        return value + direction * (abs(value) * 2**-22 + 2**-148) if self._was_float else value
+
+
+def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
+    """The literals as a few ranges that hold them all: one each, or neighbours together when there are many."""
+    known = [literal for literal in literals if literal.value is not None]
+    if len(known) <= _MAX_TERMS:
+        yield from ((literal, literal) for literal in known)
+        return
+    not_numbers = [literal for literal in known if literal.value != literal.value]
+    ordered = sorted((literal for literal in known if literal.value == literal.value), key=lambda literal: literal.value)
+    size = -(-len(ordered) // _MAX_TERMS)
+    for start in range(0, len(ordered), size):
+        group = ordered[start : start + size]
+        yield group[0], group[-1]
+    yield from ((literal, literal) for literal in not_numbers[:1])
+
+
+def _keep(predicate: Predicate | None, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
+    condition = None if predicate is None else stats_predicate(predicate, schema, partition_columns)
+    if condition is None:
+        return pa.repeat(pa.scalar(True), files.num_rows)
+    mask = pc.fill_null(evaluate(condition, _facts(condition, files, schema)), True)
+    return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+
+
+def _facts(condition: Predicate, files: pa.Table, schema: StructType) -> pa.Table:
+    """The columns that the condition names."""
+    wanted = wanted_statistics(condition, schema)
+    columns: dict[str, Any] = {}
+    if wanted.num_fields:
+        statistics = _statistics(files, wanted)
+        columns = {member.name: pc.struct_field(statistics, [member.name]) for member in wanted.fields}
+    paths = references(condition)
+    known = {path[1:] for path in paths if path[0] == HAS_VALUES}
+    if known:
+        counts, rows = columns["nullCount"], columns["numRecords"]
+        columns[HAS_VALUES] = _struct_column({path: pc.less(pc.struct_field(counts, list(path)), rows) for path in sorted(known)})
+    partitions = {path[1] for path in paths if path[0] == "partitionValues"}
+    if partitions:
+        fields = [column for column in schema if column.physical_name in partitions]
+        columns["partitionValues"] = _struct_column({(column.physical_name,): partition_column(files, column) for column in fields})
+    if not columns:
+        return pa.table({"none": pa.nulls(files.num_rows)})
+    return pa.table(columns)
+
+
+def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
+    """The wanted statistics from ``stats_parsed`` where a file has it, from the text of ``stats`` elsewhere."""
+    names = files.column_names
+    texts = files.column("stats") if "stats" in names else pa.nulls(files.num_rows, pa.string())
+    if "stats_parsed" not in names:
+        return parse_statistics(texts, wanted)
+    parsed = files.column("stats_parsed")
+    narrow = _narrow(parsed, wanted)
+    unparsed = pc.and_(pc.is_null(parsed), pc.is_valid(texts))
+    if not pc.any(unparsed).as_py():
+        return narrow
+    both = pa.chunked_array([*narrow.chunks, *parse_statistics(texts.filter(unparsed), wanted).chunks], wanted)
+    ranks = pc.cumulative_sum(pc.cast(unparsed, pa.int64()))
+    rows = pa.array(range(files.num_rows), pa.int64()) if files.num_rows < 1000 else _counting(files.num_rows)
+    return both.take(pc.if_else(unparsed, pc.add(ranks, files.num_rows - 1), rows))
+
+
+def _counting(rows: int) -> pa.Array:
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows)), 1)
+
+
+def _narrow(parsed: pa.ChunkedArray, wanted: pa.StructType) -> pa.ChunkedArray:
+    return pa.chunked_array([_narrow_chunk(chunk, wanted) for chunk in parsed.chunks], wanted)
+
+
+def _narrow_chunk(chunk: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
+    members = []
+    for member in wanted.fields:
+        position = chunk.type.get_field_index(member.name)
+        if position < 0:
+            members.append(pa.nulls(len(chunk), member.type))
+            continue
+        values = pc.struct_field(chunk, [position])
+        if pa.types.is_struct(member.type):
+            members.append(_narrow_chunk(values, member.type) if pa.types.is_struct(values.type) else pa.nulls(len(chunk), member.type))
+        else:
+            members.append(_cast(values, member.type))
+    return pa.StructArray.from_arrays(members, fields=wanted.fields)
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The values in the column's present type; unknown where the old type is not one that widens to it."""
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(values), kind)
+
+
+def _leaf(values: pa.ChunkedArray, path: tuple[str, ...], kind: pa.DataType) -> pa.ChunkedArray:
+    inner: dict[str, Any] = {path[-1]: kind}
+    return pc.struct_field(_narrow(values, _struct(inner)), [path[-1]])
+
+
+def _map_values(maps: pa.MapArray, key: str) -> pa.Array:
+    """The value of one key in each map; null where the key is missing."""
+    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
+
+
+def _struct(tree: dict[str, Any]) -> pa.StructType:
+    return pa.struct([pa.field(name, _struct(value) if isinstance(value, dict) else value) for name, value in tree.items()])
+
+
+def _struct_column(leaves: dict[tuple[str, ...], Any]) -> pa.StructArray:
+    """A struct, nested as the paths say, of the columns at its leaves."""
+    members: dict[str, Any] = {}
+    for name in dict.fromkeys(path[0] for path in leaves):
+        inner = {path[1:]: values for path, values in leaves.items() if path[0] == name}
+        values = inner[()] if () in inner else _struct_column(inner)
+        members[name] = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return pa.StructArray.from_arrays(list(members.values()), names=list(members))
+
+
+def _fields(schema: StructType, path: tuple[str, ...]) -> tuple[StructField, ...] | None:
+    found: list[StructField] = []
+    current: DataType = schema
+    for name in path:
+        column = current.find(name) if isinstance(current, StructType) else None
+        if column is None:
+            return None
+        found.append(column)
+        current = column.data_type
+    return tuple(found)
+
+
+def _physical_field(schema: StructType, path: tuple[str, ...]) -> StructField:
+    current: DataType = schema
+    for name in path:
+        assert isinstance(current, StructType)
+        column = next(column for column in current if column.physical_name == name)
+        current = column.data_type
+    return column

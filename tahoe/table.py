@@ -232,6 +232,10 @@ class Table:
             # The same idempotent write, sent twice side by side: the winner has done what was asked here.
             if options.app is not None and already_written(self.begin(), options.app):
                 return self.version()
+            # Two writers that find no table both create it; the loser appends to the winner's.
+            created_by_another = transaction.snapshot is None and options.mode == "append"
+            if created_by_another and not isinstance(data, pa.RecordBatchReader):
+                return self.write(data, options, user_metadata=user_metadata)
             raise
 
     def set_properties(self, properties: Mapping[str, str]) -> int:

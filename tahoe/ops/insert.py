@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.evaluate import evaluate
 from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import Predicate, references
+from tahoe.expr.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate, references
 from tahoe.log.replay import add_files
 from tahoe.ops.create import new_metadata, with_schema
 from tahoe.ops.write import write_arrow
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import StructType
@@ -157,7 +158,7 @@ def stage_removals(
     assert snapshot is not None
     now = transaction.clock.now_ms()
     if options.dynamic_partitions and config.partition_columns:
-        return _dynamic(transaction, snapshot, adds, now, options.data_change), []
+        return _dynamic(transaction, snapshot, config, adds, now, options.data_change), []
     if predicate is None:
         transaction.read_whole_table()
         return [add.remove(now, options.data_change) for add in add_files(snapshot.files())], []
@@ -224,17 +225,27 @@ def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | Non
 
 
 def _dynamic(
-    transaction: Transaction, snapshot: Snapshot, adds: Sequence[AddFile], now: int, data_change: bool
+    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], now: int, data_change: bool
 ) -> list[RemoveFile]:
     """Tombstones of all files in the partitions that the new files have."""
-    partitions = {tuple(sorted(add.partition_values.items(), key=str)) for add in adds}
-    met = [
-        add for add in add_files(snapshot.files()) if tuple(sorted(add.partition_values.items(), key=str)) in partitions
-    ]
-    # Which partitions the rows fall into is known only now, so a file that another writer adds to one of them must conflict:
-    # without a predicate for it, everything counts as read.
-    transaction.read_whole_table()
+    partitions = {tuple(sorted(add.partition_values.items())) for add in adds}
+    if not partitions:
+        return []
+    predicate = Or(tuple(_in_partition(config, dict(values)) for values in partitions))
+    transaction.read(predicate)
+    met = add_files(snapshot.files_matching(predicate))
+    transaction.read_files(add.key for add in met)
     return [add.remove(now, data_change) for add in met]
+
+
+def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Predicate:
+    """True for the rows of one partition, by the values as the log has them."""
+    parts: list[Predicate] = []
+    for column in config.partition_schema:
+        value = deserialize(values[column.physical_name], column.data_type)
+        name = Column((column.name,))
+        parts.append(IsNull(name) if value is None else Comparison("=", name, Literal(value, column.data_type)))
+    return And(tuple(parts))
 
 
 def _rewritten(

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.expr.evaluate import filter_table
 from tahoe.expr.predicate import Predicate, references
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
-from tahoe.protocol.dv import BitMap64, decode
+from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
 from tahoe.store.location import decode_path
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
     from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["Scan"]
@@ -72,11 +73,7 @@ class Scan:
         read_schema = self._read_schema()
         for task in tasks:
             for batch in self._read(task, read_schema):
-                if self.predicate is not None:
-                    for part in filter_table(self.predicate, pa.Table.from_batches([batch])).select(wanted).to_batches():
-                        yield part
-                else:
-                    yield batch
+                yield batch if len(read_schema) == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:
         """What is read: the columns wanted, and those that the predicate needs."""

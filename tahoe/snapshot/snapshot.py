@@ -92,7 +92,7 @@ class Snapshot:
     @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
-            return advance_files(*self.base)
+            return advance_files(*self.base, self.store.url)
         return replay_files(self.store, self.segment)
 
     def files(self) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
@@ -26,6 +26,8 @@ _FORMAT = encode_string("PARQUET")
 _NONE = b"\0"
 _SOME = b"\2"
 _UNUSED = _NONE * 4  # key metadata, split offsets, equality ids, sort order
+# Numbers with a point stay text, so that decimals keep every digit.
+_DECODER = json.JSONDecoder(parse_float=str)
 _ARROW_COLUMNS = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
 
 
@@ -52,10 +54,10 @@ class FileEncoder:
         self._file_url = file_url
         self._partition = [_PartitionColumn(column, codec_of(column.data_type), {}) for column in partition]
         physical = {column.physical_name for column in partition}
-        self._columns = [
-            _column(path, column) for path, column in primitive_columns(schema) if path[0] not in physical or len(path) > 1
-        ]
-        self._value_keys = [column.key for column in self._columns]
+        self._columns = _by_struct(
+            (path, column) for path, column in primitive_columns(schema) if len(path) > 1 or path[0] not in physical
+        )
+        self._value_keys = [column.key for columns in self._columns.values() for column in columns]
 
     def encode_adds(self, adds: Iterable[AddFile]) -> Iterator[DataFile]:
         for add in adds:
@@ -93,7 +95,7 @@ class FileEncoder:
         Raises `CorruptTable` where the number of records is not known: IcebergCompatV2 demands it of every file.
         """
         record_count = stats.get("numRecords") if stats else None
-        if stats is None or record_count is None:
+        if stats is None or not _is_count(record_count):
             raise _without_statistics(path)
         url = self._file_url(path)
         values = []
@@ -108,27 +110,27 @@ class FileEncoder:
 
     def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes]) -> None:
         """Value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
-        if not self._columns:
+        if not self._value_keys:
             parts.append(_NONE * 5 + _UNUSED)
             return
         count = encode_long(record_count)
+        nulls: list[bytes] = []
+        lower: list[bytes] = []
+        upper: list[bytes] = []
+        for path, columns in self._columns.items():
+            null_counts, least, greatest = (_struct_at(stats.get(name), path) for name in ("nullCount", "minValues", "maxValues"))
+            for column in columns:
+                found = null_counts.get(column.name)
+                if found is not None and _is_count(found):
+                    nulls.append(column.key + encode_long(found))
+                found = least.get(column.name)
+                if found is not None and (bound := column.lower(found)) is not None:
+                    lower.append(column.key + encode_bytes(bound))
+                found = greatest.get(column.name)
+                if found is not None and (bound := column.upper(found)) is not None:
+                    upper.append(column.key + encode_bytes(bound))
         parts += [_SOME, encode_long(len(self._value_keys)), count.join(self._value_keys), count, _NONE]
-        nulls = stats.get("nullCount") or {}
-        parts.append(
-            _map([column.key + encode_long(found) for column in self._columns if (found := column.find(nulls)) is not None])
-        )
-        parts.append(_NONE)
-        for member, attribute in (("minValues", "lower"), ("maxValues", "upper")):
-            values = stats.get(member) or {}
-            items = []
-            for column in self._columns:
-                value = column.find(values)
-                if value is not None:
-                    bound = column.lower(value) if attribute == "lower" else column.upper(value)
-                    if bound is not None:
-                        items.append(column.key + encode_bytes(bound))
-            parts.append(_map(items))
-        parts.append(_UNUSED)
+        parts += [_map(nulls), _NONE, _map(lower), _map(upper), _UNUSED]
 
 
 def partition_summaries(spec: Spec, partitions: Iterable[tuple[Any, ...]]) -> tuple[PartitionSummary, ...]:
@@ -139,20 +141,12 @@ def partition_summaries(spec: Spec, partitions: Iterable[tuple[Any, ...]]) -> tu
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column with statistics: its physical path, its id as a map key, and how its bounds are made."""
+    """One column with statistics: its physical name, its id as a map key, and how its bounds are made."""
 
+    name: str
     key: bytes
-    path: tuple[str, ...]
     lower: Callable[[Any], bytes | None]
     upper: Callable[[Any], bytes | None]
-
-    def find(self, values: Mapping[str, Any]) -> Any:
-        found: Any = values
-        for name in self.path:
-            if not isinstance(found, dict):
-                return None
-            found = found.get(name)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +177,30 @@ class _PartitionColumn:
         return held, _SOME + self.codec.encode(held)
 
 
-def _column(path: tuple[str, ...], column: StructField) -> _Column:
+def _by_struct(columns: Iterable[tuple[tuple[str, ...], StructField]]) -> dict[tuple[str, ...], list[_Column]]:
+    """The columns by the struct they are in, () for the table itself: statistics are nested in the same way."""
+    grouped: dict[tuple[str, ...], list[_Column]] = {}
+    for path, column in columns:
+        grouped.setdefault(path[:-1], []).append(_column(column))
+    return grouped
+
+
+def _column(column: StructField) -> _Column:
     codec = codec_of(column.data_type)
     key = encode_long(column.field_id or 0)
     if "__COLLATIONS" in column.metadata:  # the order of a collation is not the order of bytes that Iceberg compares by
-        return _Column(key, path, _no_bound, _no_bound)
-    return _Column(key, path, codec.lower, codec.upper)
+        return _Column(column.physical_name, key, _no_bound, _no_bound)
+    return _Column(column.physical_name, key, codec.lower, codec.upper)
+
+
+def _struct_at(values: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
+    for name in path:
+        values = values.get(name) if isinstance(values, dict) else None
+    return values if isinstance(values, dict) else {}
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _no_bound(value: Any) -> bytes | None:
@@ -202,9 +214,8 @@ def _map(items: list[bytes]) -> bytes:
 
 
 def _parse(text: str, path: str) -> Any:
-    """Statistics JSON; numbers with a point stay text, so that decimals keep every digit."""
     try:
-        stats = json.loads(text, parse_float=str)
+        stats = _DECODER.decode(text)
     except ValueError as error:
         raise CorruptTable(f"The statistics of file {path} are not valid JSON ({error}).", file=path) from error
     return stats if isinstance(stats, dict) else None

@@ -187,6 +187,7 @@ def test_the_avro_names_of_partition_fields_are_legal_and_tell_the_real_name():
     data_file = next(field for field in schema["fields"] if field["name"] == "data_file")
     partition = next(field for field in data_file["type"]["fields"] if field["name"] == "partition")
     odd = partition["type"]["fields"][0]
-    assert odd["name"].isascii() and odd["name"].isidentifier()
+    assert odd["name"].isascii()
+    assert odd["name"].isidentifier()
     assert odd["iceberg-field-name"] == "1 odd/naïve %name"
     assert json.dumps(schema)

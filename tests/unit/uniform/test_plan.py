@@ -74,7 +74,8 @@ def test_a_file_removed_and_restored_replaces_its_entry():
 
 def test_new_statistics_for_a_live_file_replace_its_entry():
     found = change(commit(1, add("a", data_change=False)))
-    assert found.removed == {"a"} and found.rearranges
+    assert found.removed == {"a"}
+    assert found.rearranges
 
 
 def test_new_statistics_for_a_file_added_meanwhile_do_not_look_for_it():
@@ -86,7 +87,8 @@ def test_new_statistics_for_a_file_added_meanwhile_do_not_look_for_it():
 def test_the_order_of_actions_within_a_commit_does_not_matter():
     one = change(commit(1, add("a"), remove("a")))
     other = change(commit(1, remove("a"), add("a")))
-    assert one == other and one.removed == {"a"}
+    assert one == other
+    assert one.removed == {"a"}
 
 
 def test_a_commit_without_files_changes_nothing():
@@ -126,4 +128,5 @@ def test_a_snapshot_per_commit_has_the_schema_of_its_commit():
 )
 def test_what_breaks_history_is_built_anew(changed, reason):
     plan = plan_conversion(METADATA, METADATA, [commit(1, changed), commit(2, METADATA)], timestamp_ms=5)
-    assert isinstance(plan, Rebuild) and reason in plan.reason
+    assert isinstance(plan, Rebuild)
+    assert reason in plan.reason

@@ -52,7 +52,8 @@ def test_an_error_is_logged_with_its_version_and_the_next_job_runs(caplog):
     with caplog.at_level(logging.ERROR, "tahoe.uniform.queue"):
         queue.submit("file:///t", fail, 41)
         assert queue.drain(SECONDS)
-    assert "version 41 of file:///t" in caplog.text and "the disk is full" in caplog.text
+    assert "version 41 of file:///t" in caplog.text
+    assert "the disk is full" in caplog.text
     queue.submit("file:///t", done.append, 42)
     assert queue.drain(SECONDS)
     assert done == [42]

@@ -84,7 +84,8 @@ def test_doubles_are_bounds_of_themselves_and_zeros_are_spread_outward(value):
     low, high = from_bytes(DoubleType(), codec.lower(text)), from_bytes(DoubleType(), codec.upper(text))
     assert low == value == high
     if value == 0:
-        assert math.copysign(1, low) == -1 and math.copysign(1, high) == 1
+        assert math.copysign(1, low) == -1
+        assert math.copysign(1, high) == 1
 
 
 @given(st.floats(width=32, allow_nan=False))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock, SeededClock
 from tahoe.exceptions import StorageFailure
-from tahoe.store.log_store import Entry, InFlight, LogStore, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Entry, Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
 
 __all__ = ["Call", "CrashingStore", "Faults", "FaultyStore", "PutFault", "SimulatedCrash", "TracingStore", "WrappedStore"]
 
@@ -133,6 +133,7 @@ class PutFault(Enum):
 
     NONE = "done and answered"
     ANSWER_LOST = "done, and the answer lost"
+    ANSWERED_TAKEN = "done, and answered as taken, as by a client below that repeated the request"
     REQUEST_LOST = "not done, and no answer"
     IN_FLIGHT = "refused, for another write of the name is under way"
     REFUSED = "refused"
@@ -143,7 +144,7 @@ class Faults:
     """How often what goes wrong: probabilities from 0 to 1.
 
     Args:
-        answer_lost, request_lost, in_flight, refused: a conditional write ends so (see `PutFault`).
+        answer_lost, answered_taken, request_lost, in_flight, refused: a conditional write ends so (see `PutFault`).
         read_failed: a read raises `StorageFailure`.
         write_failed: a put or delete raises `StorageFailure`, half of the time after it was done.
         listed_late: a listing lacks the last one to three entries.
@@ -151,6 +152,7 @@ class Faults:
     """
 
     answer_lost: float = 0.0
+    answered_taken: float = 0.0
     request_lost: float = 0.0
     in_flight: float = 0.0
     refused: float = 0.0
@@ -219,6 +221,9 @@ class FaultyStore(WrappedStore):
             case PutFault.ANSWER_LOST:
                 run()
                 return Unanswered("the answer was lost")
+            case PutFault.ANSWERED_TAKEN:
+                run()
+                return Exists()
             case PutFault.REQUEST_LOST:
                 return Unanswered("the request was lost")
             case PutFault.IN_FLIGHT:
@@ -234,6 +239,7 @@ class FaultyStore(WrappedStore):
         draw, bound = self._random(), 0.0
         for probability, fault in (
             (self.faults.answer_lost, PutFault.ANSWER_LOST),
+            (self.faults.answered_taken, PutFault.ANSWERED_TAKEN),
             (self.faults.request_lost, PutFault.REQUEST_LOST),
             (self.faults.in_flight, PutFault.IN_FLIGHT),
             (self.faults.refused, PutFault.REFUSED),

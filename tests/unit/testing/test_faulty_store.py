@@ -32,15 +32,22 @@ class TestTracingStore(LogStoreContract):
 def test_scripted_writes_end_as_the_script_says_and_then_as_they_should(inner: LogStore) -> None:
     store = FaultyStore(inner, puts=[*PutFault])
     outcomes = [store.put_if_absent(f"name-{fault.name}", b"x") for fault in PutFault]
-    assert [type(outcome) for outcome in outcomes] == [Created, Unanswered, Unanswered, InFlight, Refused]
-    assert [entry.name for entry in inner.list_from("")] == ["name-ANSWER_LOST", "name-NONE"]
+    assert [type(outcome) for outcome in outcomes] == [Created, Unanswered, Exists, Unanswered, InFlight, Refused]
+    assert [entry.name for entry in inner.list_from("")] == ["name-ANSWERED_TAKEN", "name-ANSWER_LOST", "name-NONE"]
     assert store.put_if_absent("name-NONE", b"y") == Exists()
     assert [what for what, _ in store.injected] == [fault.value for fault in PutFault if fault is not PutFault.NONE]
 
 
 def _history(seed: int, url: str) -> tuple[list[str], list[object]]:
     faults = Faults(
-        answer_lost=0.2, request_lost=0.2, in_flight=0.1, refused=0.1, read_failed=0.2, write_failed=0.3, listed_late=0.3
+        answer_lost=0.2,
+        answered_taken=0.1,
+        request_lost=0.1,
+        in_flight=0.1,
+        refused=0.1,
+        read_failed=0.2,
+        write_failed=0.3,
+        listed_late=0.3,
     )
     inner = open_store(url)
     store = FaultyStore(inner, faults, seed=seed)

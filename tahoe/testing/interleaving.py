@@ -1,0 +1,102 @@
+"""Threads that take turns at every store call, in an order that a seed decides: a race that can be run again.
+
+    interleaver = Interleaver(seed)
+    tables = [Table(path, store=SteppedStore(store, interleaver)) for _ in range(3)]
+    interleaver.run([lambda table=table: table.append(rows) for table in tables])
+
+Between two store calls a thread runs alone, so what matters for a log, the order of the calls, is the seed's choice only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from tahoe.clock import SeededClock
+from tahoe.store.log_store import LogStore
+from tahoe.testing.faulty_store import WrappedStore
+
+__all__ = ["Interleaver", "SteppedStore"]
+
+Answer = TypeVar("Answer")
+
+
+class Interleaver:
+    """Runs tasks in threads, one at a time, and changes between them where they `step`.
+
+    Args:
+        seed: decides who goes on at each step.
+
+    Attributes:
+        turns: who went on, as positions in the list of tasks.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.turns: list[int] = []
+        self._chance = SeededClock(seed)
+        self._changed = threading.Condition()
+        self._live: set[int] = set()
+        self._waiting: set[int] = set()
+        self._chosen: int | None = None
+        self._me = threading.local()
+
+    def run(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Run all tasks to their end; then raise the first error, if there was one."""
+        errors: list[BaseException] = []
+
+        def run_one(number: int, task: Callable[[], None]) -> None:
+            self._me.number = number
+            try:
+                self.step()
+                task()
+            except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+                errors.append(error)
+            finally:
+                self._leave(number)
+
+        self._live = set(range(len(tasks)))
+        threads = [threading.Thread(target=run_one, args=(number, task)) for number, task in enumerate(tasks)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def step(self) -> None:
+        """Wait for the turn. A thread that is none of the tasks goes on at once."""
+        number: int | None = getattr(self._me, "number", None)
+        if number is None:
+            return
+        with self._changed:
+            self._waiting.add(number)
+            self._choose()
+            self._changed.wait_for(lambda: self._chosen == number)
+            self._chosen = None
+            self._waiting.discard(number)
+
+    def _leave(self, number: int) -> None:
+        with self._changed:
+            self._live.discard(number)
+            self._choose()
+
+    def _choose(self) -> None:
+        """Choose once every live task waits; until then one is still running."""
+        if self._chosen is None and self._waiting and self._waiting == self._live:
+            waiting = sorted(self._waiting)
+            self._chosen = waiting[int(self._chance.random() * len(waiting))]
+            self.turns.append(self._chosen)
+            self._changed.notify_all()
+
+
+class SteppedStore(WrappedStore):
+    """Lets another task of the interleaver go on before each call."""
+
+    def __init__(self, inner: LogStore, interleaver: Interleaver) -> None:
+        super().__init__(inner)
+        self._interleaver = interleaver
+
+    def _call(self, method: str, name: str, run: Callable[[], Answer]) -> Answer:
+        self._interleaver.step()
+        return run()

@@ -1,4 +1,4 @@
-"""A comparison of a column with a constant of another type, rewritten into one in the column's own type, as Spark would answer it.
+"""A comparison of a column with a constant of another type, as one in the column's own type that has Spark's answer.
 
 Spark widens both sides and compares there. Each column type is a finite, ordered set of values whose widening keeps the order, so
 the same rows are found by looking up where the constant falls among the column's values: `int = 5.5` is never true,
@@ -17,6 +17,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.cast import boolean_of, date_of, number_of, timestamp_of, whole_number_of
 from tahoe.expr.predicate import (
     FALSE,
     UNKNOWN,
@@ -32,7 +33,6 @@ from tahoe.expr.predicate import (
     normalise,
 )
 from tahoe.expr.predicate import Not as NotPredicate
-from tahoe.expr.text import boolean_of, date_of, number_of, timestamp_of, whole_number_of
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
 __all__ = ["compare", "is_in", "zone_of"]
@@ -81,7 +81,8 @@ def zone_of(time_zone: str) -> ZoneInfo:
     try:
         return ZoneInfo(time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InvalidRequest(f"'{time_zone}' is no time zone; use a name such as 'UTC' or 'Europe/Paris'.", time_zone=time_zone) from error
+        message = f"'{time_zone}' is no time zone; use a name such as 'UTC' or 'Europe/Paris'."
+        raise InvalidRequest(message, time_zone=time_zone) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ def _for_floating(name: str, column: Column, data_type: DataType, literal: Liter
 def _float32_index(number: float) -> int:
     """The rank of the nearest 32-bit float: neighbours differ by one, 0.0 is rank 0."""
     try:
-        bits = struct.unpack("<i", struct.pack("<f", number))[0]
+        bits: int = struct.unpack("<i", struct.pack("<f", number))[0]
     except OverflowError:
         bits = 0x7F800000 if number > 0 else -0x00800000
     return bits if bits >= 0 else -(bits & 0x7FFFFFFF)

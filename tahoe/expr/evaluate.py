@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,8 @@ from tahoe.schema.arrow import to_arrow_type
 
 __all__ = ["compare_array", "evaluate", "filter_table"]
 
-Array = pa.Array | pa.ChunkedArray
+Array: TypeAlias = Any
+"""`pa.Array | pa.ChunkedArray`; pyarrow ships no types."""
 
 
 def evaluate(predicate: Predicate, table: pa.Table) -> Array:
@@ -95,7 +96,8 @@ def _leaf(predicate: Comparison | In | IsNull | IsNotNull | StartsWith, values: 
 def _column(table: pa.Table, column: Column) -> Array:
     found = table.schema.get_field_index(column.path[0])
     if found < 0:
-        raise InvalidRequest(f"There is no column {column}; the columns are: {', '.join(table.column_names)}.", column=str(column))
+        message = f"There is no column {column}; the columns are: {', '.join(table.column_names)}."
+        raise InvalidRequest(message, column=str(column))
     values = table.column(found)
     for name in column.path[1:]:
         if not pa.types.is_struct(values.type) or values.type.get_field_index(name) < 0:

@@ -7,11 +7,11 @@ Allowed: `=  ==  <=>  <  <=  >  >=  !=  <>` between a column and a literal eithe
 
 from __future__ import annotations
 
-from datetime import date, datetime
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.cast import cast_value
 from tahoe.expr.coerce import compare, is_in, zone_of
 from tahoe.expr.predicate import (
     UNKNOWN,
@@ -27,12 +27,11 @@ from tahoe.expr.predicate import (
     all_of,
     any_of,
 )
-from tahoe.expr.text import boolean_of, date_of, number_of, timestamp_of, whole_number_of
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
-    from sqlglot.tokens import Token
+    from sqlglot.expressions import Expr
+    from sqlglot.tokenizer_core import Token
 
 __all__ = ["MAX_LENGTH", "parse_predicate"]
 
@@ -56,10 +55,10 @@ def parse_predicate(text: str, schema: StructType, time_zone: str = "UTC") -> Pr
     try:
         return _Reader(schema, time_zone).predicate(_syntax_tree(text))
     except RecursionError as error:
-        raise InvalidRequest("The condition is nested too deep to be read; write it flatter.", code="PARSE_SYNTAX_ERROR") from error
+        raise _no_condition(text, "it is nested too deep; write it flatter") from error
 
 
-def _syntax_tree(text: str) -> Expression:
+def _syntax_tree(text: str) -> Expr:
     from sqlglot import expressions as e
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.errors import SqlglotError
@@ -69,16 +68,15 @@ def _syntax_tree(text: str) -> Expression:
         tokens = _join_doubled_quotes(dialect.tokenize(text), text)
         found = dialect.parser().parse_into(e.Condition, tokens, text)
     except SqlglotError as error:
-        reason = str(error.__cause__ or error).split("\n")[0].split(". Line")[0][:200]
-        raise InvalidRequest(f"'{_short(text)}' is no SQL condition: {reason}.", code="PARSE_SYNTAX_ERROR", condition=text[:1000]) from error
+        raise _no_condition(text, str(error.__cause__ or error).split("\n")[0].split(". Line")[0][:200]) from error
     if len(found) != 1 or found[0] is None:
-        raise InvalidRequest(f"'{_short(text)}' is no single SQL condition.", code="PARSE_SYNTAX_ERROR", condition=text[:1000])
+        raise _no_condition(text, "there must be one, and nothing else")
     return found[0]
 
 
 def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
     """`'it''s'` comes as two neighbouring strings; Spark 4 reads one, with the quote in it."""
-    from sqlglot.tokens import TokenType
+    from sqlglot.tokenizer_core import TokenType
 
     joined: list[Token] = []
     for token in tokens:
@@ -106,7 +104,7 @@ class _Reader:
         self.schema = schema
         self.time_zone = time_zone
         self.zone = zone_of(time_zone)
-        self.operators: dict[type[Expression], str] = {
+        self.operators: dict[type[Expr], str] = {
             expressions.EQ: "=",
             expressions.NEQ: "!=",
             expressions.LT: "<",
@@ -116,7 +114,7 @@ class _Reader:
             expressions.NullSafeEQ: "<=>",
         }
 
-    def predicate(self, node: Expression) -> Predicate:
+    def predicate(self, node: Expr) -> Predicate:
         e = self.e
         kind = type(node)
         if kind in self.operators:
@@ -138,7 +136,7 @@ class _Reader:
             return self.flag(node)
         return self.special(node)
 
-    def special(self, node: Expression) -> Predicate:
+    def special(self, node: Expr) -> Predicate:
         e = self.e
         match node:
             case e.Is():
@@ -159,7 +157,7 @@ class _Reader:
                 return StartsWith(self.string_column(node.this), prefix.value)
         raise _refused(node)
 
-    def comparison(self, op: str, left: Expression, right: Expression) -> Predicate:
+    def comparison(self, op: str, left: Expr, right: Expr) -> Predicate:
         column, data_type = self.column(left)
         if column is None:
             column, data_type = self.column(right)
@@ -168,13 +166,14 @@ class _Reader:
             left, right, op = right, left, _FLIPPED[op]
         return compare(op, column, data_type, self.literal(right), self.time_zone)
 
-    def flag(self, node: Expression) -> Predicate:
+    def flag(self, node: Expr) -> Predicate:
         column, data_type = self.column(node)
         if column is None or data_type != PrimitiveType("boolean"):
-            raise InvalidRequest(f"{node.sql('databricks')} is of type {data_type}; a condition must be boolean.", code="DATATYPE_MISMATCH")
+            message = f"{_sql(node)} is of type {data_type}; a condition must be boolean."
+            raise InvalidRequest(message, code="DATATYPE_MISMATCH")
         return Comparison("=", column, Literal(True, data_type))
 
-    def is_null(self, node: Expression) -> Predicate:
+    def is_null(self, node: Expr) -> Predicate:
         e = self.e
         column, data_type = self.column(node.this)
         if column is None:
@@ -185,7 +184,7 @@ class _Reader:
             return Comparison("<=>", column, Literal(bool(node.expression.this), data_type))
         raise _refused(node)
 
-    def membership(self, node: Expression) -> Predicate:
+    def membership(self, node: Expr) -> Predicate:
         column, data_type = self.column(node.this)
         if column is None:
             raise _refused(node.this, "IN needs a column at its left")
@@ -194,13 +193,13 @@ class _Reader:
         found = is_in(column, data_type, tuple(self.literal(item) for item in node.expressions), self.time_zone)
         return _not(found) if node.args.get("negate") else found
 
-    def like(self, node: Expression) -> Predicate:
+    def like(self, node: Expr) -> Predicate:
         pattern = self.literal(node.expression).value
         if not isinstance(pattern, str) or not pattern.endswith("%") or any(mark in pattern[:-1] for mark in "%_\\"):
             raise _refused(node, "LIKE is allowed with a pattern of plain characters and one '%' at the end")
         return StartsWith(self.string_column(node.this), pattern[:-1])
 
-    def string_column(self, node: Expression) -> Column:
+    def string_column(self, node: Expr) -> Column:
         column, data_type = self.column(node)
         if column is None:
             raise _refused(node, "a column is needed")
@@ -208,7 +207,7 @@ class _Reader:
             raise InvalidRequest(f"Column {column} is of type {data_type}; a prefix needs a string.", code="DATATYPE_MISMATCH")
         return column
 
-    def column(self, node: Expression) -> tuple[Column | None, DataType]:
+    def column(self, node: Expr) -> tuple[Column | None, DataType]:
         """The column that the node names, with the schema's own spelling; no column where the node is something else."""
         e = self.e
         if isinstance(node, e.Paren):
@@ -221,15 +220,15 @@ class _Reader:
             field = found.find(name) if isinstance(found, StructType) else None
             if field is None:
                 raise InvalidRequest(
-                    f"There is no column {node.sql('databricks')}; the columns are: {', '.join(self.schema.names)}.",
+                    f"There is no column {_sql(node)}; the columns are: {', '.join(self.schema.names)}.",
                     code="DELTA_COLUMN_NOT_FOUND",
-                    column=node.sql("databricks"),
+                    column=_sql(node),
                 )
             path.append(field.name)
             found = field.data_type
         return Column(tuple(path)), found
 
-    def literal(self, node: Expression) -> Literal:
+    def literal(self, node: Expr) -> Literal:
         e = self.e
         match node:
             case e.Paren():
@@ -250,12 +249,12 @@ class _Reader:
                 return self.cast(node)
         raise _refused(node, "a literal is needed")
 
-    def cast(self, node: Expression) -> Literal:
+    def cast(self, node: Expr) -> Literal:
         inner = self.literal(node.this)
         target = _type(node.args["to"], node, self.e)
         if inner.value is None:
             return Literal(None, target)
-        return Literal(_cast(inner.value, target, self, node), target)
+        return Literal(cast_value(inner.value, target, self.zone), target)
 
 
 _FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -276,12 +275,11 @@ _TYPES = {
     "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
-_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
-def _flat(node: Expression, kind: type[Expression]) -> list[Expression]:
+def _flat(node: Expr, kind: type[Expr]) -> list[Expr]:
     """The operands of a chain of ANDs or ORs; a long chain is a deep tree, so no recursion."""
-    operands: list[Expression] = []
+    operands: list[Expr] = []
     pending = [node]
     while pending:
         current = pending.pop()
@@ -301,7 +299,7 @@ def _not(predicate: Predicate) -> Predicate:
     return Not(predicate)
 
 
-def _names(node: Expression, e: Any) -> list[str]:
+def _names(node: Expr, e: Any) -> list[str]:
     if isinstance(node, e.Dot):
         if not isinstance(node.expression, e.Identifier) or type(node.this) not in (e.Column, e.Dot, e.Identifier):
             raise _refused(node)
@@ -333,13 +331,14 @@ def _decimal_type(number: Decimal) -> DecimalType:
     return DecimalType(max(len(digits), scale, 1), scale)
 
 
-def _negative(inner: Literal, node: Expression) -> Literal:
+def _negative(inner: Literal, node: Expr) -> Literal:
     if isinstance(inner.value, bool) or not isinstance(inner.value, int | float | Decimal):
         raise _refused(node, "only a number can be negative")
-    return Literal(-inner.value if inner.value or isinstance(inner.value, float) else inner.value, inner.data_type)
+    # A decimal's unary minus would round it to 28 digits.
+    return Literal(inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value, inner.data_type)
 
 
-def _hexadecimal(node: Expression) -> Literal:
+def _hexadecimal(node: Expr) -> Literal:
     text = str(node.this)
     try:
         return Literal(bytes.fromhex(text.rjust(len(text) + len(text) % 2, "0")), PrimitiveType("binary"))
@@ -347,7 +346,7 @@ def _hexadecimal(node: Expression) -> Literal:
         raise _refused(node, "X'…' needs hexadecimal digits") from error
 
 
-def _type(node: Expression, cast: Expression, e: Any) -> DataType:
+def _type(node: Expr, cast: Expr, e: Any) -> DataType:
     name = node.this.name if isinstance(node, e.DataType) and isinstance(node.this, e.DType) else ""
     if name == "DECIMAL":
         sizes = [int(part.this.this) for part in node.expressions]
@@ -357,84 +356,19 @@ def _type(node: Expression, cast: Expression, e: Any) -> DataType:
     return PrimitiveType(_TYPES[name])
 
 
-def _cast(value: Any, target: DataType, reader: _Reader, node: Expression) -> Any:
-    match target:
-        case DecimalType(precision, scale):
-            return _cast_to_decimal(value, precision, scale, node)
-        case PrimitiveType("boolean") if isinstance(value, bool | str):
-            return boolean_of(value) if isinstance(value, str) else value
-        case PrimitiveType("string") if isinstance(value, str):
-            return value
-        case PrimitiveType("binary") if isinstance(value, str | bytes):
-            return value.encode() if isinstance(value, str) else value
-        case PrimitiveType(name) if name in _BITS:
-            return _cast_to_whole(value, name, node)
-        case PrimitiveType("float" | "double") if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
-            number = number_of(value) if isinstance(value, str) else float(value)
-            return number if target == PrimitiveType("double") else _to_float32(number)
-        case PrimitiveType("date" | "timestamp" | "timestamp_ntz"):
-            return _cast_to_time(value, target, reader, node)
-    raise _refused(node, "this literal cannot be cast to that type")
+def _refused(node: Expr, reason: str = "this is not on the list of what a filter may hold") -> InvalidRequest:
+    text = _sql(node)
+    message = f"The condition holds '{_short(text)}': {reason}."
+    return InvalidRequest(message, code="TAHOE_EXPRESSION_NOT_ALLOWED", expression=text[:1000])
 
 
-def _cast_to_whole(value: Any, name: str, node: Expression) -> int:
-    if isinstance(value, str):
-        value = whole_number_of(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _refused(node, "only whole numbers can be cast to a whole number")
-    if not -(1 << _BITS[name]) <= value < 1 << _BITS[name]:
-        raise InvalidRequest(f"{value} does not fit {name}; use a wider type.", code="CAST_OVERFLOW", value=value)
-    return value
+def _no_condition(text: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"'{_short(text)}' is no SQL condition: {reason}.", code="PARSE_SYNTAX_ERROR", condition=text[:1000])
 
 
-def _cast_to_decimal(value: Any, precision: int, scale: int, node: Expression) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-        raise _refused(node, "only exact numbers can be cast to a decimal")
-    if not 0 <= scale <= precision <= 38:
-        raise _refused(node, "a decimal has at most 38 digits, and no more after the point than in all")
-    try:
-        number = Decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
-    except InvalidOperation as error:
-        raise InvalidRequest(f"'{str(value)[:100]}' does not fit decimal({precision},{scale}).", code="CAST_INVALID_INPUT") from error
-    if not number.is_finite() or len(number.as_tuple().digits) > precision:
-        raise InvalidRequest(f"{number} does not fit decimal({precision},{scale}); use a wider type.", code="CAST_OVERFLOW")
-    return number
-
-
-def _cast_to_time(value: Any, target: DataType, reader: _Reader, node: Expression) -> Any:
-    if not isinstance(value, str | date):
-        raise _refused(node, "only texts, dates and timestamps can be cast to a date or timestamp")
-    if target == PrimitiveType("date"):
-        if isinstance(value, str):
-            return date_of(value)
-        if isinstance(value, datetime):
-            return (value.astimezone(reader.zone) if value.tzinfo else value).date()
-        return value
-    if isinstance(value, str):
-        return timestamp_of(value, reader.zone if target == PrimitiveType("timestamp") else None)
-    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-    if target == PrimitiveType("timestamp_ntz"):
-        return moment.astimezone(reader.zone).replace(tzinfo=None) if moment.tzinfo else moment
-    return moment if moment.tzinfo else timestamp_of(moment.isoformat(sep=" "), reader.zone)
-
-
-def _to_float32(number: float) -> float:
-    import struct
-
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
-
-
-def _refused(node: Expression, reason: str = "this is not on the list of what a filter may hold") -> InvalidRequest:
-    try:
-        text = node.sql("databricks")
-    except RecursionError:
-        raise
-    except Exception:  # noqa: BLE001 - the generator may fail on odd trees; the refusal stands whatever it says
-        text = type(node).__name__
-    return InvalidRequest(f"The condition holds '{_short(text)}': {reason}.", code="TAHOE_EXPRESSION_NOT_ALLOWED", expression=text[:1000])
+def _sql(node: Expr) -> str:
+    """The part of the condition that a message speaks of."""
+    return node.sql("databricks")
 
 
 def _short(text: str) -> str:

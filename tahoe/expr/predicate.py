@@ -1,4 +1,4 @@
-"""Filters as frozen values with SQL's three-valued meaning: a predicate is TRUE, FALSE or NULL for a row, and only TRUE keeps the row.
+"""Filters as frozen values with SQL's three-valued meaning: TRUE, FALSE or NULL for a row, and only TRUE keeps the row.
 
 A predicate compares one column with constants, or joins such comparisons with AND, OR and NOT. Nothing in it can run code.
 `str(predicate)` is SQL that Spark and `tahoe.expr.parse` read back with the same meaning.
@@ -61,7 +61,8 @@ class Literal:
     """A constant of a Delta type; None is NULL.
 
     Args:
-        value: int, float, `Decimal`, str, bytes, bool, `date`; ``timestamp`` is a `datetime` with a time zone, ``timestamp_ntz`` one without.
+        value: int, float, `Decimal`, str, bytes, bool, `date`; a ``timestamp`` is a `datetime` with a time zone, a
+            ``timestamp_ntz`` one without.
         data_type: what the value is; a comparison's literal has its column's type.
     """
 
@@ -74,7 +75,10 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`column op literal`. NULL where either side is, but for ``<=>``, which is never NULL. NaN equals NaN and is greater than all else."""
+    """`column op literal`. NULL where either side is, but for ``<=>``, which is never NULL.
+
+    As on Spark, NaN equals NaN and is greater than every other number.
+    """
 
     op: str
     column: Column
@@ -277,7 +281,8 @@ def quote_literal(literal: Literal) -> str:
             return f"TIMESTAMP '{value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' ')}Z'"
         case date():
             return f"DATE '{value.isoformat()}'"
-    raise InvalidRequest(f"A value of type {type(value).__name__} cannot be written as an SQL literal.", type=type(value).__name__)
+    kind = type(value).__name__
+    raise InvalidRequest(f"A value of type {kind} cannot be written as an SQL literal.", type=kind)
 
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

@@ -1,14 +1,14 @@
-"""The least and greatest value of a column in a file, as the statistics of the log hold them (PROTOCOL.md, "Per-file Statistics").
+"""The least and greatest value of a column in a file, as the log's statistics hold them (PROTOCOL.md, "Per-file Statistics").
 
 Bounds must hold for every reader, so where the specification leaves a choice the wider bound is written:
 
 - Texts are cut to a prefix; the least is cut, the greatest is cut and made greater than all that begin like it.
-- Timestamps have milliseconds. The specification truncates both bounds down and lets readers add a millisecond to the greatest. Here
-  the greatest is rounded *up*: right for readers that add a millisecond and for those that do not.
+- Timestamps have milliseconds. The specification truncates both bounds down, and the reference's reader adds a millisecond to the
+  greatest. Here the greatest is rounded *up*: right for readers that add a millisecond and for those that do not.
 - NaN is Spark's greatest number, and JSON has none: a column with NaN has no greatest value here, which readers take as unknown.
   Infinity has no JSON either and is left out too.
 - 0.0 and -0.0 are equal to SQL and different to some readers: the least zero is -0.0 where there may be one, the greatest is 0.0.
-- 32-bit floats are written with all digits of their 64-bit value, so that the bound stays right when the column is widened to double.
+- 32-bit floats are written with all digits of their 64-bit value, so that the bound stays right when the column becomes a double.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def truncate_min(text: str, length: int) -> str | None:
 def truncate_max(text: str, length: int) -> str | None:
     """A text of about `length` UTF-16 units that is not less than the given one; None where there is no short one.
 
-    The prefix is followed by the greatest character, U+7F if that is enough, else U+10FFFF. Characters that are U+10FFFF themselves
-    are skipped first. Units and order of trial are the reference's, so that both write the same bounds.
+    The prefix is followed by the greatest character, U+7F if that is enough, else U+10FFFF. Characters that are U+10FFFF
+    themselves are skipped first. Units and order of trial are the reference's, so that both write the same bounds.
     """
     if length <= 0:
         return None
@@ -80,7 +80,7 @@ def truncate_max(text: str, length: int) -> str | None:
     return None
 
 
-_BOUNDED = frozenset("string long integer short byte float double date timestamp timestamp_ntz".split())
+_BOUNDED = frozenset({"string", "long", "integer", "short", "byte", "float", "double", "date", "timestamp", "timestamp_ntz"})
 _EPOCH = datetime(1970, 1, 1)
 
 

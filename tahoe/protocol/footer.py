@@ -4,9 +4,9 @@ What is left out, and why:
 
 - INT96 timestamps, and texts above the writer's limit, have no bounds in a footer.
 - A row group without bounds that has values makes the file's bounds unknown.
-- Most writers leave NaN out of their bounds, though to Spark it is the greatest value: the greatest float counts only from parquet-mr, which
-  ranks NaN as Spark does and so shows it. The least float always counts.
-- A footer counts the values of arrays and maps, empty and null ones included; only a count of zero says something about their NULLs.
+- Most writers leave NaN out of their bounds, though to Spark it is the greatest value: the greatest float counts only from
+  parquet-mr, which ranks NaN as Spark does and so shows it. The least float always counts.
+- A footer counts the elements of arrays and maps, and empty arrays and maps as NULLs; only a count of zero is a count of theirs.
 - Dates and timestamps in the old hybrid calendar (Spark before 3.0) are other days than they seem.
 """
 
@@ -26,7 +26,7 @@ from tahoe.protocol.bounds import Leaf, bound_of, has_bounds
 from tahoe.protocol.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType
 
-__all__ = ["footer_statistics"]
+__all__ = ["footer_statistics", "shows_nan"]
 
 
 def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_id: bool, prefix_length: int) -> FileStatistics:
@@ -58,6 +58,15 @@ def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_
     return built.statistics()
 
 
+def shows_nan(metadata: pq.FileMetaData) -> bool:
+    """Whether a float column with NaN has NaN as its greatest value in this footer, so that another greatest value rules NaN out.
+
+    True for the versions of parquet-mr, which Spark writes with, that are known to do so.
+    """
+    found = re.match(r"parquet-mr version 1\.(\d+)\.", metadata.created_by or "")
+    return found is not None and int(found[1]) <= _LAST_KNOWN_PARQUET_MR
+
+
 _Key = tuple[str, ...] | int
 _LAST_KNOWN_PARQUET_MR = 17
 _EPOCH = date(1970, 1, 1)
@@ -68,8 +77,7 @@ class _Trust:
     """What the writer of a file is known to get right."""
 
     def __init__(self, metadata: pq.FileMetaData) -> None:
-        found = re.match(r"parquet-mr version 1\.(\d+)\.", metadata.created_by or "")
-        self.shows_nan = found is not None and int(found[1]) <= _LAST_KNOWN_PARQUET_MR
+        self.shows_nan = shows_nan(metadata)
         members: Mapping[bytes, bytes] = metadata.metadata or {}
         spark = members.get(b"org.apache.spark.version")
         self.modern_calendar = b"org.apache.spark.legacyDateTime" not in members and not (spark is not None and spark < b"3")

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -22,17 +22,17 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def serialize(value: Any, data_type: DataType) -> str | None:
-    """The log's string for one partition value; None for NULL, and for an empty string, which the specification cannot tell from NULL.
+    """The log's string for one partition value; None for NULL, and for an empty string, which the specification holds to be NULL.
 
     Args:
-        value: as Arrow's `as_py` gives it: int, float, `Decimal`, str, bytes, bool, `date`; a ``timestamp`` is a `datetime` with a
-            time zone, a ``timestamp_ntz`` one without.
+        value: as Arrow's `as_py` gives it: int, float, `Decimal`, str, bytes, bool, `date`; a ``timestamp`` is a `datetime` with
+            a time zone, a ``timestamp_ntz`` one without.
     """
     if value is None or value in ("", b""):
         return None
     match data_type:
         case DecimalType(_, scale):
-            return f"{round(Decimal(value), scale):f}"
+            return f"{_rounded(Decimal(value), scale):f}"
         case PrimitiveType(name) if name in _TO_TEXT:
             return _TO_TEXT[name](value)
     raise InvalidRequest(
@@ -58,7 +58,8 @@ def deserialize(text: str | None, data_type: DataType) -> Any:
                 return _FROM_TEXT[name](text)
     except (ValueError, OverflowError, InvalidOperation) as error:
         raise CorruptTable(
-            f"The partition value '{text[:100]}' in the log is no {data_type}; correct or remove the file's add action.", value=text[:100]
+            f"The partition value '{text[:100]}' in the log is no {data_type}; correct or remove the file's add action.",
+            value=text[:100],
         ) from error
     raise Unsupported(f"Partition columns of type {data_type} cannot be read.", type=str(data_type))
 
@@ -95,6 +96,7 @@ def hive_folder(partition_columns: Sequence[str], partition_values: Mapping[str,
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 _NUMBER = re.compile(r"[+-]?\d+")
 _TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?")
+_WIDE = Context(prec=80)  # Python's own context rounds to 28 digits
 _RANGES = {"byte": 1 << 7, "short": 1 << 15, "integer": 1 << 31, "long": 1 << 63}
 
 
@@ -183,9 +185,13 @@ def _whole(name: str) -> Callable[[str], int]:
     return parse
 
 
+def _rounded(number: Decimal, scale: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
+
+
 def _decimal(text: str, precision: int, scale: int) -> Decimal:
     number = Decimal(text)
-    rounded = round(number, scale) if number.is_finite() else number
+    rounded = _rounded(number, scale)
     if rounded != number or len(rounded.as_tuple().digits) > precision:
         raise ValueError(text)
     return rounded

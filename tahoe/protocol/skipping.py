@@ -1,8 +1,8 @@
 """Data skipping: which files may hold a row for which a predicate is TRUE. Columns in, mask out; no I/O.
 
-The predicate over rows becomes one over what the log knows of a file (`stats_predicate`): `a < 5` becomes `minValues.a < 5`. What the log
-does not know is NULL, NULL spreads by SQL's rules, and a file is left out only where the answer is FALSE. Partition values are known,
-so for them the answer is exact.
+The predicate over rows becomes one over what the log knows of a file (`stats_predicate`): `a < 5` becomes `minValues.a < 5`.
+What the log does not know is NULL, NULL spreads by SQL's rules, and a file is left out only where the answer is FALSE. Partition
+values are known, so for them the answer is exact.
 
 A greatest float is taken at its word: to Spark NaN is the greatest of all, so a number there says that the file has no NaN.
 """
@@ -47,7 +47,7 @@ from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 __all__ = ["HAS_VALUES", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
 
 HAS_VALUES = "hasValues"
-"""The name, in the columns of a `stats_predicate`, of the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
+"""What a `stats_predicate` calls the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
 
 
 def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
@@ -55,8 +55,8 @@ def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_co
 
     Args:
         predicate: over logical names.
-        files: as `tahoe.log.replay.FILES_SCHEMA` has them; of these, ``partitionValues`` and ``stats`` are used where they are there, and
-            ``stats_parsed`` and ``partitionValues_parsed`` before them. A missing column is unknown.
+        files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues`` (``partitionValues_parsed`` where that is
+            missing) and ``stats_parsed`` (``stats`` where that is null or missing); what is missing altogether is unknown.
         schema: the table's logical schema, with physical names where columns are mapped.
         partition_columns: logical names.
     """
@@ -72,16 +72,16 @@ def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_co
 def stats_predicate(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> Predicate | None:
     """What must not be FALSE of a file's statistics and partition values for the file to be read; None where nothing can be said.
 
-    The columns are ``minValues``, ``maxValues`` and ``nullCount`` followed by physical names, ``partitionValues`` followed by the physical
-    name of a partition column (typed, as ``partitionValues_parsed`` has it), and `HAS_VALUES` followed by physical names. A reader that
-    has not one of these takes it for NULL.
+    The columns are ``minValues``, ``maxValues`` and ``nullCount`` followed by physical names, ``partitionValues`` followed by the
+    physical name of a partition column (typed, as ``partitionValues_parsed`` has it), and `HAS_VALUES` followed by physical
+    names. A reader that has not one of these takes it for NULL.
     """
     found = _Translation(schema, partition_columns).translate(normalise(predicate))
     return None if found == TRUE else found
 
 
 def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType:
-    """The part of `tahoe.protocol.stats.stats_arrow_type` that a `stats_predicate` reads, for a narrow read of ``stats`` or ``stats_parsed``."""
+    """The part of `tahoe.protocol.stats.stats_arrow_type` that a `stats_predicate` reads: what a narrow read must bring."""
     tree: dict[str, Any] = {}
     for path in sorted(references(predicate)):
         if path[0] == HAS_VALUES:
@@ -104,7 +104,9 @@ def partition_column(files: pa.Table, column: StructField) -> pa.Array:
             return pa.nulls(files.num_rows, to_arrow_type(column.data_type))
         values = _leaf(files.column("partitionValues_parsed"), (column.physical_name,), to_arrow_type(column.data_type))
         return values.combine_chunks()
-    texts = pa.chunked_array([_map_values(chunk, column.physical_name) for chunk in files.column("partitionValues").chunks], pa.string())
+    texts = pa.chunked_array(
+        [_map_values(chunk, column.physical_name) for chunk in files.column("partitionValues").chunks], pa.string()
+    )
     return deserialize_column(texts, column.data_type)
 
 
@@ -286,7 +288,9 @@ def _facts(condition: Predicate, files: pa.Table, schema: StructType) -> pa.Tabl
     partitions = {path[1] for path in paths if path[0] == "partitionValues"}
     if partitions:
         fields = [column for column in schema if column.physical_name in partitions]
-        columns["partitionValues"] = _struct_column({(column.physical_name,): partition_column(files, column) for column in fields})
+        columns["partitionValues"] = _struct_column(
+            {(column.physical_name,): partition_column(files, column) for column in fields}
+        )
     if not columns:
         return pa.table({"none": pa.nulls(files.num_rows)})
     return pa.table(columns)
@@ -305,8 +309,7 @@ def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
         return narrow
     both = pa.chunked_array([*narrow.chunks, *parse_statistics(texts.filter(unparsed), wanted).chunks], wanted)
     ranks = pc.cumulative_sum(pc.cast(unparsed, pa.int64()))
-    rows = pa.array(range(files.num_rows), pa.int64()) if files.num_rows < 1000 else _counting(files.num_rows)
-    return both.take(pc.if_else(unparsed, pc.add(ranks, files.num_rows - 1), rows))
+    return both.take(pc.if_else(unparsed, pc.add(ranks, files.num_rows - 1), _counting(files.num_rows)))
 
 
 def _counting(rows: int) -> pa.Array:
@@ -326,7 +329,8 @@ def _narrow_chunk(chunk: pa.StructArray, wanted: pa.StructType) -> pa.StructArra
             continue
         values = pc.struct_field(chunk, [position])
         if pa.types.is_struct(member.type):
-            members.append(_narrow_chunk(values, member.type) if pa.types.is_struct(values.type) else pa.nulls(len(chunk), member.type))
+            nested = pa.types.is_struct(values.type)
+            members.append(_narrow_chunk(values, member.type) if nested else pa.nulls(len(chunk), member.type))
         else:
             members.append(_cast(values, member.type))
     return pa.StructArray.from_arrays(members, fields=wanted.fields)
@@ -349,7 +353,29 @@ def _leaf(values: pa.ChunkedArray, path: tuple[str, ...], kind: pa.DataType) -> 
 
 def _map_values(maps: pa.MapArray, key: str) -> pa.Array:
     """The value of one key in each map; null where the key is missing."""
-    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
+    at = _regular_position(maps, key)
+    if at is None:
+        return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
+    start, width = at
+    indices = pc.add(pc.multiply(_counting(len(maps)), width), start)
+    return maps.items.take(indices).cast(pa.string())
+
+
+def _regular_position(maps: pa.MapArray, key: str) -> tuple[int, int] | None:
+    """Where the key's values lie when all maps have the same keys in the same order, as most logs do: the first, and the step."""
+    if not len(maps) or maps.null_count:
+        return None
+    offsets = maps.offsets
+    widths = pc.min_max(pc.subtract(offsets.slice(1), offsets.slice(0, len(maps))))
+    width = widths["min"].as_py()
+    if not width or width != widths["max"].as_py():
+        return None
+    start = offsets[0].as_py()
+    at = pc.index(maps.keys.slice(start, width), key).as_py()
+    if at < 0:
+        return None
+    indices = pc.add(pc.multiply(_counting(len(maps)), width), start + at)
+    return (start + at, width) if pc.all(pc.equal(maps.keys.take(indices), key)).as_py() else None
 
 
 def _struct(tree: dict[str, Any]) -> pa.StructType:

@@ -1,4 +1,4 @@
-"""Per-file statistics: which columns have them, and how they come from rows or a Parquet footer (PROTOCOL.md, "Per-file Statistics")."""
+"""Per-file statistics: which columns have them, and how they come from rows or a footer (PROTOCOL.md, "Per-file Statistics")."""
 
 from __future__ import annotations
 

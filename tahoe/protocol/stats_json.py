@@ -1,8 +1,8 @@
 """The statistics of many files at once: a column of JSON texts to a column of structs, only the members that are wanted.
 
-Arrow's JSON reader gets the texts' own buffer, without a copy: objects that follow each other need no line breaks between them. It
-refuses whole blocks for one odd value (``"NaN"`` where a number should be, one text that is not JSON), so a block that fails is read
-again in smaller ones, and at last text by text, where what cannot be read is unknown.
+Arrow's JSON reader gets the texts' own buffer, without a copy: objects that follow each other need no line breaks between
+them. It refuses a whole block for one odd value (``"NaN"`` where a number should be, one text that is not JSON), so a block that
+fails is read again in smaller ones, and at last text by text, where what cannot be read is unknown.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ def _read_one(text: str, wanted: pa.StructType) -> dict[str, Any] | None:
 def _member(value: Any, kind: pa.DataType) -> Any:
     """The value as the type has it, None where it does not fit."""
     if pa.types.is_struct(kind):
-        return {member.name: _member(value.get(member.name), member.type) for member in kind.fields} if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            return None
+        return {member.name: _member(value.get(member.name), member.type) for member in kind.fields}
     try:
         found = _plain(value, kind)
         return None if found is None else pa.scalar(found, kind).as_py()

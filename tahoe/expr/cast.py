@@ -1,0 +1,187 @@
+"""Values of one type as values of another, by the rules of Spark's casts; only of constants, never of columns."""
+
+from __future__ import annotations
+
+import re
+import struct
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType
+
+__all__ = ["boolean_of", "cast_value", "date_of", "number_of", "timestamp_of", "whole_number_of"]
+
+
+def cast_value(value: Any, target: DataType, zone: tzinfo) -> Any:
+    """`CAST(value AS target)` for a value that is not None.
+
+    Args:
+        zone: of the session, for texts and dates that become timestamps and the other way round.
+
+    Raises:
+        InvalidRequest: the value does not fit, or this cast is not one that a filter may hold.
+    """
+    match target:
+        case DecimalType(precision, scale) if isinstance(value, int | Decimal | str) and not isinstance(value, bool):
+            return _decimal(value, precision, scale)
+        case PrimitiveType("boolean") if isinstance(value, bool | str):
+            return boolean_of(value) if isinstance(value, str) else value
+        case PrimitiveType("string") if isinstance(value, str):
+            return value
+        case PrimitiveType("binary") if isinstance(value, str | bytes):
+            return value.encode() if isinstance(value, str) else value
+        case PrimitiveType(name) if name in _BITS and isinstance(value, int | str) and not isinstance(value, bool):
+            return _whole(value, name)
+        case PrimitiveType("float" | "double") if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
+            number = number_of(value) if isinstance(value, str) else float(value)
+            return number if target == PrimitiveType("double") else _float32(number)
+        case PrimitiveType("date" | "timestamp" | "timestamp_ntz" as name) if isinstance(value, str | date):
+            return _time(value, name, zone)
+    raise InvalidRequest(
+        f"A filter may not cast {str(value)[:100]!r} to {target}; write the literal in that type.",
+        code="TAHOE_EXPRESSION_NOT_ALLOWED",
+    )
+
+
+def boolean_of(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("true", "t", "yes", "y", "1"):
+        return True
+    if lowered in ("false", "f", "no", "n", "0"):
+        return False
+    raise _malformed(text, "BOOLEAN")
+
+
+def whole_number_of(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,38}", text.strip()):
+        raise _malformed(text, "BIGINT")
+    return int(text)
+
+
+def number_of(text: str) -> float:
+    stripped = text.strip().lower()
+    if stripped in _SPECIAL:
+        return _SPECIAL[stripped]
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?[df]?", stripped):
+        raise _malformed(text, "DOUBLE")
+    return float(stripped.rstrip("df"))
+
+
+def date_of(text: str) -> date:
+    """The day at the start: ``yyyy``, ``yyyy-[m]m``, ``yyyy-[m]m-[d]d``; after the last, a blank or T and anything may follow."""
+    found = _DATE.fullmatch(text.strip())
+    if not found:
+        raise _malformed(text, "DATE")
+    year, month, day = found.groups()
+    try:
+        return date(int(year), int(month or 1), int(day or 1))
+    except ValueError as error:
+        raise _malformed(text, "DATE") from error
+
+
+def timestamp_of(text: str, zone: tzinfo | None) -> datetime:
+    """The moment that the text names.
+
+    Args:
+        zone: for texts without one of their own; the answer is in UTC. None asks for the wall clock shown, without a zone.
+    """
+    found = _TIMESTAMP.fullmatch(text.strip())
+    if not found:
+        raise _malformed(text, "TIMESTAMP")
+    year, month, day, hour, minute, second, fraction, suffix = found.groups()
+    try:
+        shown = datetime(
+            *(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0)),
+            int((fraction or "")[:6].ljust(6, "0")),
+        )
+        if zone is None:
+            return shown
+        return shown.replace(tzinfo=_zone(suffix) if suffix else zone).astimezone(UTC)
+    except (ValueError, OverflowError, ZoneInfoNotFoundError) as error:
+        raise _malformed(text, "TIMESTAMP") from error
+
+
+_SPECIAL = {
+    **dict.fromkeys(("nan",), float("nan")),
+    **dict.fromkeys(("infinity", "inf", "+infinity", "+inf"), float("inf")),
+    **dict.fromkeys(("-infinity", "-inf"), float("-inf")),
+}
+_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
+    r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9}))?)?\s*([A-Za-z+-][A-Za-z0-9_/:+-]*)?)?)?)?"
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2}):?([0-9]{2})?(?::?([0-9]{2}))?")
+_WIDE = Context(prec=80)
+_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+
+
+def _whole(value: int | str, name: str) -> int:
+    number = whole_number_of(value) if isinstance(value, str) else value
+    if not -(1 << _BITS[name]) <= number < 1 << _BITS[name]:
+        raise _overflow(number, name)
+    return number
+
+
+def _decimal(value: int | Decimal | str, precision: int, scale: int) -> Decimal:
+    if not 0 <= scale <= precision <= 38:
+        raise InvalidRequest(
+            f"There is no type decimal({precision},{scale}): at most 38 digits, and no more behind the point than in all."
+        )
+    try:
+        number = Decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
+    except InvalidOperation as error:
+        raise _malformed(str(value), f"DECIMAL({precision},{scale})") from error
+    if not number.is_finite() or len(number.as_tuple().digits) > precision:
+        raise _overflow(number, f"decimal({precision},{scale})")
+    return number
+
+
+def _float32(number: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def _time(value: str | date, name: str, zone: tzinfo) -> date:
+    if name == "date":
+        if isinstance(value, str):
+            return date_of(value)
+        if isinstance(value, datetime):
+            return (value.astimezone(zone) if value.tzinfo else value).date()
+        return value
+    if isinstance(value, str):
+        return timestamp_of(value, zone if name == "timestamp" else None)
+    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    if name == "timestamp_ntz":
+        return moment.astimezone(zone).replace(tzinfo=None) if moment.tzinfo else moment
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+
+
+def _zone(name: str) -> tzinfo:
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return UTC
+    found = _OFFSET.fullmatch(name)
+    if not found:
+        return ZoneInfo(name)
+    sign, hours, minutes, seconds = found.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
+    if offset > timedelta(hours=18):
+        raise ValueError(name)
+    return timezone(-offset if sign == "-" else offset)
+
+
+def _overflow(number: int | Decimal, type_name: str) -> InvalidRequest:
+    return InvalidRequest(f"{number} does not fit {type_name}; use a wider type.", code="CAST_OVERFLOW", value=str(number)[:100])
+
+
+def _malformed(text: str, type_name: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The text '{text[:100]}' cannot be read as {type_name}; correct the literal.",
+        code="CAST_INVALID_INPUT",
+        value=text[:100],
+    )

@@ -42,7 +42,8 @@ __all__ = [
 
 MAGIC = 1681511377
 FILE_VERSION = 1
-_NATIVE_MAGIC = 1681511376
+# Of a format that early versions of the reference wrote, in either byte order.
+_NATIVE_MAGICS = (struct.pack("<i", 1681511376), struct.pack(">i", 1681511376))
 _MAX_ROW_INDEX = 2**63 - 1
 _UUID_LENGTH = 20
 _PREFIX = re.compile(r"[0-9A-Za-z_-]*")
@@ -152,7 +153,7 @@ def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
     from pyroaring import BitMap64
 
     magic = int.from_bytes(data[:4], "little")
-    if magic == _NATIVE_MAGIC:
+    if data[:4] in _NATIVE_MAGICS:
         raise Unsupported(
             f"The deletion vector in {where} is in the reference's older 'native' format, which is not in the specification. "
             "Purge the table's deletion vectors with the writer that made it.",

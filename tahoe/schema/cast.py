@@ -108,8 +108,8 @@ def nulls_where_forbidden(array: pa.Array, data_type: DataType, path: tuple[str,
     """
     match data_type:
         case StructType(fields):
-            for index, column in enumerate(fields):
-                child = array.field(index)
+            # Flattened, a child is null where its parent is, whatever its own slot holds there.
+            for child, column in zip(array.flatten(), fields, strict=True):
                 inner = (*path, column.name)
                 if not column.nullable and _has_own_nulls(child, array):
                     yield inner
@@ -120,6 +120,7 @@ def nulls_where_forbidden(array: pa.Array, data_type: DataType, path: tuple[str,
                 yield (*path, "element")
             yield from nulls_where_forbidden(values, element, (*path, "element"))
         case MapType(key, value, value_contains_null):
+            array = array.drop_null()
             start, end = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
             items = array.items[start:end]
             if not value_contains_null and items.null_count:

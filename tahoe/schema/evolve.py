@@ -111,7 +111,7 @@ def check_writable(data_schema: StructType, table_schema: StructType) -> None:
 def can_store(source: DataType, target: DataType) -> bool:
     """Whether SQL's store assignment lets a value of a type without parts go into a column of another (Spark's ANSI policy).
 
-    Numbers go into numbers, where a value out of range is an error when it is met; anything but binary into strings; dates and
+    Numbers go into numbers, where a value out of range is an error when it is met; anything but a variant into strings; dates and
     timestamps into each other; void into everything.
     """
     if source in (target, _VOID):
@@ -121,7 +121,7 @@ def can_store(source: DataType, target: DataType) -> bool:
     if not isinstance(source, PrimitiveType | DecimalType) or not isinstance(target, PrimitiveType):
         return False
     if target.name == "string":
-        return source not in (PrimitiveType("binary"), PrimitiveType("variant"))
+        return source != PrimitiveType("variant")
     return isinstance(source, PrimitiveType) and source.name in _TIMES and target.name in _TIMES
 
 

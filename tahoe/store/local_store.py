@@ -20,7 +20,6 @@ import contextlib
 import errno
 import itertools
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 
@@ -301,7 +300,7 @@ class LocalLogStore:
 
 _PREFIX, _SUFFIX = ".tahoe-", ".tmp"
 _STALE_MS = 24 * 3600 * 1000
-_PROCESS_TOKEN = secrets.token_hex(6)
+_PROCESS_TOKEN = os.urandom(6).hex()
 _counter = itertools.count()
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _READ = (

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.uniform import metadata as documents
 from tahoe.uniform.files import FileEncoder, spec_of
@@ -44,9 +43,8 @@ class Build:
             document = self._described(change.metadata, change.version, change.timestamp_ms)
             if not change.is_empty:
                 encoder = self._encoder(change.metadata)
-                removed = frozenset(self._url(path) for path in change.removed)
                 manifests = self._current_manifests(document)
-                document = self._with_snapshot(document, change, manifests, encoder.encode_adds(change.adds), removed)
+                document = self._with_snapshot(document, change, manifests, encoder.encode_adds(change.adds))
             self.document = document
         assert self.document is not None
         return self.document
@@ -56,7 +54,7 @@ class Build:
         change = Change(target.version, target.timestamp_ms, target.metadata)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
         files = self._encoder(target.metadata).encode_table(_ordered(target.files(), target.metadata))
-        self.document = self._with_snapshot(document, change, [], files, frozenset(), rebuilt=True)
+        self.document = self._with_snapshot(document, change, [], files, rebuilt=True)
         return self.document
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
@@ -76,7 +74,6 @@ class Build:
         change: Change,
         manifests: Sequence[ManifestFile],
         added: Iterable[DataFile],
-        removed: frozenset[str],
         *,
         rebuilt: bool = False,
     ) -> dict[str, Any]:
@@ -90,7 +87,7 @@ class Build:
             spec=documents.spec_from(document, spec_of(schema, change.metadata.partition_columns)),
             schema=documents.current_schema(document),
         )
-        self._manifests, totals = next_manifests(manifests, added, removed, snapshot, self._folder)
+        self._manifests, totals = next_manifests(manifests, added, change.removed, snapshot, self._folder)
         self.snapshots += 1
         self.files_added += totals.added_files
         self.files_removed += totals.deleted_files
@@ -112,11 +109,7 @@ class Build:
         return self._manifests
 
     def _encoder(self, metadata: Metadata) -> FileEncoder:
-        return FileEncoder(schema_from_json(metadata.schema_string), metadata.partition_columns, self._url)
-
-    def _url(self, path: str) -> str:
-        """Iceberg's paths are not percent-encoded, as the table's own URL is not."""
-        return f"{self._store.url}/{decode_path(path, self._store.url)}"
+        return FileEncoder(schema_from_json(metadata.schema_string), metadata.partition_columns, self._folder.file_url)
 
 
 def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:

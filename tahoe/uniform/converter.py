@@ -147,7 +147,7 @@ def _prepare(
 ) -> _Prepared:
     """Write everything but the metadata file itself."""
     folder = ManifestFolder(store)
-    plan = _plan(current, target, snapshot_at, read_commit)
+    plan = _plan(folder, current, target, snapshot_at, read_commit)
     build, plan = _build(store, folder, current, target, plan)
     document, old = documents.expired(_document(build), documents.snapshot_retention_ms(target.metadata.configuration))
     garbage = _unreferenced(folder, old, document)
@@ -167,7 +167,13 @@ def _prepare(
     return _Prepared(number, seal_metadata(document), result, [folder.name(url) for url in garbage])
 
 
-def _plan(current: Current | None, target: Snapshot, snapshot_at: Callable[[int], Snapshot], read_commit: ReadCommit) -> Plan:
+def _plan(
+    folder: ManifestFolder,
+    current: Current | None,
+    target: Snapshot,
+    snapshot_at: Callable[[int], Snapshot],
+    read_commit: ReadCommit,
+) -> Plan:
     if current is None:
         return Rebuild("there was no Iceberg metadata")
     behind = target.version - current.version
@@ -180,7 +186,7 @@ def _plan(current: Current | None, target: Snapshot, snapshot_at: Callable[[int]
         ]
     except NotFound:
         return Rebuild(f"the log no longer has the commits after version {current.version}")
-    return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms)
+    return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=folder.file_url)
 
 
 def _build(store: LogStore, folder: ManifestFolder, current: Current | None, target: Snapshot, plan: Plan) -> tuple[Build, Plan]:

@@ -16,6 +16,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any
 
+from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.files import partition_summaries
 from tahoe.uniform.manifests import (
@@ -34,7 +35,7 @@ from tahoe.uniform.manifests import (
 )
 from tahoe.uniform.metadata import Totals
 
-__all__ = ["MAX_ENTRIES", "FOLDER", "ManifestFolder", "NewSnapshot", "next_manifests"]
+__all__ = ["FOLDER", "MAX_ENTRIES", "ManifestFolder", "NewSnapshot", "next_manifests"]
 
 FOLDER = "metadata"
 MAX_ENTRIES = 8000
@@ -76,6 +77,10 @@ class ManifestFolder:
     def name(self, url: str) -> str:
         """The store name of a file of ours."""
         return url.removeprefix(self.root_url)
+
+    def file_url(self, path: str) -> str:
+        """The full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
+        return self.root_url + decode_path(path, self._store.url)
 
     def write(self, entries: Sequence[Entry], snapshot: NewSnapshot, number: int) -> ManifestFile:
         """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""

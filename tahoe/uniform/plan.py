@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, RemoveFile
@@ -43,7 +43,7 @@ class Change:
         version: the Delta version that it leads to.
         metadata: the table's metadata at that version.
         adds: files that come.
-        removed: paths, as the log writes them, of files that go; some may never have been converted.
+        removed: full paths of files that go; some may never have been converted.
         rearranges: no rows change (OPTIMIZE and the like).
     """
 
@@ -85,7 +85,14 @@ class FurtherCommits:
 Plan = Rebuild | FurtherCommits
 
 
-def plan_conversion(before: Metadata, target: Metadata, commits: Sequence[DeltaCommit], *, timestamp_ms: int) -> Plan:
+def plan_conversion(
+    before: Metadata,
+    target: Metadata,
+    commits: Sequence[DeltaCommit],
+    *,
+    timestamp_ms: int,
+    file_url: Callable[[str], str],
+) -> Plan:
     """How to get from the version before `commits` to the last of them.
 
     Args:
@@ -93,6 +100,7 @@ def plan_conversion(before: Metadata, target: Metadata, commits: Sequence[DeltaC
         target: its metadata at the last commit.
         commits: every commit since, oldest first.
         timestamp_ms: of the target version.
+        file_url: the full path of a file by its path in the log, where one file can be spelt in several ways.
     """
     metadata = before
     for commit in commits:
@@ -103,18 +111,18 @@ def plan_conversion(before: Metadata, target: Metadata, commits: Sequence[DeltaC
                 return Rebuild(reason)
             metadata = found
     if not _per_commit(target.configuration):
-        return FurtherCommits((change_of(commits, target, timestamp_ms),))
+        return FurtherCommits((change_of(commits, target, timestamp_ms, file_url),))
     changes = []
     metadata = before
     for commit in commits:
         metadata = commit.metadata or metadata
         last = commit is commits[-1]
         at = timestamp_ms if last or commit.timestamp_ms is None else commit.timestamp_ms
-        changes.append(change_of([commit], metadata, at))
+        changes.append(change_of([commit], metadata, at, file_url))
     return FurtherCommits(tuple(changes))
 
 
-def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int) -> Change:
+def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int, file_url: Callable[[str], str]) -> Change:
     """The commits as one change: what was added and removed again in between is not seen.
 
     A file that a commit names again without a change of data (new statistics, new tags) replaces its own entry.
@@ -123,15 +131,16 @@ def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: 
     gone: set[str] = set()
     data_change = False
     for commit in commits:
-        removes = {action.path for action in commit.actions if isinstance(action, RemoveFile)}
+        removes = {file_url(action.path) for action in commit.actions if isinstance(action, RemoveFile)}
         gone |= {path for path in removes if path not in live}
         live.update(dict.fromkeys(removes))
         data_change |= any(action.data_change for action in commit.actions if isinstance(action, AddFile | RemoveFile))
         for action in commit.actions:
             if isinstance(action, AddFile):
-                if not action.data_change and action.path not in live:
-                    gone.add(action.path)
-                live[action.path] = action
+                url = file_url(action.path)
+                if not action.data_change and url not in live:
+                    gone.add(url)
+                live[url] = action
     adds = tuple(add for add in live.values() if add is not None)
     return Change(commits[-1].version, timestamp_ms, metadata, adds, frozenset(gone), rearranges=bool(adds) and not data_change)
 

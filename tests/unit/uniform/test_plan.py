@@ -34,7 +34,7 @@ def commit(version: int, *actions: object, timestamp: int | None = None) -> Delt
 
 
 def change(*commits: DeltaCommit) -> object:
-    return change_of(commits, METADATA, 7)
+    return change_of(commits, METADATA, 7, str)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_commit_without_files_changes_nothing():
 
 
 def test_all_commits_become_one_snapshot():
-    plan = plan_conversion(METADATA, METADATA, [commit(1, add("a")), commit(2, add("b"))], timestamp_ms=5)
+    plan = plan_conversion(METADATA, METADATA, [commit(1, add("a")), commit(2, add("b"))], timestamp_ms=5, file_url=str)
     assert isinstance(plan, FurtherCommits)
     assert [(one.version, one.timestamp_ms, len(one.adds)) for one in plan.changes] == [(2, 5, 2)]
 
@@ -106,7 +106,7 @@ def test_each_commit_becomes_a_snapshot_where_the_table_asks_for_it():
     asked = {**UNIFORM, "delta.universalFormat.config.iceberg.snapshot-per-commit": "TRUE"}
     target = replace(METADATA, configuration=asked)
     commits = [commit(1, add("a"), timestamp=3), commit(2, add("b"), timestamp=4)]
-    plan = plan_conversion(target, target, commits, timestamp_ms=5)
+    plan = plan_conversion(target, target, commits, timestamp_ms=5, file_url=str)
     assert [(one.version, one.timestamp_ms, len(one.adds)) for one in plan.changes] == [(1, 3, 1), (2, 5, 1)]
 
 
@@ -114,7 +114,9 @@ def test_a_snapshot_per_commit_has_the_schema_of_its_commit():
     asked = {**UNIFORM, "delta.universalformat.config.iceberg.snapshot-per-commit": "true"}
     before = replace(METADATA, configuration=asked)
     wider = replace(before, schema_string=StructType((*SCHEMA, StructField("c", PrimitiveType("date")))).to_json())
-    plan = plan_conversion(before, wider, [commit(1, add("a")), commit(2, wider), commit(3, add("b"))], timestamp_ms=5)
+    plan = plan_conversion(
+        before, wider, [commit(1, add("a")), commit(2, wider), commit(3, add("b"))], timestamp_ms=5, file_url=str
+    )
     assert [one.metadata for one in plan.changes] == [before, wider, wider]
 
 
@@ -127,6 +129,6 @@ def test_a_snapshot_per_commit_has_the_schema_of_its_commit():
     ],
 )
 def test_what_breaks_history_is_built_anew(changed, reason):
-    plan = plan_conversion(METADATA, METADATA, [commit(1, changed), commit(2, METADATA)], timestamp_ms=5)
+    plan = plan_conversion(METADATA, METADATA, [commit(1, changed), commit(2, METADATA)], timestamp_ms=5, file_url=str)
     assert isinstance(plan, Rebuild)
     assert reason in plan.reason

@@ -11,6 +11,7 @@ from tahoe.exceptions import CorruptTable, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import check_readable, check_writable, features_of
 from tahoe.protocol.properties import TableProperties
+from tahoe.schema.evolve import check_type_changes
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, schema_from_json
 
 __all__ = ["TableConfig", "features_wanted_by"]
@@ -99,6 +100,7 @@ class TableConfig:
         check_readable(self.protocol, self.table)
         if self.metadata.format_provider.lower() != "parquet":
             raise Unsupported(f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.")
+        check_type_changes(self.schema)
 
     def ensure_writable(self) -> None:
         """Raises where a write would break a rule of the table that this version of Tahoe does not enforce."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file"]
 
 BATCH_ROWS = 131_072
+_ROWS_WORTH_THREADS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +170,14 @@ class _FileReader:
         self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
-        # INT96 in microseconds: in nanoseconds, Arrow's default, the years before 1677 and after 2262 would overflow.
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True, arrow_extensions_enabled=False)
+        file = pq.ParquetFile(
+            source,
+            # In nanoseconds, Arrow's default for INT96, the years before 1677 and after 2262 would overflow.
+            coerce_int96_timestamp_unit="us",
+            # Column chunks fetched in few large requests: what object stores need, and for mapped memory only a copy.
+            pre_buffer=not isinstance(source, pa.MemoryMappedFile),
+            arrow_extensions_enabled=False,
+        )
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -178,6 +185,7 @@ class _FileReader:
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)
+        threads = file.metadata.num_rows >= _ROWS_WORTH_THREADS
         kept: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
             kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
@@ -185,7 +193,7 @@ class _FileReader:
             if not columns:
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
                 continue
-            for batch in file.iter_batches(batch_size=batch_rows, row_groups=run, columns=columns):
+            for batch in file.iter_batches(batch_size=batch_rows, row_groups=run, columns=columns, use_threads=threads):
                 yield start, batch
                 start += batch.num_rows
 

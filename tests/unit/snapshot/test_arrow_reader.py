@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -211,6 +212,23 @@ def test_a_damaged_page_is_corrupt_and_a_failing_store_is_not():
 
     with pytest.raises(StorageFailure):
         list(read_file(ReadTask("a", 1), struct(), "none", (), fails, lambda d: None))
+
+
+def test_a_store_that_fails_while_a_file_is_read_is_not_taken_for_a_damaged_file():
+    file = File(pa.table({"a": range(100)}))
+
+    class Fails(io.BytesIO):
+        reads = 0
+
+        def read(self, *args):
+            Fails.reads += 1
+            if Fails.reads > 1:
+                raise StorageFailure("no answer")
+            return super().read(*args)
+
+    source = pa.PythonFile(Fails(file.content.to_pybytes()), mode="r")
+    with pytest.raises(StorageFailure, match="no answer"):
+        list(read_file(ReadTask("a", 1), struct(a=P("long")), "none", (), lambda name: source, lambda d: None))
 
 
 def test_a_missing_file_is_named_with_a_remedy():

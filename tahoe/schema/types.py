@@ -179,6 +179,8 @@ DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
 def schema_from_json(text: str) -> StructType:
     """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
+    if not isinstance(text, str):
+        raise CorruptTable("The table's metaData action has no schemaString. Restore the metaData action of the log.")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -90,6 +90,7 @@ REFUSED = (
     Refusal("deltalog-state-reconstruction-without-metadata", CorruptTable, ("metaData",)),
     Refusal("deltalog-state-reconstruction-without-protocol", CorruptTable, ("protocol",)),
     Refusal("no-delta-log-folder", NotFound, ("no-delta-log-folder",)),
+    Refusal("update-deleted-directory", CorruptTable, ("schemaString",)),
     Refusal("versions-not-contiguous", CorruptTable, ("1",)),
 )
 """Each for its reason: no metadata, no schema, an unknown protocol, a gap (version 1 of the last one), …"""
@@ -102,7 +103,6 @@ WITHOUT_DATA = {
     "checkpoint": 1,
     "delete-re-add-same-file-different-transactions": 2,
     "log-replay-special-characters-b": 1,
-    "update-deleted-directory": 10,
 }
 """Tables whose data files are absent: their log can be read, and lists so many live files."""
 

@@ -24,5 +24,5 @@ def test_a_widening_of_the_specification_is_readable():
 
 
 def test_another_type_change_is_refused_by_the_name_of_column_and_feature():
-    with pytest.raises(Unsupported, match="'c' was changed from string to long .feature typeWidening."):
+    with pytest.raises(Unsupported, match=r"'c' was changed from string to long \(feature typeWidening\)"):
         config_with("string", "long").ensure_readable()

@@ -15,7 +15,7 @@ from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.schema.evolve import check_column_names, check_duplicates
 from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.transaction import Operation
 
 __all__ = ["create_operation", "new_metadata", "with_properties", "with_schema"]
 
@@ -86,7 +86,7 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)
 
 
-def create_operation(transaction: Transaction, metadata: Metadata, name: str = "CREATE TABLE") -> Operation:
+def create_operation(metadata: Metadata, name: str = "CREATE TABLE") -> Operation:
     """The operation of a creation, in the reference's parameters."""
     return Operation(
         name,

@@ -1,0 +1,319 @@
+"""`Table` end to end, on local disk and without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from tahoe import Table
+from tahoe.clock import SeededClock
+from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch, Unsupported
+
+SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
+
+
+def rows(*ids: int, month: int = 1) -> pa.Table:
+    return pa.table({"id": list(ids), "month": [month] * len(ids), "name": [f"n{i}" for i in ids]}, schema=SCHEMA)
+
+
+def ids(table: Table, **asked) -> list[int]:
+    return sorted(table.to_arrow(columns=["id"], **asked)["id"].to_pylist())
+
+
+@pytest.fixture
+def table(tmp_path) -> Table:
+    return Table.create(tmp_path / "t", SCHEMA, partition_by=["month"])
+
+
+def test_a_new_table_is_empty_and_whole(table):
+    assert table.version() == 0
+    assert table.to_arrow().schema.equals(SCHEMA)
+    assert table.to_arrow().num_rows == 0
+    assert table.check() == []
+
+
+def test_creating_a_table_twice_is_refused(table, tmp_path):
+    with pytest.raises(InvalidRequest) as caught:
+        Table.create(tmp_path / "t", SCHEMA)
+    assert caught.value.code == "DELTA_TABLE_ALREADY_EXISTS"
+
+
+def test_appended_rows_are_there_and_old_versions_stay(table):
+    assert table.append(rows(1, 2)) == 1
+    assert table.append(rows(3, month=2)) == 2
+    assert ids(table) == [1, 2, 3]
+    assert ids(table, version=1) == [1, 2]
+    assert ids(table, version=0) == []
+    assert ids(table, filter="month = 2") == [3]
+    assert table.files(filter="month = 2").num_rows == 1
+    assert table.check() == []
+
+
+def test_appending_creates_the_table_where_there_is_none(tmp_path):
+    table = Table(tmp_path / "new")
+    assert not table.exists()
+    assert table.append(rows(1)) == 0
+    assert ids(Table(tmp_path / "new")) == [1]
+
+
+def test_a_handle_sees_what_another_has_committed(table):
+    other = Table(table.url)
+    for number in range(40):
+        other.append(rows(number))
+        if number in (0, 1, 7, 39):
+            assert table.version() == number + 1
+    assert ids(table) == list(range(40))
+    assert table.check() == []
+
+
+def test_a_table_made_anew_in_the_same_place_is_noticed(tmp_path):
+    import shutil
+
+    table = Table.create(tmp_path / "t", SCHEMA)
+    table.append(rows(1))
+    shutil.rmtree(tmp_path / "t")
+    Table.create(tmp_path / "t", SCHEMA).append(rows(7, 8, 9))
+    assert ids(table) == [7, 8, 9]
+
+
+def test_checkpoints_and_checksums_agree_with_the_log(tmp_path):
+    table = Table.create(tmp_path / "t", SCHEMA, partition_by=["month"], properties={"delta.checkpointInterval": "3"})
+    for number in range(10):
+        table.append(rows(number, month=number % 3))
+    table.overwrite(rows(100, month=1), replace_where="month = 1")
+    names = os.listdir(tmp_path / "t" / "_delta_log")
+    assert {f"{v:020d}.checkpoint.parquet" for v in (3, 6, 9)} <= set(names)
+    assert f"{11:020d}.crc" in names
+    fresh = Table(tmp_path / "t")
+    assert ids(fresh) == [0, 2, 3, 5, 6, 8, 9, 100]
+    assert fresh.check() == []
+
+
+def test_overwrite_replaces_everything_and_the_past_stays(table):
+    table.append(rows(1, 2))
+    table.overwrite(rows(5))
+    assert ids(table) == [5]
+    assert ids(table, version=1) == [1, 2]
+
+
+def test_replace_where_on_partitions_touches_no_other_file(table):
+    table.append(rows(1, 2))
+    table.append(rows(3, month=2))
+    before = set(table.files(filter="month = 1")["path"].to_pylist())
+    table.overwrite(rows(30, 31, month=2), replace_where="month = 2")
+    assert ids(table) == [1, 2, 30, 31]
+    assert before <= set(table.files()["path"].to_pylist())
+
+
+def test_replace_where_on_data_columns_keeps_the_rows_that_do_not_match(table):
+    table.append(rows(1, 2, 3))
+    table.append(rows(4))
+    untouched = set(table.files(filter="id = 4")["path"].to_pylist())
+    table.overwrite(rows(2), replace_where="id = 2 or id = 3")
+    assert ids(table) == [1, 2, 4]
+    assert untouched <= set(table.files()["path"].to_pylist())
+
+
+def test_replace_where_refuses_a_row_outside_of_it_and_changes_nothing(table):
+    table.append(rows(1))
+    with pytest.raises(InvalidRequest, match="'month': 1") as caught:
+        table.overwrite(rows(9, month=1), replace_where="month = 2")
+    assert caught.value.code == "DELTA_REPLACE_WHERE_MISMATCH"
+    assert table.version() == 1
+
+
+def test_dynamic_overwrite_replaces_the_partitions_that_the_rows_have(table):
+    table.append(rows(1))
+    table.append(rows(2, month=2))
+    table.overwrite(rows(20, month=2), dynamic_partitions=True)
+    assert ids(table) == [1, 20]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"replace_where": "month = 1", "dynamic_partitions": True}, "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE"),
+        ({"overwrite_schema": True, "dynamic_partitions": True}, "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(table, asked, code):
+    with pytest.raises(InvalidRequest) as caught:
+        table.overwrite(rows(1), **asked)
+    assert caught.value.code == code
+
+
+def test_a_further_column_needs_merge_schema_and_is_null_in_older_rows(table):
+    table.append(rows(1))
+    wider = rows(2).append_column("price", pa.array([Decimal("1.50")], pa.decimal128(10, 2)))
+    with pytest.raises(SchemaMismatch, match="price.*mergeSchema"):
+        table.append(wider)
+    table.append(wider, merge_schema=True)
+    found = {row["id"]: row["price"] for row in table.to_arrow().to_pylist()}
+    assert found == {1: None, 2: Decimal("1.50")}
+    assert "price" not in table.to_arrow(version=1).column_names
+
+
+def test_overwrite_schema_takes_the_data_s_columns_and_partitioning(table):
+    table.append(rows(1))
+    table.overwrite(pa.table({"k": ["x"], "p": [1]}), overwrite_schema=True, partition_by=["p"])
+    assert table.to_arrow().to_pylist() == [{"k": "x", "p": 1}]
+    assert table.snapshot().partition_columns == ("p",)
+    assert ids(table, version=1) == [1]
+
+
+def test_an_idempotent_write_is_done_once(table):
+    for _ in range(3):
+        table.append(rows(1), app=("loader", 7))
+    table.append(rows(2), app=("loader", 8))
+    table.append(rows(3), app=("loader", 5))
+    assert ids(table) == [1, 2]
+
+
+def test_max_rows_per_file_splits_files(table):
+    table.append(rows(*range(10)), max_rows_per_file=4)
+    assert [json.loads(stats)["numRecords"] for stats in table.files()["stats"].to_pylist()] == [4, 4, 2]
+
+
+def test_column_mapping_gives_physical_names_and_any_column_name(tmp_path):
+    table = Table.create(
+        tmp_path / "m", pa.schema([("a b", pa.int64()), ("p=x", pa.string())]), partition_by=["p=x"],
+        properties={"delta.columnMapping.mode": "name"},
+    )
+    table.append(pa.table({"a b": [1], "p=x": ["é/%"]}))
+    assert table.to_arrow(filter="`a b` = 1").to_pylist() == [{"a b": 1, "p=x": "é/%"}]
+    assert "a b" not in table.files()["stats"][0].as_py()
+    assert table.check() == []
+
+
+def test_an_append_only_table_takes_appends_and_refuses_the_rest(table):
+    table.set_properties({"delta.appendOnly": "true"})
+    table.append(rows(1))
+    with pytest.raises(InvalidRequest, match="append-only") as caught:
+        table.overwrite(rows(2))
+    assert caught.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    table.unset_properties(["delta.appendOnly"])
+    table.overwrite(rows(2))
+
+
+def test_a_table_with_a_check_constraint_is_read_and_not_written(table):
+    with pytest.raises(Unsupported, match="checkConstraints"):
+        table.set_properties({"delta.constraints.positive": "id > 0"})
+
+
+def test_history_tells_who_did_what_newest_first(table):
+    table.append(rows(1), user_metadata="first load")
+    table.overwrite(rows(2), replace_where="month = 1")
+    newest, middle, oldest = table.history()
+    assert [entry["version"] for entry in (newest, middle, oldest)] == [2, 1, 0]
+    assert [entry["operation"] for entry in (newest, middle, oldest)] == ["WRITE", "WRITE", "CREATE TABLE"]
+    assert newest["operationParameters"] == {"mode": "Overwrite", "partitionBy": '["month"]', "predicate": "month = 1"}
+    assert middle["userMetadata"] == "first load"
+    assert middle["operationMetrics"]["numOutputRows"] == "1"
+    assert middle["isBlindAppend"] is True
+    assert len(table.history(limit=1)) == 1
+
+
+def test_time_travel_by_timestamp_takes_the_newest_version_not_later(table, tmp_path):
+    for number in range(3):
+        table.append(rows(number))
+    for version in range(4):
+        name = tmp_path / "t" / "_delta_log" / f"{version:020d}.json"
+        os.utime(name, (1_000_000 + 100 * version,) * 2)
+    fresh = Table(table.url)
+    at = datetime.fromtimestamp(1_000_250, UTC)
+    assert ids(fresh, timestamp=at) == [0, 1]
+    assert ids(fresh, timestamp=at.isoformat()) == [0, 1]
+    with pytest.raises(NotFound) as caught:
+        fresh.to_arrow(timestamp="1970-01-01")
+    assert caught.value.code == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+    with pytest.raises(NotFound) as caught:
+        fresh.to_arrow(timestamp="2100-01-01")
+    assert caught.value.code == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+    with pytest.raises(InvalidRequest) as invalid:
+        fresh.to_arrow(timestamp="05/04/1999")
+    assert invalid.value.code == "DELTA_TIMESTAMP_INVALID"
+
+
+def test_in_commit_timestamps_increase_and_decide_time_travel(tmp_path):
+    clock = SeededClock()
+    table = Table.create(tmp_path / "t", SCHEMA, properties={"delta.enableInCommitTimestamps": "true"}, clock=clock)
+    table.append(rows(1))
+    table.append(rows(2))
+    times = [entry["timestamp"] for entry in table.history()]
+    assert times == sorted(times, reverse=True) and len(set(times)) == 3
+    assert times[0].year == 2023
+    assert ids(Table(table.url), timestamp=times[1]) == [1]
+
+
+def test_a_version_that_is_not_there_is_named_with_those_that_are(table):
+    table.append(rows(1))
+    with pytest.raises(NotFound, match="99") as caught:
+        table.to_arrow(version=99)
+    assert caught.value.code == "DELTA_VERSION_NOT_FOUND"
+
+
+def test_a_place_without_a_table_is_told_apart(tmp_path):
+    with pytest.raises(NotFound) as caught:
+        Table(tmp_path / "nothing").version()
+    assert caught.value.code == "DELTA_TABLE_NOT_FOUND"
+
+
+def test_a_repr_tells_version_and_shape_and_never_fails(table, tmp_path):
+    assert "version 0, 3 columns, partitioned by month" in repr(table)
+    assert "NotFound" in repr(Table(tmp_path / "nothing"))
+
+
+def test_check_finds_what_is_wrong(table, tmp_path):
+    table.append(rows(1))
+    table.append(rows(2))
+    first, second = (tmp_path / "t" / path for path in table.files()["path"].to_pylist())
+    first.unlink()
+    second.write_bytes(second.read_bytes() + b"x")
+    found = sorted(violation.code for violation in table.check())
+    assert found == ["file", "file"]
+    (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").unlink()
+    assert any(violation.code in ("log-gap", "snapshot") for violation in Table(table.url).check())
+
+
+def test_check_finds_a_wrong_checksum(table, tmp_path):
+    table.append(rows(1))
+    name = tmp_path / "t" / "_delta_log" / f"{1:020d}.crc"
+    name.write_text(name.read_text().replace('"numFiles":1', '"numFiles":2'))
+    assert "checksum" in {violation.code for violation in Table(table.url).check()}
+
+
+def test_detail_describes_the_table(table):
+    table.append(rows(1, 2))
+    found = table.detail()
+    assert found["numFiles"] == 1 and found["partitionColumns"] == ["month"]
+    assert (found["minReaderVersion"], found["minWriterVersion"]) == (1, 2)
+    assert found["sizeInBytes"] == table.files()["size"][0].as_py()
+
+
+def test_the_log_is_cleaned_behind_the_newest_expired_checkpoint(tmp_path):
+    clock = SeededClock(start_ms=2_000_000_000_000)
+    table = Table.create(
+        tmp_path / "t",
+        SCHEMA,
+        properties={
+            "delta.checkpointInterval": "5",
+            "delta.logRetentionDuration": "interval 7 days",
+            "delta.deletedFileRetentionDuration": "interval 1 day",
+        },
+        clock=clock,
+    )
+    for number in range(9):
+        table.append(rows(number))
+    table.append(rows(9))
+    names = sorted(os.listdir(tmp_path / "t" / "_delta_log"))
+    assert f"{4:020d}.json" not in names and f"{10:020d}.json" in names
+    fresh = Table(table.url)
+    assert ids(fresh) == list(range(10))
+    assert fresh.check() == []
+    with pytest.raises(NotFound):
+        fresh.to_arrow(version=2)

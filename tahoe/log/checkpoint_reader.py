@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +27,16 @@ from tahoe.log.segment import Checkpoint
 from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["CheckpointReader", "DamagedCheckpoint", "RowGroup", "open_checkpoint", "sidecars_of"]
+__all__ = [
+    "CheckpointReader",
+    "DamagedCheckpoint",
+    "RowGroup",
+    "cast_members",
+    "concat",
+    "open_checkpoint",
+    "read_adds",
+    "sidecars_of",
+]
 
 
 class DamagedCheckpoint(CorruptTable):
@@ -148,6 +156,7 @@ class CheckpointReader:
             total += found
         return total
 
+    @cached_property
     def single_actions(self) -> list[Action]:
         """All that are not files: protocol, metadata, transactions, domains."""
         found: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
@@ -233,6 +242,20 @@ def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([_with_schema(part, merged) for part in parts])
 
 
+def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The values in the wanted type; members that a struct lacks are null, those that are not wanted are dropped."""
+    if values.type == wanted:
+        return values
+    if pa.types.is_struct(wanted):
+        have = {values.type.field(i).name: child for i, child in enumerate(values.flatten())}
+        children = [
+            cast_members(have[field.name], field.type) if field.name in have else pa.nulls(len(values), field.type)
+            for field in wanted
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
+    return values.cast(wanted)
+
+
 _SINGLE_ACTIONS = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -262,7 +285,7 @@ def _open_top_level(store: LogStore, checkpoint: Checkpoint) -> CheckpointReader
 def _sidecars(reader: CheckpointReader) -> list[SidecarFile]:
     if reader.checkpoint.kind == "multi-part":
         return []
-    return [action for action in reader.single_actions() if isinstance(action, SidecarFile)]
+    return [action for action in reader.single_actions if isinstance(action, SidecarFile)]
 
 
 def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSource:
@@ -278,9 +301,7 @@ def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> 
     """A V2 checkpoint states its version, and has its files either in itself or in sidecars."""
     name, version = reader.checkpoint.names[0], reader.checkpoint.version
     stated = (
-        [a for a in reader.single_actions() if isinstance(a, CheckpointMetadata)]
-        if reader.checkpoint.kind != "multi-part"
-        else []
+        [a for a in reader.single_actions if isinstance(a, CheckpointMetadata)] if reader.checkpoint.kind != "multi-part" else []
     )
     what = None
     if stated and stated[0].version != version:
@@ -346,21 +367,9 @@ def _conformed(
             arrays.append(found)
         else:
             with _reading(group.file):
-                arrays.append(_cast(found, schema.field(name).type, count))
+                wanted = schema.field(name).type
+                arrays.append(pa.nulls(count, wanted) if found is None else cast_members(found, wanted))
     return pa.Table.from_arrays(arrays, list(names))
-
-
-def _cast(values: pa.Array | None, wanted: pa.DataType, count: int) -> pa.Array:
-    """The values in the wanted type; members that a struct lacks are null."""
-    if values is None:
-        return pa.nulls(count, wanted)
-    if values.type == wanted:
-        return values
-    if pa.types.is_struct(wanted):
-        have = {values.type.field(i).name: child for i, child in enumerate(values.flatten())}
-        children = [_cast(have.get(field.name), field.type, count) for field in wanted]
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
-    return values.cast(wanted)
 
 
 def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -369,7 +378,7 @@ def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
         found = part.column(field.name).combine_chunks() if field.name in part.column_names else None
         if isinstance(found, pa.ChunkedArray):
             found = pa.concat_arrays(found.chunks) if found.num_chunks else None
-        columns.append(_cast(found, field.type, part.num_rows))
+        columns.append(pa.nulls(part.num_rows, field.type) if found is None else cast_members(found, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

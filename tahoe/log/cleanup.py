@@ -29,9 +29,9 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
     # The boundary falls on midnight UTC, so that versions of one day go together.
     cut_off_ms = (now_ms - config.properties.log_retention_ms) // _DAY_MS * _DAY_MS
-    names = expired(parsed, {version for version in checkpoints_in(entries)}, cut_off_ms)
+    names = expired(parsed, checkpoints_in(entries), cut_off_ms)
     if names:
-        names += _orphaned_sidecars(store, {name for name in names}, now_ms)
+        names += _orphaned_sidecars(store, set(names), now_ms)
     for name in names:
         store.delete(name)
     if names:
@@ -56,7 +56,8 @@ def expired(parsed: list[tuple[Entry, ParsedLogPath]], complete_checkpoints: set
     names = []
     for entry, found in parsed:
         compacted = found.kind == "compaction" and found.version <= kept_checkpoint
-        if found.kind in ("commit", "checkpoint", "checksum") and found.version < kept_checkpoint or compacted:
+        older = found.kind in ("commit", "checkpoint", "checksum") and found.version < kept_checkpoint
+        if older or compacted:
             names.append(entry.name)
     return names
 

@@ -8,8 +8,7 @@ themselves take its place, with a warning; where neither is whole, the damage is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -27,8 +26,10 @@ from tahoe.log.files import (
     files_table,
     key_of,
 )
-from tahoe.log.paths import checksum_name
-from tahoe.log.segment import LogSegment, segment_for
+from tahoe.log.paths import LOG_FOLDER, checksum_name
+from tahoe.log.reader import read_commit
+from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
+from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.schema.types import StructType
@@ -42,6 +43,7 @@ __all__ = [
     "advance_files",
     "advance_state",
     "files_table",
+    "replay_checkpoint",
     "replay_files",
     "replay_state",
     "replay_tombstones",
@@ -51,25 +53,6 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """All of a version that is not a file.
-
-    Args:
-        transactions: the newest of each application.
-        domains: by name, without removed ones.
-        in_commit_timestamp: of the version's own commit, in milliseconds since the epoch; None where that commit states none.
-        transaction_id: `commitInfo.txnId` of the version's own commit.
-    """
-
-    protocol: Protocol
-    metadata: Metadata
-    transactions: Mapping[str, SetTransaction]
-    domains: Mapping[str, DomainMetadata]
-    in_commit_timestamp: int | None = None
-    transaction_id: str | None = None
 
 
 def replay_state(store: LogStore, segment: LogSegment) -> TableState:
@@ -87,6 +70,24 @@ def replay_files(store: LogStore, segment: LogSegment) -> pa.Table:
     Checked against the version's ``.crc``, where there is one.
     """
     return _with_fallback(store, segment, _files)
+
+
+def replay_checkpoint(store: LogStore, version: int) -> pa.Table:
+    """The live files that the complete checkpoint of a version holds, without the commits before or after it; for checks.
+
+    Raises:
+        NotFound: there is no complete checkpoint of that version.
+        DamagedCheckpoint: it cannot be read whole.
+    """
+    found = checkpoints_in(store.list_from(LOG_FOLDER, f"{version:020d}")).get(version)
+    if not found:
+        raise NotFound(
+            f"Table {store.url}: there is no complete checkpoint of version {version}.",
+            code="DELTA_LOG_FILE_NOT_FOUND",
+            table=store.url,
+            version=version,
+        )
+    return open_checkpoint(store, found[0]).adds()
 
 
 def replay_tombstones(store: LogStore, segment: LogSegment) -> pa.Table:
@@ -136,48 +137,17 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
     return concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept
 
 
-def advance_state(state: TableState, actions: Iterable[Action]) -> TableState:
-    """The state after the actions of one or more commits more, oldest first; nothing is read."""
-    transactions, domains = dict(state.transactions), dict(state.domains)
-    protocol, metadata = state.protocol, state.metadata
-    in_commit_timestamp: int | None = None
-    transaction_id: str | None = None
-    for action in actions:
-        match action:
-            case Protocol():
-                protocol = action
-            case Metadata():
-                metadata = action
-            case SetTransaction():
-                transactions[action.app_id] = action
-            case DomainMetadata():
-                domains[action.domain] = action
-            case CommitInfo():
-                in_commit_timestamp, transaction_id = action.in_commit_timestamp, action.transaction_id
-    live = {name: domain for name, domain in domains.items() if not domain.removed}
-    return TableState(protocol, metadata, transactions, live, in_commit_timestamp, transaction_id)
-
-
 def _state(store: LogStore, segment: LogSegment) -> TableState:
     tail = tail_of(store, segment)
     older: Sequence[Action] = ()
     checkpoint = checkpoint_of(store, segment)
     if checkpoint is not None:
-        older = checkpoint.single_actions()
+        older = checkpoint.single_actions
     protocol = tail.protocol or _newest(older, Protocol)
     metadata = tail.metadata or _newest(older, Metadata)
     if protocol is None or metadata is None:
         missing = "protocol" if protocol is None else "metaData"
-        if segment.checkpoint is not None and checkpoint is not None:
-            raise DamagedCheckpoint(store.url, segment.checkpoint, segment.checkpoint.names[0], f"it holds no {missing} action")
-        raise CorruptTable(
-            f"Table {store.url}: the log gives no {missing} action up to version {segment.version}, so the table's state cannot be "
-            f"recovered. Restore the commit that set it, version 0 as a rule, from a backup.",
-            code="DELTA_STATE_RECOVER_ERROR",
-            table=store.url,
-            version=segment.version,
-            action=missing,
-        )
+        raise _no_state(store, segment.version, missing, "the log up to that version holds none")
     transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
     domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
     info = tail.commit_info
@@ -227,10 +197,27 @@ def checkpoint_of(store: LogStore, segment: LogSegment) -> CheckpointReader | No
     return found
 
 
+def _no_state(store: LogStore, version: int, missing: str, why: str) -> CorruptTable:
+    return CorruptTable(
+        f"Table {store.url}: the state of version {version} cannot be recovered, for it needs a {missing} action and {why}. "
+        "Restore the commit or checkpoint that lacks it from a backup.",
+        code="DELTA_STATE_RECOVER_ERROR",
+        table=store.url,
+        version=version,
+        action=missing,
+    )
+
+
 def _check_size(store: LogStore, segment: LogSegment, reader: CheckpointReader) -> None:
     """A checkpoint can be whole Parquet and yet hold too little."""
     checkpoint = reader.checkpoint
     hint = segment.hint
+    missing = [name for name, kind in _REQUIRED.items() if _newest(reader.single_actions, kind) is None]
+    if missing and (hint is None or hint.size - reader.num_actions == len(missing)):
+        # It was not cut: a writer left them out. What else such a writer got wrong is not known, so nothing takes its place.
+        raise _no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} holds none")
+    if missing:
+        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], f"it holds no {' and no '.join(missing)} action")
     if hint is not None:
         if hint.num_of_add_files is not None and reader.num_adds != hint.num_of_add_files:
             what = f"it holds {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
@@ -239,8 +226,8 @@ def _check_size(store: LogStore, segment: LogSegment, reader: CheckpointReader) 
             what = f"it holds {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
             raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
     if segment.checkpoint_checksum is not None:
-        checksum = _trusted_checksum(store, checkpoint.version)
-        if checksum is not None and checksum.num_files != reader.num_adds:
+        checksum = _checksum(store, checkpoint.version)
+        if checksum is not None and checksum.num_files != reader.num_adds and _is_of(store, checksum, checkpoint.version):
             what = f"it holds {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
             raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 
@@ -248,9 +235,11 @@ def _check_size(store: LogStore, segment: LogSegment, reader: CheckpointReader) 
 def _check_against_checksum(store: LogStore, segment: LogSegment, files: pa.Table) -> None:
     if segment.checksum is None:
         return
-    checksum = _trusted_checksum(store, segment.version)
+    checksum = _checksum(store, segment.version)
     size = pc.sum(files.column("size"), min_count=0).as_py()
     if checksum is None or (checksum.num_files, checksum.table_size_bytes) == (files.num_rows, size):
+        return
+    if not _is_of(store, checksum, segment.version):
         return
     name = checksum_name(segment.version)
     what = (
@@ -269,8 +258,28 @@ def _check_against_checksum(store: LogStore, segment: LogSegment, files: pa.Tabl
     )
 
 
-def _trusted_checksum(store: LogStore, version: int) -> VersionChecksum | None:
-    return read_checksum(store, version)
+def _checksum(store: LogStore, version: int) -> VersionChecksum | None:
+    """The checksum of a version; a damaged one is told and does without."""
+    try:
+        return read_checksum(store, version)
+    except CorruptTable as error:
+        logger.warning("%s", error.message)
+        return None
+
+
+def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
+    """Whether the checksum was made for this version, as far as the ids of transactions tell."""
+    if checksum.transaction_id is None:
+        return True
+    try:
+        actions = read_commit(store, version)
+    except (NotFound, CorruptTable):
+        return True
+    stated = next((action.transaction_id for action in actions if isinstance(action, CommitInfo)), None)
+    if stated is None or stated == checksum.transaction_id:
+        return True
+    logger.warning("%s/%s is of another transaction than its commit and was not used", store.url, checksum_name(version))
+    return False
 
 
 def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
@@ -306,6 +315,9 @@ def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStor
         if current is not segment:
             segment.memo["replacement"] = current
         return found
+
+
+_REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}
 
 
 def _origin(segment: LogSegment) -> str:

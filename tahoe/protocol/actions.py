@@ -1,6 +1,4 @@
-"""The actions of a commit as frozen values, one JSON line each (PROTOCOL.md, "Actions").
-
-"""
+"""The actions of a commit as frozen values, one JSON line each (PROTOCOL.md, "Actions")."""
 
 from __future__ import annotations
 
@@ -345,7 +343,9 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
         try:
             return build(value)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CorruptTable(f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.", action=name) from error
+            raise CorruptTable(
+                f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.", action=name
+            ) from error
     return None
 
 
@@ -364,11 +364,15 @@ def _protocol(value: Mapping[str, Any]) -> Protocol:
     )
 
 
+# Old writers leave the schema of an empty table out.
+_EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
+
+
 def _metadata(value: Mapping[str, Any]) -> Metadata:
     file_format = value.get("format") or {}
     return Metadata(
         id=value["id"],
-        schema_string=value["schemaString"],
+        schema_string=value.get("schemaString") or _EMPTY_SCHEMA,
         partition_columns=tuple(value.get("partitionColumns") or ()),
         configuration=dict(value.get("configuration") or {}),
         name=value.get("name"),

@@ -1,0 +1,248 @@
+"""Writes classic checkpoints straight from Arrow columns (PROTOCOL.md, "Checkpoints", "Checkpoint Schema").
+
+The layout serves those who read a part: what is not a live file comes first, in row groups of its own, so that protocol and metadata
+cost one small read; the live files follow in the order of the log, which keeps files that were added together in one row group, so
+that its Parquet statistics over ``stats_parsed`` can leave it out. Pages carry checksums, which tell a flipped bit.
+
+A checkpoint counts only when its footer shows every row that was to be written; ``_last_checkpoint`` is written after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tahoe.exceptions import TahoeError
+from tahoe.log.checkpoint_reader import cast_members
+from tahoe.log.files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
+from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
+from tahoe.log.paths import checkpoint_name
+from tahoe.log.state import TableState
+from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.skipping import partition_column
+from tahoe.protocol.stats import indexed_columns, stats_arrow_type
+from tahoe.protocol.stats_json import parse_statistics
+from tahoe.store.log_store import LogStore
+
+__all__ = ["ROWS_IN_ROW_GROUP", "encode_checkpoint", "write_checkpoint"]
+
+logger = logging.getLogger(__name__)
+
+ROWS_IN_ROW_GROUP = 100_000
+"""Live files in one row group: enough for Parquet, few enough that a selective scan skips most of a large table."""
+
+
+def write_checkpoint(
+    store: LogStore,
+    version: int,
+    state: TableState,
+    files: pa.Table,
+    tombstones: pa.Table,
+    config: TableConfig,
+    *,
+    now_ms: int,
+) -> LastCheckpoint:
+    """Write the classic checkpoint of a version, and ``_last_checkpoint`` unless that names a newer one.
+
+    Args:
+        state: of that version.
+        files: its live files (`tahoe.log.replay.replay_files`).
+        tombstones: what was removed (`tahoe.log.replay.replay_tombstones`); those older than ``delta.deletedFileRetentionDuration``
+            are left out, as are transactions older than ``delta.setTransactionRetentionDuration``.
+        config: of that version.
+        now_ms: milliseconds since the epoch.
+    """
+    kept = _unexpired(tombstones, now_ms - config.properties.deleted_file_retention_ms)
+    single = _single_actions(state, config, now_ms)
+    data = encode_checkpoint(single, files, kept, config)
+    expected = len(single) + kept.num_rows + files.num_rows
+    _verify(data, expected, files.num_rows, store.url, version)
+    name = checkpoint_name(version)
+    store.put(name, data.to_pybytes())
+    hint = LastCheckpoint(version, expected, size_in_bytes=data.size, num_of_add_files=files.num_rows)
+    known = read_last_checkpoint(store)
+    if known is None or known.version <= version:
+        write_last_checkpoint(store, hint)
+    return hint
+
+
+def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombstones: pa.Table, config: TableConfig) -> pa.Buffer:
+    """The bytes of a checkpoint.
+
+    Args:
+        single: the actions that are not files, one mapping from the action's name to its members each.
+    """
+    adds = _adds(files, config)
+    add_type = pa.struct(list(adds.schema))
+    schema = pa.schema([*_SINGLE_SCHEMA, ("add", add_type), ("remove", _REMOVE_TYPE)])
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=_repetitive_leaves(schema),
+        write_page_checksum=True,
+        store_schema=False,
+    ) as writer:
+        for table in (_single_rows(single, schema), *_rows(tombstones, "remove", schema), *_rows(adds, "add", schema)):
+            writer.write_table(table, row_group_size=ROWS_IN_ROW_GROUP)
+    return sink.getvalue()
+
+
+_SINGLE_SCHEMA = pa.schema(
+    [
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+        (
+            "metaData",
+            pa.struct(
+                [
+                    ("id", pa.string()),
+                    ("name", pa.string()),
+                    ("description", pa.string()),
+                    ("format", pa.struct([("provider", pa.string()), ("options", STRING_MAP)])),
+                    ("schemaString", pa.string()),
+                    ("partitionColumns", pa.list_(pa.string())),
+                    ("configuration", STRING_MAP),
+                    ("createdTime", pa.int64()),
+                ]
+            ),
+        ),
+        (
+            "protocol",
+            pa.struct(
+                [
+                    ("minReaderVersion", pa.int32()),
+                    ("minWriterVersion", pa.int32()),
+                    ("readerFeatures", pa.list_(pa.string())),
+                    ("writerFeatures", pa.list_(pa.string())),
+                ]
+            ),
+        ),
+        ("domainMetadata", pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])),
+    ]
+)
+_REMOVE_TYPE = pa.struct(list(TOMBSTONES_SCHEMA))
+_UNIQUE_LEAVES = ("path", "stats", "pathOrInlineDv", "minValues", "maxValues", "schemaString")
+
+
+def _single_actions(state: TableState, config: TableConfig, now_ms: int) -> list[dict[str, Any]]:
+    retention_ms = config.properties.set_transaction_retention_ms
+    found: list[dict[str, Any]] = [_named("protocol", state.protocol), _named("metaData", state.metadata)]
+    for transaction in state.transactions.values():
+        updated = transaction.last_updated
+        if retention_ms is None or updated is None or updated > now_ms - retention_ms:
+            found.append(_named("txn", transaction))
+    found += [_named("domainMetadata", domain) for domain in state.domains.values() if not domain.removed]
+    return found
+
+
+def _named(name: str, action: Protocol | Metadata | SetTransaction | DomainMetadata) -> dict[str, Any]:
+    value = action.to_json_value()
+    if name == "metaData":
+        value["configuration"] = list(value["configuration"].items())
+        value["format"] = {"provider": value["format"]["provider"], "options": list(value["format"]["options"].items())}
+    return {name: value}
+
+
+def _unexpired(tombstones: pa.Table, older_than_ms: int) -> pa.Table:
+    """A tombstone without a time is taken for very old, as the reference takes it."""
+    times = pc.fill_null(tombstones.column("deletionTimestamp"), 0)
+    return tombstones.filter(pc.greater(times, older_than_ms))
+
+
+def _adds(files: pa.Table, config: TableConfig) -> pa.Table:
+    """The columns of the `add` struct as the table's properties ask for them. A row of a checkpoint changes no data."""
+    properties = config.properties
+    columns: dict[str, Any] = {name: files.column(name) for name in FILES_SCHEMA.names}
+    columns["dataChange"] = pa.chunked_array([pa.repeat(pa.scalar(False), files.num_rows)])
+    if not properties.write_stats_as_json:
+        del columns["stats"]
+    if properties.write_stats_as_struct:
+        columns["stats_parsed"] = _statistics(files, config)
+        if config.partition_columns:
+            columns["partitionValues_parsed"] = _partition_values(files, config)
+    return pa.table(columns)
+
+
+def _statistics(files: pa.Table, config: TableConfig) -> pa.ChunkedArray:
+    """Statistics as structs: as they are where an older checkpoint had them, parsed from their JSON elsewhere."""
+    wanted = stats_arrow_type(
+        config.schema, indexed_columns(config.schema, config.partition_columns, config.metadata.configuration)
+    )
+    texts = files.column("stats")
+    if "stats_parsed" not in files.column_names:
+        return parse_statistics(texts, wanted)
+    parsed = files.column("stats_parsed")
+    chunks = []
+    start = 0
+    for chunk in parsed.chunks:
+        carried = cast_members(chunk, wanted)
+        missing = pc.and_(carried.is_null(), pc.is_valid(texts.slice(start, len(chunk)).combine_chunks()))
+        if missing.true_count:
+            again = parse_statistics(texts.slice(start, len(chunk)).filter(missing), wanted).combine_chunks()
+            ranks = pc.subtract(pc.cumulative_sum(missing.cast(pa.int64())), 1)
+            positions = pc.if_else(missing, pc.add(ranks, len(carried)), _counting(len(carried)))
+            carried = pa.concat_arrays([carried, again]).take(positions)
+        chunks.append(carried)
+        start += len(chunk)
+    return pa.chunked_array(chunks, wanted)
+
+
+def _partition_values(files: pa.Table, config: TableConfig) -> pa.ChunkedArray:
+    fields = [config.schema.field(name) for name in config.partition_columns]
+    values = [partition_column(files, field) for field in fields]
+    names = [field.physical_name for field in fields]
+    return pa.chunked_array([pa.StructArray.from_arrays(values, names=names)])
+
+
+def _single_rows(actions: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    columns = [pa.array([action.get(field.name) for action in actions], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _rows(members: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows of the checkpoint that hold one struct column each, a row group at a time; nothing is copied that lies in one piece."""
+    for start in range(0, members.num_rows, ROWS_IN_ROW_GROUP):
+        part = members.slice(start, ROWS_IN_ROW_GROUP).combine_chunks()
+        struct = part.to_struct_array()
+        columns = [struct if field.name == name else pa.nulls(part.num_rows, field.type) for field in schema]
+        yield pa.Table.from_arrays(columns, schema=schema)
+
+
+def _repetitive_leaves(schema: pa.Schema) -> list[str]:
+    """The leaf columns for which a dictionary pays: all but those whose values hardly ever repeat."""
+    empty = pa.BufferOutputStream()
+    with pq.ParquetWriter(empty, schema):
+        pass
+    parquet = pq.read_metadata(pa.BufferReader(empty.getvalue())).schema
+    paths = [parquet.column(i).path for i in range(len(parquet))]
+    return [path for path in paths if not any(part in _UNIQUE_LEAVES for part in path.split("."))]
+
+
+def _verify(data: pa.Buffer, rows: int, adds: int, url: str, version: int) -> None:
+    """The footer of what was encoded shows every row, or nothing is published."""
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    position = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "add.path")
+    found = 0
+    for i in range(metadata.num_row_groups):
+        column = metadata.row_group(i).column(position)
+        found += column.num_values - column.statistics.null_count
+    if metadata.num_rows != rows or found != adds:
+        raise TahoeError(
+            f"Table {url}: the checkpoint of version {version} was not written, for it came out with {metadata.num_rows} actions and "
+            f"{found} files in place of {rows} and {adds}. The table is whole without it; write the checkpoint again.",
+            code="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
+            table=url,
+            version=version,
+        )
+
+
+def _counting(count: int) -> pa.Array:
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)

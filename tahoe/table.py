@@ -51,11 +51,11 @@ class Table:
         storage_options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
         store: LogStore | None = None,
-        policy: RetryPolicy = RetryPolicy(),
+        policy: RetryPolicy | None = None,
     ) -> None:
         self.store = store if store is not None else open_store(path, storage_options)
         self.clock = clock
-        self.policy = policy
+        self.policy = policy or RetryPolicy()
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -96,7 +96,7 @@ class Table:
     def __repr__(self) -> str:
         try:
             found = self.snapshot()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # A repr never fails: what is wrong is what it shows.
             return f"Table({self.url}, {type(error).__name__})"
         partitioned = f", partitioned by {', '.join(found.partition_columns)}" if found.partition_columns else ""
@@ -234,7 +234,7 @@ class Table:
                 return self.version()
             # Two writers that find no table both create it; the loser appends to the winner's.
             created_by_another = transaction.snapshot is None and options.mode == "append"
-            if created_by_another and not isinstance(data, pa.RecordBatchReader):
+            if created_by_another and isinstance(data, (pa.Table, pa.RecordBatch)):
                 return self.write(data, options, user_metadata=user_metadata)
             raise
 
@@ -340,7 +340,4 @@ def _predicate(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate 
 
 def _json(value: Any) -> str:
 
-
     return json.dumps(value, separators=(",", ":"))
-
-

@@ -29,7 +29,7 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
     # The boundary falls on midnight UTC, so that versions of one day go together.
     cut_off_ms = (now_ms - config.properties.log_retention_ms) // _DAY_MS * _DAY_MS
-    names = expired(parsed, checkpoints_in(entries), cut_off_ms)
+    names = expired(parsed, set(checkpoints_in(entries)), cut_off_ms)
     if names:
         names += _orphaned_sidecars(store, set(names), now_ms)
     for name in names:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tahoe.exceptions import TahoeError
 from tahoe.log.checksum import read_checksum
@@ -59,7 +60,7 @@ def check_table(store: LogStore) -> list[Violation]:
     """
     entries = store.list_from("_delta_log")
     parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
-    state = _Replay(store, checkpoints_in(entries))
+    state = _Replay(store, set(checkpoints_in(entries)))
     violations = [*_contiguous(parsed), *state.run(parsed)]
     try:
         snapshot = Snapshot.at(store)
@@ -76,7 +77,7 @@ def check_table(store: LogStore) -> list[Violation]:
 
 def _contiguous(parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
     versions = [found.version for _, found in parsed if found.kind == "commit"]
-    for before, after in zip(versions, versions[1:], strict=False):
+    for before, after in pairwise(versions):
         if after != before + 1:
             yield Violation("log-gap", f"versions {before + 1} to {after - 1} are missing from the log.", after)
 
@@ -132,7 +133,9 @@ class _Replay:
             self.transaction_ids[info.transaction_id] = version
         timestamp = info.in_commit_timestamp
         if timestamp is not None and self.last_timestamp is not None and timestamp <= self.last_timestamp:
-            yield Violation("commit", f"the in-commit timestamp {timestamp} of version {version} is not after its predecessor's.", version)
+            yield Violation(
+                "commit", f"the in-commit timestamp {timestamp} of version {version} is not after its predecessor's.", version
+            )
         self.last_timestamp = timestamp if timestamp is not None else self.last_timestamp
 
     def _checkpoint(self, version: int) -> Iterator[Violation]:
@@ -177,7 +180,9 @@ def _fold(live: dict[_Key, AddFile], actions: tuple[Action, ...]) -> None:
 
 def _snapshot(snapshot: Snapshot, live: list[AddFile], state: _Replay) -> Iterator[Violation]:
     if state.version != snapshot.version:
-        yield Violation("snapshot", f"the snapshot is of version {snapshot.version}, the last commit is {state.version}.", state.version)
+        yield Violation(
+            "snapshot", f"the snapshot is of version {snapshot.version}, the last commit is {state.version}.", state.version
+        )
         return
     found = {add.key: add for add in live}
     if len(found) != len(live):
@@ -210,7 +215,9 @@ def _file_content(store: LogStore, add: AddFile) -> Iterator[Violation]:
         try:
             rows = int(json.loads(add.stats)["numRecords"])
         except (ValueError, KeyError, TypeError) as error:
-            yield Violation("statistics", f"the statistics of {add.path} cannot be read ({type(error).__name__}: {error}).", file=add.path)
+            yield Violation(
+                "statistics", f"the statistics of {add.path} cannot be read ({type(error).__name__}: {error}).", file=add.path
+            )
     vector = add.deletion_vector
     if vector is None:
         return
@@ -225,7 +232,10 @@ def _file_content(store: LogStore, add: AddFile) -> Iterator[Violation]:
 def _normal(files: dict[_Key, AddFile], root: str) -> dict[_Key, tuple[int, tuple[tuple[str, str | None], ...]]]:
     """What two replays must agree on, by decoded path."""
     return {
-        (decode_path(add.path, root), add.key[1]): (add.size, tuple(sorted((k, v or None) for k, v in add.partition_values.items())))
+        (decode_path(add.path, root), add.key[1]): (
+            add.size,
+            tuple(sorted((k, v or None) for k, v in add.partition_values.items())),
+        )
         for add in files.values()
     }
 

@@ -129,10 +129,15 @@ def _check_mapping_change(config: TableConfig, configuration: Mapping[str, str])
 def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
     found = tuple(schema.field(name).name for name in partition_by)
     if len(set(found)) != len(found):
-        raise InvalidRequest(f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_PARTITION_COLUMNS_NOT_UNIQUE")
+        raise InvalidRequest(
+            f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_PARTITION_COLUMNS_NOT_UNIQUE"
+        )
     for name in found:
         data_type = schema.field(name).data_type
-        if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type in (PrimitiveType("void"), PrimitiveType("variant")):
+        if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type in (
+            PrimitiveType("void"),
+            PrimitiveType("variant"),
+        ):
             raise InvalidRequest(
                 f"Column '{name}' of type {data_type} cannot partition a table; partition columns hold single values.",
                 code="DELTA_INVALID_PARTITION_COLUMN_TYPE",
@@ -140,6 +145,7 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
             )
     if found and len(found) == len(schema):
         raise InvalidRequest(
-            "A table cannot be partitioned by all of its columns; leave at least one out.", code="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
+            "A table cannot be partitioned by all of its columns; leave at least one out.",
+            code="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
         )
     return found

@@ -16,7 +16,7 @@ from tahoe.expr.parse import parse_predicate
 from tahoe.expr.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate, references
 from tahoe.log.replay import add_files
 from tahoe.ops.create import new_metadata, with_schema
-from tahoe.ops.write import write_arrow
+from tahoe.ops.write import ArrowData, write_arrow
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.partition import deserialize
@@ -30,7 +30,6 @@ from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["ArrowData", "WriteOptions", "already_written", "prepare_schema", "stage_removals", "stage_write", "write_operation"]
 
-ArrowData = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +79,19 @@ class WriteOptions:
             )
         if self.replace_where is not None and not self.data_change:
             raise InvalidRequest(
-                "replaceWhere changes data; it excludes dataChange = false.", code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET"
+                "replaceWhere changes data; it excludes dataChange = false.",
+                code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
             )
 
 
 def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
     """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
-    config = prepare_schema(transaction, from_arrow_schema(data.schema), options)
+    rows = data if isinstance(data, _IN_HAND) else pa.RecordBatchReader.from_stream(data)
+    config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
     predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
     if predicate is not None:
-        data = _checked(data, predicate, options.replace_where or "", config)
-    adds = write_arrow(config, transaction.store, data, transaction.clock, max_rows_per_file=options.max_rows_per_file)
+        rows = _checked(rows, predicate, options.replace_where or "", config)
+    adds = write_arrow(config, transaction.store, rows, transaction.clock, max_rows_per_file=options.max_rows_per_file)
     return stage_adds(transaction, config, adds, predicate, options)
 
 
@@ -126,7 +127,9 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
     """
     snapshot = transaction.snapshot
     if snapshot is None:
-        metadata = new_metadata(data_schema, transaction.clock, partition_by=options.partition_by or (), properties=options.properties)
+        metadata = new_metadata(
+            data_schema, transaction.clock, partition_by=options.partition_by or (), properties=options.properties
+        )
         transaction.set_metadata(metadata)
         return future_config(transaction)
     snapshot.config.ensure_writable()
@@ -163,7 +166,7 @@ def stage_removals(
         transaction.read_whole_table()
         return [add.remove(now, options.data_change) for add in add_files(snapshot.files())], []
     transaction.read(predicate)
-    partition_columns = {name for name in config.partition_columns}
+    partition_columns = set(config.partition_columns)
     met = add_files(snapshot.files_matching(predicate))
     if all(path[0] in partition_columns for path in references(predicate)):
         transaction.read_files(add.key for add in met)
@@ -205,6 +208,9 @@ def write_operation(
             metrics["numCopiedRows"] = sum(_rows(add) for add in copied)
             metrics["numAddedChangeFiles"] = 0
     return Operation("WRITE", parameters, metrics)
+
+
+_IN_HAND = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
 
 
 def _rows(add: AddFile) -> int:
@@ -276,7 +282,7 @@ def _read_one(snapshot: Snapshot, add: AddFile) -> pa.Table:
     return Scan(snapshot).read([add])
 
 
-def _checked(data: ArrowData, predicate: Predicate, text: str, config: TableConfig) -> pa.RecordBatchReader:
+def _checked(data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, predicate: Predicate, text: str, config: TableConfig) -> pa.RecordBatchReader:
     """The data, batch by batch; a row that does not fulfil the predicate is an error before the commit."""
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -64,15 +64,23 @@ _ROWS = (
     TableFeature("variantType", reader=True, automatic=False, readable=False, writable=False),
     TableFeature("variantType-preview", reader=True, automatic=False, readable=False, writable=False),
     TableFeature(
-        "variantShredding", reader=True, requires=("variantType",), active_when="delta.enableVariantShredding",
-        readable=False, writable=False,
+        "variantShredding",
+        reader=True,
+        requires=("variantType",),
+        active_when="delta.enableVariantShredding",
+        readable=False,
+        writable=False,
     ),
     TableFeature("variantShredding-preview", reader=True, readable=False, writable=False),
     TableFeature("typeWidening", reader=True, active_when="delta.enableTypeWidening"),
     TableFeature("typeWidening-preview", reader=True),
     TableFeature(
-        "catalogManaged", reader=True, requires=("inCommitTimestamp", "vacuumProtocolCheck"), automatic=False,
-        readable=False, writable=False,
+        "catalogManaged",
+        reader=True,
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        automatic=False,
+        readable=False,
+        writable=False,
     ),
     TableFeature("catalogOwned-preview", reader=True, automatic=False, readable=False, writable=False),
     TableFeature("geospatial", reader=True, readable=False, writable=False),
@@ -201,7 +209,8 @@ def _check_versions(protocol: Protocol, table: str) -> None:
             code="DELTA_INVALID_PROTOCOL_VERSION",
             table=table,
         )
-    if reader == _NEWEST_READER and protocol.reader_features is None or reader < _NEWEST_READER and protocol.reader_features:
+    listed = protocol.reader_features
+    if (reader == _NEWEST_READER and listed is None) or (reader < _NEWEST_READER and listed):
         raise CorruptTable(
             f"Table {table} has reader version {reader} "
             + ("without a readerFeatures list" if reader == _NEWEST_READER else "with a readerFeatures list")

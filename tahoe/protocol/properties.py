@@ -125,7 +125,9 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
     for key, value in properties.items():
         lowered = key.lower()
         if not isinstance(value, str):
-            raise InvalidRequest(f"The value of the table property {key} must be text, found {type(value).__name__}.", property=key)
+            raise InvalidRequest(
+                f"The value of the table property {key} must be text, found {type(value).__name__}.", property=key
+            )
         if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
             found[key] = value
         elif lowered.startswith(FREE_PREFIXES):
@@ -208,7 +210,9 @@ def _bool_row(key: str, default: bool = False) -> _Row:
 
 
 def _interval_row(key: str, default_ms: int | None) -> _Row:
-    return _Row(key, default_ms, parse_interval_ms, "needs to be an interval such as '2 weeks' (months and years are not accepted)")
+    return _Row(
+        key, default_ms, parse_interval_ms, "needs to be an interval such as '2 weeks' (months and years are not accepted)"
+    )
 
 
 _DAY = _UNIT_MS["day"]
@@ -240,7 +244,12 @@ _ALL_ROWS = (
     _Row("delta.isolationLevel", "Serializable", _one_of("Serializable"), "needs to be 'Serializable'"),
     _bool_row("delta.randomizeFilePrefixes"),
     _Row("delta.randomPrefixLength", 2, _at_least(1), "needs to be greater than 0"),
-    _Row("delta.autoOptimize.autoCompact", None, _one_of("true", "false", "auto", "legacy"), "needs to be true, false, auto or legacy"),
+    _Row(
+        "delta.autoOptimize.autoCompact",
+        None,
+        _one_of("true", "false", "auto", "legacy"),
+        "needs to be true, false, auto or legacy",
+    ),
     _bool_row("delta.autoOptimize.optimizeWrite"),
     _bool_row("delta.autoOptimize"),
     _bool_row("delta.compatibility.symlinkFormatManifest.enabled"),
@@ -254,7 +263,9 @@ _ALL_ROWS = (
     _Row("delta.inCommitTimestampEnablementTimestamp", None, _at_least(0), "needs to be milliseconds since the epoch"),
     _bool_row("delta.enableVariantShredding"),
     _Row("delta.requireCheckpointProtectionBeforeVersion", 0, _at_least(0), "needs to be a version"),
-    _Row("delta.universalFormat.enabledFormats", (), _formats, "needs to be a comma-separated list of formats from {hudi,iceberg}"),
+    _Row(
+        "delta.universalFormat.enabledFormats", (), _formats, "needs to be a comma-separated list of formats from {hudi,iceberg}"
+    ),
     _bool_row("delta.enableIcebergCompatV1"),
     _bool_row("delta.enableIcebergCompatV2"),
     _bool_row("delta.enableIcebergCompatV3"),

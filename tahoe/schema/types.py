@@ -23,7 +23,11 @@ __all__ = [
 ]
 
 PRIMITIVES = frozenset(
-    "string long integer short byte float double boolean binary date timestamp timestamp_ntz void variant".split()
+    {
+        *("string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"),
+        *("byte", "short", "integer", "long", "float", "double"),
+        *("void", "variant"),
+    }
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 

@@ -115,7 +115,7 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
-        return self.files().num_rows
+        return int(self.files().num_rows)
 
     def tombstones(self) -> pa.Table:
         """Files removed, and not yet forgotten by the log."""

@@ -59,7 +59,7 @@ class Committed:
     prepared: PreparedCommit
 
 
-def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy = RetryPolicy()) -> Committed:
+def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Committed:
     """Put the commit into the log, moving it past winners that it does not meet.
 
     Raises:
@@ -167,7 +167,7 @@ def _winners(store: LogStore, version: int, first: bytes) -> Sequence[Winner]:
     bodies = [first]
     entries = store.list_from("_delta_log", commit_name(version + 1).rpartition("/")[2])
     names = {entry.name for entry in entries}
-    following = []
+    following: list[str] = []
     while commit_name(version + len(following) + 1) in names:
         following.append(commit_name(version + len(following) + 1))
     bodies += store.get_many(following)

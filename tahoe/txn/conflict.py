@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from tahoe.exceptions import (
     ConcurrentAppendException,
@@ -104,7 +105,8 @@ def _protocol(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentM
     dropped = mine.snapshot is not None and not features_of(mine.snapshot.protocol) <= features_of(theirs)
     if mine.changes_protocol or dropped:
         yield ProtocolChangedException(
-            f"The protocol of table {mine.config.table} was changed by {_told(winner)}. Run the operation again.", **_facts(mine, winner)
+            f"The protocol of table {mine.config.table} was changed by {_told(winner)}. Run the operation again.",
+            **_facts(mine, winner),
         )
 
 
@@ -195,5 +197,5 @@ def _told(winner: Winner) -> str:
     return f"version {winner.version} ({winner.operation})"
 
 
-def _facts(mine: PreparedCommit, winner: Winner, **more: object) -> dict[str, object]:
+def _facts(mine: PreparedCommit, winner: Winner, **more: Any) -> dict[str, Any]:
     return {"table": mine.config.table, "winner_version": winner.version, "winner_operation": winner.operation, **more}

@@ -150,7 +150,7 @@ def test_options_that_exclude_each_other_are_refused(table, asked, code):
 def test_a_further_column_needs_merge_schema_and_is_null_in_older_rows(table):
     table.append(rows(1))
     wider = rows(2).append_column("price", pa.array([Decimal("1.50")], pa.decimal128(10, 2)))
-    with pytest.raises(SchemaMismatch, match="price.*mergeSchema"):
+    with pytest.raises(SchemaMismatch, match=r"price.*mergeSchema"):
         table.append(wider)
     table.append(wider, merge_schema=True)
     found = {row["id"]: row["price"] for row in table.to_arrow().to_pylist()}
@@ -181,7 +181,9 @@ def test_max_rows_per_file_splits_files(table):
 
 def test_column_mapping_gives_physical_names_and_any_column_name(tmp_path):
     table = Table.create(
-        tmp_path / "m", pa.schema([("a b", pa.int64()), ("p=x", pa.string())]), partition_by=["p=x"],
+        tmp_path / "m",
+        pa.schema([("a b", pa.int64()), ("p=x", pa.string())]),
+        partition_by=["p=x"],
         properties={"delta.columnMapping.mode": "name"},
     )
     table.append(pa.table({"a b": [1], "p=x": ["é/%"]}))

@@ -29,7 +29,9 @@ OPERATION = Operation("WRITE")
 
 @pytest.fixture
 def table(tmp_path) -> Table:
-    made = Table.create(tmp_path, pa.schema([("id", pa.int64()), ("day", pa.string())]), partition_by=["day"], clock=SeededClock())
+    made = Table.create(
+        tmp_path, pa.schema([("id", pa.int64()), ("day", pa.string())]), partition_by=["day"], clock=SeededClock()
+    )
     made.append(pa.table({"id": [1, 2], "day": ["mon", "tue"]}))
     return made
 
@@ -151,7 +153,10 @@ def test_a_commit_that_only_rearranges_is_moved_past_appends_where_it_read(table
 
 def test_the_in_commit_timestamp_goes_past_the_winner_s(tmp_path):
     table = Table.create(
-        tmp_path / "ict", pa.schema([("id", pa.int64())]), properties={"delta.enableInCommitTimestamps": "true"}, clock=SeededClock()
+        tmp_path / "ict",
+        pa.schema([("id", pa.int64())]),
+        properties={"delta.enableInCommitTimestamps": "true"},
+        clock=SeededClock(),
     )
     mine = table.begin()
     mine.stage(AddFile("mine", {}, 1, 1, True))

@@ -332,10 +332,14 @@ def _extra_column(column: StructField, table: StructType, path: tuple[str, ...])
 
 def _incompatible(data: DataType, table: DataType, path: tuple[str, ...], code: str) -> SchemaMismatch:
     name = ".".join(path)
+    remedy = (
+        f"Set mergeSchema to make it {data}."
+        if table == _VOID
+        else f"Cast the data to {table}, or overwrite the table with overwriteSchema to change the column's type (mergeSchema adds "
+        "columns but does not change types)."
+    )
     return SchemaMismatch(
-        f"Column '{name}' has type {table} in the table and {data} in the data, which cannot be stored in it. "
-        f"Cast the data to {table}, or overwrite the table with overwriteSchema to change the column's type (mergeSchema adds "
-        "columns but does not change types).",
+        f"Column '{name}' has type {table} in the table and {data} in the data, which cannot be stored in it. {remedy}",
         code=code,
         column=name,
         table_type=str(table),

@@ -95,6 +95,10 @@ def test_types_inside_arrays_and_maps_are_compared_with_their_path():
     assert "'m.value'" in str(refused(struct(m=MapType(P("string"), P("boolean"))), table))
 
 
+def test_a_void_column_takes_data_only_when_schemas_are_merged():
+    assert "Set mergeSchema to make it string." in str(refused(struct(v=P("string")), struct(v=P("void"))))
+
+
 def test_a_missing_column_must_be_nullable_at_every_depth():
     table = struct(required("id", P("long")), place=struct(required("zip", P("integer"))))
     assert refused(struct(), table).code == "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"

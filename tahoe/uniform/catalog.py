@@ -8,8 +8,8 @@ configuration on the machine that converts (``~/.pyiceberg.yaml`` or ``PYICEBERG
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, Unsupported
@@ -83,13 +83,14 @@ def named_catalog(name: str) -> Catalog:
         raise Unsupported("Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", catalog=name) from error
     try:
         loaded = load_catalog(found[1])
-    except ValueError as error:
+    except ValueError:
+        # Not `from error`: PyIceberg's message may hold the catalog's URI, and that a password.
         raise NotFound(
-            f"PyIceberg's configuration does not say how to reach the catalog '{found[1]}' ({error}). "
+            f"PyIceberg's configuration does not say how to reach the catalog '{found[1]}'. "
             "Describe it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
             code="TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED",
             catalog=name,
-        ) from error
+        ) from None
     return SqlCatalog(loaded, found[2])
 
 
@@ -194,11 +195,13 @@ class SqlCatalog:
     def load(self) -> str | None:
         from sqlalchemy import text
 
-        with self._catalog.engine.connect() as connection:
-            return connection.execute(text(_SELECT), self._key()).scalar()
+        with self._answering(), self._catalog.engine.connect() as connection:
+            found = connection.execute(text(_SELECT), self._key()).scalar()
+        return None if found is None else str(found)
 
     def commit(self, old: str | None, new: str) -> bool:
-        return self._register(new) if old is None else self._swap(old, new)
+        with self._answering():
+            return self._register(new) if old is None else self._swap(old, new)
 
     def _key(self) -> dict[str, str]:
         return {"catalog": self._catalog.name, "namespace": self._namespace, "table": self._table}
@@ -219,6 +222,19 @@ class SqlCatalog:
 
         with self._catalog.engine.begin() as connection:
             return bool(connection.execute(text(_UPDATE), {**self._key(), "old": old, "new": new}).rowcount == 1)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """The database's errors as Tahoe's, by their kind: their text may hold what is secret."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise StorageFailure(
+                f"The catalog {self.name} failed ({type(error).__name__}); its pointer was not moved. Run table.uniform.sync() later.",
+                catalog=self.name,
+            ) from None
 
 
 _WHERE = "WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :table"

@@ -1,0 +1,80 @@
+"""Delta logs written by hand, one JSON commit at a time: no data files are needed, as a conversion opens none."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+
+from tahoe.log.paths import commit_name
+from tahoe.log.reader import read_commit
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, to_json_line
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.uniform.converter import Conversion, convert
+
+__all__ = ["FEATURES", "UNIFORM", "DeltaLog", "column"]
+
+FEATURES = frozenset({"icebergCompatV2", "columnMapping"})
+PROTOCOL = Protocol(2, 7, None, FEATURES)
+UNIFORM = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.enableIcebergCompatV2": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.columnMapping.maxColumnId": "2",
+}
+
+
+def column(name: str, data_type: str, number: int) -> StructField:
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
+    return StructField(name, PrimitiveType(data_type), True, mapping)
+
+
+SCHEMA = StructType((column("id", "long", 1), column("part", "string", 2)))
+
+
+class DeltaLog:
+    """A table of two columns, ``id`` and ``part``, the second of which partitions it."""
+
+    def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
+        self.store = store or open_store(f"memory://{uuid.uuid4()}/a table")
+        self.version = -1
+        self.metadata = Metadata(
+            "3f0a2e7c-0000-4000-8000-000000000001", SCHEMA.to_json(), ("part",), {**UNIFORM, **(configuration or {})}
+        )
+        self.commit(PROTOCOL, self.metadata)
+
+    def commit(self, *actions: Action, timestamp: int | None = None) -> int:
+        self.version += 1
+        at = 1_700_000_000_000 + self.version * 1000 if timestamp is None else timestamp
+        lines = [CommitInfo({"timestamp": at, "operation": "TEST"}), *actions]
+        self.store.put(commit_name(self.version), "".join(to_json_line(action) + "\n" for action in lines).encode())
+        return self.version
+
+    def change(self, adds: Sequence[str] = (), removes: Sequence[str] = (), *, data_change: bool = True) -> int:
+        return self.commit(*(self.remove(path, data_change) for path in removes), *(self.add(path, data_change) for path in adds))
+
+    @staticmethod
+    def add(path: str, data_change: bool = True, rows: int = 10) -> AddFile:
+        number = sum(path.encode())
+        stats = {
+            "numRecords": rows,
+            "minValues": {"col-1": number},
+            "maxValues": {"col-1": number + 9},
+            "nullCount": {"col-1": 0},
+        }
+        return AddFile(path, {"col-2": path[0]}, 100 + number, 1, data_change, json.dumps(stats))
+
+    @staticmethod
+    def remove(path: str, data_change: bool = True) -> RemoveFile:
+        return RemoveFile(path, 1, data_change)
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        return Snapshot.at(self.store, self.version if version is None else version)
+
+    def convert(self, version: int | None = None, store: LogStore | None = None, **options: object) -> Conversion:
+        store = store or self.store
+        target = Snapshot.at(store, self.version if version is None else version)
+        return convert(store, target, lambda at: Snapshot.at(store, at), lambda at: read_commit(store, at), **options)

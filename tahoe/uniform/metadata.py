@@ -8,6 +8,7 @@ version. So the same conversion made twice, or by two processes, gives the same 
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -225,7 +226,7 @@ def logged(
 def _empty(table_id: str, location: str) -> dict[str, Any]:
     return {
         "format-version": 2,
-        "table-uuid": table_id,
+        "table-uuid": _table_uuid(table_id),
         "location": location,
         "last-sequence-number": 0,
         "last-updated-ms": 0,
@@ -243,6 +244,14 @@ def _empty(table_id: str, location: str) -> dict[str, Any]:
         "metadata-log": [],
         "refs": {},
     }
+
+
+def _table_uuid(table_id: str) -> str:
+    """Delta's table id, which is a UUID by custom alone; from another text one is derived."""
+    try:
+        return str(uuid.UUID(table_id))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, table_id))
 
 
 def _with_schema(schemas: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> tuple[list[Any], int]:

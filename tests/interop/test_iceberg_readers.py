@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 import tahoe
+from tahoe.log.replay import add_files
+from tahoe.txn.transaction import Operation
 from tests.interop.engines import canonical
 from tests.interop.iceberg import duckdb_directory, duckdb_iceberg, pyiceberg_table, read_pyiceberg
 
@@ -241,9 +245,30 @@ def test_rows_within_the_last_millisecond_of_a_file_are_not_skipped(tmp_path: Pa
     rows = pa.table({"at": pa.array([at], pa.timestamp("us", "UTC"))})
     made = tahoe.Table.create(tmp_path / "t", rows.schema, properties=UNIFORM)
     made.append(rows)
+    restate(made, lambda name: {"minValues": {name: "2024-01-01T00:00:00.123Z"}, "maxValues": {name: "2024-01-01T00:00:00.123Z"}})
     assert read_pyiceberg(location(made), "at = '2024-01-01T00:00:00.123456+00:00'").num_rows == 1
     condition = "\"at\" = TIMESTAMPTZ '2024-01-01 00:00:00.123456+00'"
     assert duckdb_iceberg(location(made), condition).num_rows == 1
+
+
+def test_a_null_count_that_is_missing_is_not_taken_for_none(tmp_path: Path) -> None:
+    rows = pa.table({"x": pa.array([1, None], pa.int64())})
+    made = tahoe.Table.create(tmp_path / "t", rows.schema, properties=UNIFORM)
+    made.append(rows)
+    restate(made, lambda name: {"minValues": {name: 1}, "maxValues": {name: 1}})
+    assert read_pyiceberg(location(made), "x is null").num_rows == 1
+    assert duckdb_iceberg(location(made), "x is null").num_rows == 1
+
+
+def restate(table: tahoe.Table, statistics: Callable[[str], dict]) -> None:
+    """Commit other statistics for the one file of a table of one column, as another Delta writer would have written them."""
+    snapshot = table.snapshot()
+    (add,) = add_files(snapshot.files())
+    (column,) = snapshot.schema
+    stats = json.dumps({"numRecords": json.loads(add.stats)["numRecords"], **statistics(column.physical_name)})
+    transaction = table.begin()
+    transaction.stage(replace(add, stats=stats, data_change=False))
+    table.commit(transaction, Operation("COMPUTE STATS"))
 
 
 @pytest.mark.parametrize("read", READERS)

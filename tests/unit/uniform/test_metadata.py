@@ -68,6 +68,13 @@ def test_pyiceberg_accepts_what_is_written():
     assert theirs.snapshots[1].parent_snapshot_id == theirs.snapshots[0].snapshot_id
 
 
+def test_a_table_id_that_is_no_uuid_becomes_one():
+    odd = replace(metadata(), id="testId")
+    theirs = TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0))))
+    assert theirs.table_uuid == TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0)))).table_uuid
+    assert str(TableMetadataV2.model_validate(json.loads(seal_metadata(history(1)))).table_uuid) == TABLE_ID
+
+
 def test_the_same_conversion_gives_the_same_bytes():
     assert seal_metadata(history(4)) == seal_metadata(history(4))
 

@@ -24,6 +24,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 
 __all__ = [
     "ABSENT",
+    "HIVE_ROWS",
     "REFUSED",
     "ROOT",
     "WITHOUT_DATA",
@@ -107,6 +108,10 @@ WITHOUT_DATA = {
 """Tables whose data files are absent: their log can be read, and lists so many live files."""
 
 
+HIVE_ROWS = {"deltatbl-map-types-correctly": 1, "deltatbl-partition-prune": 5}
+"""Rows of the tables for Hive's connector; the others have 10. None of them holds a null."""
+
+
 def dat_tables() -> list[GoldenTable]:
     """The Delta Acceptance Tests: every version that has an answer."""
     found = []
@@ -127,7 +132,7 @@ def golden_tables() -> list[GoldenTable]:
 
 
 def hive_tables() -> list[Path]:
-    """Tables for Hive's connector, which come without answers."""
+    """Tables for Hive's connector, which come without answers; see `HIVE_ROWS`."""
     return sorted((ROOT / "golden-tables" / "hive" / "delta").glob("*"))
 
 
@@ -142,12 +147,14 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table) -> None:
     for column, other in zip(types, wanted, strict=True):
         assert _without_nullability(column.data_type) == _without_nullability(other.data_type), f"type of {column.name}"
     if actual.num_rows == expected.num_rows and _arrow_can_compare(actual.schema):
-        keys = [(name, "ascending") for name in actual.column_names]
-        assert actual.sort_by(keys).equals(expected.cast(actual.schema).sort_by(keys)), "the rows differ"
+        names = [str(i) for i in range(actual.num_columns)]  # Arrow takes dots in the names of sort keys for paths
+        keys = [(name, "ascending") for name in names]
+        ours, theirs = actual.rename_columns(names), expected.cast(actual.schema).rename_columns(names)
+        assert ours.sort_by(keys).equals(theirs.sort_by(keys)), "the rows differ"
         return
-    ours, theirs = _sorted_rows(actual), _sorted_rows(expected)
-    assert len(ours) == len(theirs), f"{len(ours)} rows, expected {len(theirs)}"
-    for one, other in zip(ours, theirs, strict=True):
+    our_rows, their_rows = _sorted_rows(actual), _sorted_rows(expected)
+    assert len(our_rows) == len(their_rows), f"{len(our_rows)} rows, expected {len(their_rows)}"
+    for one, other in zip(our_rows, their_rows, strict=True):
         assert one == other
 
 

@@ -8,6 +8,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.object_store import open_store
 from tests.tables.golden import (
     ABSENT,
+    HIVE_ROWS,
     REFUSED,
     ROOT,
     WITHOUT_DATA,
@@ -57,7 +58,16 @@ def test_the_log_of_a_table_without_its_data_lists_the_live_files(name: str):
 
 
 @pytest.mark.parametrize("path", hive_tables(), ids=lambda path: path.name)
-def test_the_tables_for_hive_are_read(path):
+def test_the_tables_for_hive_are_read_whole(path):
     snapshot = snapshot_of(path)
     found = snapshot.scan().to_arrow()
     assert found.column_names == snapshot.schema.names
+    assert found.num_rows == HIVE_ROWS.get(path.name, 10)
+    assert all(column.null_count == 0 for column in found.columns)
+
+
+def test_special_characters_in_partition_values_come_back_from_the_paths_of_hive():
+    found = (
+        snapshot_of(ROOT / "golden-tables" / "hive" / "delta" / "deltatbl-special-chars-in-partition-column").scan().to_arrow()
+    )
+    assert sorted(found.to_pylist(), key=lambda row: row["c1"]) == [{"c1": i, "c2": f"+ =%{i % 2}"} for i in range(10)]

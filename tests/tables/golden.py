@@ -84,17 +84,15 @@ class Refusal:
 
 REFUSED = (
     Refusal("data-reader-absolute-paths-escaped-chars", CorruptTable, ("metaData",)),
-    Refusal("deltalog-commit-info", CorruptTable, ("metaData", "schemaString")),
     Refusal("deltalog-invalid-protocol-version", Unsupported, ("99",)),
     Refusal("deltalog-state-reconstruction-from-checkpoint-missing-metadata", CorruptTable, ("metaData",)),
     Refusal("deltalog-state-reconstruction-from-checkpoint-missing-protocol", CorruptTable, ("protocol",)),
     Refusal("deltalog-state-reconstruction-without-metadata", CorruptTable, ("metaData",)),
     Refusal("deltalog-state-reconstruction-without-protocol", CorruptTable, ("protocol",)),
     Refusal("no-delta-log-folder", NotFound, ("no-delta-log-folder",)),
-    Refusal("update-deleted-directory", CorruptTable, ("schemaString",)),
     Refusal("versions-not-contiguous", CorruptTable, ("1",)),
 )
-"""Each for its reason: no metadata, no schema, an unknown protocol, a gap (version 1 of the last one), …"""
+"""Each for its reason: no metadata, an unknown protocol, a gap (version 1 of the last one), …"""
 
 WITHOUT_DATA = {
     "canonicalized-paths-normal-a": 0,
@@ -103,7 +101,9 @@ WITHOUT_DATA = {
     "canonicalized-paths-special-b": 0,
     "checkpoint": 1,
     "delete-re-add-same-file-different-transactions": 2,
+    "deltalog-commit-info": 1,
     "log-replay-special-characters-b": 1,
+    "update-deleted-directory": 10,
 }
 """Tables whose data files are absent: their log can be read, and lists so many live files."""
 

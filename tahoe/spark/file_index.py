@@ -1,0 +1,314 @@
+"""Catalyst's ``FileIndex`` in Python: when Spark plans a scan it asks here for the files, and Delta's log answers.
+
+    Spark plans ──filters──► predicate ──► Snapshot.files_matching ──► partition filters, exactly ──► PartitionDirectory for each partition
+
+Spark's own vectorised Parquet reader does the rest. Partition values come from the log, never from the path. Called on whatever thread
+plans; nothing here changes after construction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.predicate import Predicate, all_of
+from tahoe.log.replay import add_files
+from tahoe.protocol.skipping import keep
+from tahoe.schema.mapping import physical_schema
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.deleted_rows import DELETED_ROWS, bitmaps
+from tahoe.spark.errors import kept_for_the_caller
+from tahoe.spark.jvm import JavaObject, Jvm
+from tahoe.spark.translate import Names, to_predicate
+from tahoe.store.location import absolute_url, decode_path
+
+__all__ = ["FileIndex", "Listing", "hadoop_url", "list_files", "opaque_columns", "partition_schema_json"]
+
+_BLOCK_SIZE = 134_217_728
+_BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
+# Paths that mean the same decoded and encoded, as nearly all do: told apart in one pass over the column.
+_PLAIN = r"^([A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*$"
+
+
+class FileIndex:
+    """The Scala trait ``org.apache.spark.sql.execution.datasources.FileIndex`` over one snapshot.
+
+    Args:
+        snapshot: what is read.
+        files: only these of its files; None for all.
+        with_deleted_rows: whether each file brings its dead rows along, as the partition column `DELETED_ROWS`.
+    """
+
+    def __init__(
+        self,
+        jvm: Jvm,
+        snapshot: Snapshot,
+        *,
+        time_zone: str,
+        files: pa.Table | None = None,
+        with_deleted_rows: bool = False,
+    ) -> None:
+        self._jvm = jvm
+        self._snapshot = snapshot
+        self._files = files
+        self._time_zone = time_zone
+        self._with_deleted_rows = with_deleted_rows
+        self._names = Names(snapshot.schema, opaque_columns(snapshot))
+        chosen = None if files is None else tuple(files["path"].to_pylist())
+        self._key = (snapshot.store.url, snapshot.version, snapshot.metadata.id, snapshot.segment.last_modified_ms, chosen)
+
+    # -- the trait ---------------------------------------------------------------------------------------------------------
+
+    @kept_for_the_caller
+    def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
+        partition, data = _elements(partition_filters), _elements(data_filters)
+        exact = [(one, to_predicate(one, self._names, exact=True)) for one in partition]
+        loose = [to_predicate(one, self._names, exact=False) for one in data]
+        parts = [predicate for predicate in (*(found for _, found in exact), *loose) if predicate is not None]
+        files = self._matching(all_of(parts) if parts else None)
+        for expression in (one for one, found in exact if found is None):
+            files = self._where(files, expression)
+        return list_files(self._jvm, self._listing(files))
+
+    @kept_for_the_caller
+    def rootPaths(self) -> JavaObject:  # noqa: N802
+        return self._jvm.seq(self._jvm.java_class("org.apache.hadoop.fs.Path")(hadoop_url(self._snapshot.store.url)))
+
+    @kept_for_the_caller
+    def inputFiles(self) -> JavaObject:  # noqa: N802
+        return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
+
+    def refresh(self) -> None:
+        """A snapshot never changes."""
+
+    @kept_for_the_caller
+    def sizeInBytes(self) -> int:  # noqa: N802
+        return self._size
+
+    @kept_for_the_caller
+    def partitionSchema(self) -> JavaObject:  # noqa: N802
+        return self._jvm.data_type(partition_schema_json(self._snapshot, self._with_deleted_rows))
+
+    def isTimeTravel(self) -> bool:  # noqa: N802
+        return False
+
+    @kept_for_the_caller
+    def metadataOpsTimeNs(self) -> JavaObject:  # noqa: N802
+        return self._jvm.option(None)
+
+    def toString(self) -> str:  # noqa: N802
+        return f"Tahoe[{self._snapshot.store.url}, version {self._snapshot.version}]"
+
+    def hashCode(self) -> int:  # noqa: N802
+        return hash(self._key) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        """The same files of the same version, so that Spark reuses exchanges and what was cached."""
+        return isinstance(other, FileIndex) and other._key == self._key
+
+    class Java:
+        implements = ["org.apache.spark.sql.execution.datasources.FileIndex"]  # noqa: RUF012 - py4j's own form
+
+    # -- parts -------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _size(self) -> int:
+        return int(pc.sum(self._matching(None)["size"]).as_py() or 0)
+
+    def _matching(self, predicate: Predicate | None) -> pa.Table:
+        if self._files is None:
+            return self._snapshot.files_matching(predicate)
+        if predicate is None:
+            return self._files
+        return self._files.filter(keep(predicate, self._files, self._snapshot.schema, self._snapshot.partition_columns))
+
+    def _listing(self, files: pa.Table) -> Listing:
+        store = self._snapshot.store
+        columns = [(column.physical_name, column) for column in self._snapshot.config.partition_schema]
+        values = [_partition_values(files, name) for name, _ in columns]
+        types = [column.data_type.to_json_value() for _, column in columns]
+        if self._with_deleted_rows:
+            values.append(_deleted_rows(files, self._snapshot))
+            types.append("binary")
+        return Listing(_urls(files["path"], store.url), files["size"], files["modificationTime"], values, types, self._time_zone)
+
+    def _where(self, files: pa.Table, expression: JavaObject) -> pa.Table:
+        """The files for whose partition values Catalyst itself finds the filter true."""
+        attributes = _elements(expression.references().toSeq())
+        schema = self._snapshot.config.partition_schema
+        fields = [next(column for column in schema if column.physical_name.lower() == one.name().lower()) for one in attributes]
+        values = [_partition_values(files, column.physical_name) for column in fields]
+        groups = _grouped(values)
+        rows = _typed_rows(self._jvm, groups.values, [one.data_type.to_json_value() for one in fields], self._time_zone)
+        kept = _evaluated(self._jvm, expression, attributes, rows, len(groups.starts))
+        return files.take(groups.members_where(kept))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Files to scan, one row each, in any order.
+
+    Args:
+        urls: percent-encoded absolute URLs.
+        sizes, modification_times: bytes; milliseconds.
+        partition_values: a column of the log's strings for each partition column.
+        partition_types: the JSON of each partition column's Spark type.
+        time_zone: of timestamps that name none.
+    """
+
+    urls: pa.Array
+    sizes: pa.ChunkedArray
+    modification_times: pa.ChunkedArray
+    partition_values: list[pa.Array]
+    partition_types: list[object]
+    time_zone: str
+
+
+def list_files(jvm: Jvm, listing: Listing) -> JavaObject:
+    """What ``FileIndex.listFiles`` returns: a Scala `Seq` of a `PartitionDirectory` for each partition."""
+    groups = _grouped(listing.partition_values) if listing.partition_values else _Groups.one(len(listing.urls))
+    if not len(listing.urls):
+        return jvm.seq()
+    order = groups.order
+    statuses = _statuses(jvm, listing.urls.take(order), listing.sizes.take(order), listing.modification_times.take(order))
+    bulk, status = jvm.bulk, "org.apache.hadoop.fs.FileStatus"
+    directory, row = f"{_DATASOURCES}.PartitionDirectory", "org.apache.spark.sql.catalyst.InternalRow"
+    make = bulk.static(directory, "apply", directory, row, f"[L{status};")
+    files_of = bulk.ranges(statuses, status, groups.starts, groups.stops)
+    if listing.partition_values:
+        values = bulk.elements(_typed_rows(jvm, groups.values, listing.partition_types, listing.time_zone))
+        values = values.asType(values.type().changeReturnType(jvm.reflected(row)))
+        found = bulk.apply(make, values, files_of)
+    else:
+        found = bulk.apply(bulk.fixed(make, 0, jvm.java_class(row).empty()), files_of)
+    return jvm.seq_of(bulk.objects(len(groups.starts), found))
+
+
+def opaque_columns(snapshot: Snapshot) -> frozenset[str]:
+    """Columns on which no filter is translated: partition columns of timestamps, which without a zone in the log mean the session's local
+    time to Spark and UTC to the predicates. Catalyst itself filters those."""
+    return frozenset(column.name for column in snapshot.config.partition_schema if column.data_type == _TIMESTAMP)
+
+
+def hadoop_url(url: str) -> str:
+    """A table's URL with the scheme that Hadoop serves."""
+    return "s3a" + url[2:] if url.startswith("s3://") else url
+
+
+def partition_schema_json(snapshot: Snapshot, with_deleted_rows: bool) -> str:
+    """The partition columns of the relation under their physical names, as Spark's JSON."""
+    columns = physical_schema(snapshot.config.partition_schema).fields
+    hidden = (StructField(DELETED_ROWS, _BINARY),) if with_deleted_rows else ()
+    return StructType((*columns, *hidden)).to_json()
+
+
+_DATASOURCES = "org.apache.spark.sql.execution.datasources"
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Rows brought together by equal values.
+
+    Args:
+        order: row numbers, group by group.
+        starts, stops: where each group lies in `order`.
+        values: for each grouping column the value of each group.
+    """
+
+    order: pa.Array
+    starts: pa.Array
+    stops: pa.Array
+    values: list[pa.Array]
+
+    @classmethod
+    def one(cls, count: int) -> _Groups:
+        return cls(pa.array(range(count), pa.int64()), pa.array([0], pa.int32()), pa.array([count], pa.int32()), [])
+
+    def members_where(self, kept: Sequence[bool]) -> pa.Array:
+        """The row numbers of the groups that are kept."""
+        parts = [
+            self.order[start:stop]
+            for start, stop, keep in zip(self.starts.to_pylist(), self.stops.to_pylist(), kept, strict=True)
+            if keep
+        ]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.int64())
+
+
+def _grouped(columns: Sequence[pa.Array]) -> _Groups:
+    names = [str(position) for position in range(len(columns))]
+    table = pa.table([*columns, pa.array(range(len(columns[0])), pa.int64())], [*names, "row"])
+    grouped = table.group_by(names, use_threads=False).aggregate([("row", "list")])
+    lists = grouped["row_list"].combine_chunks()
+    offsets = lists.offsets
+    values = [grouped[name].combine_chunks() for name in names]
+    return _Groups(lists.values, offsets.slice(0, len(lists)), offsets.slice(1), values)
+
+
+def _statuses(jvm: Jvm, urls: pa.Array, sizes: pa.ChunkedArray, times: pa.ChunkedArray) -> JavaObject:
+    """A Hadoop ``FileStatus`` for each file, as a Java array of objects."""
+    bulk, path = jvm.bulk, "org.apache.hadoop.fs.Path"
+    text = bulk.apply(bulk.method("org.apache.spark.unsafe.types.UTF8String", "toString", "java.lang.String"), bulk.texts(urls))
+    uri = bulk.apply(bulk.static("java.net.URI", "create", "java.net.URI", "java.lang.String"), text)
+    status = bulk.constructor("org.apache.hadoop.fs.FileStatus", "long", "boolean", "int", "long", "long", path)
+    status = bulk.fixed(status, 1, False, 1, _BLOCK_SIZE)
+    found = bulk.apply(status, bulk.longs(sizes), bulk.longs(times), bulk.apply(bulk.constructor(path, "java.net.URI"), uri))
+    return bulk.objects(len(urls), found)
+
+
+def _typed_rows(jvm: Jvm, columns: Sequence[pa.Array], types: Sequence[object], time_zone: str) -> JavaObject:
+    """Catalyst rows of the log's partition strings, cast as Spark casts them; an empty string is null."""
+    reference, cast = jvm.catalyst("expressions.BoundReference"), jvm.catalyst("expressions.Cast")
+    string, zone, mode = jvm.data_type('"string"'), jvm.option(time_zone), jvm.catalyst("expressions.EvalMode").ANSI()
+    parts = []
+    for position, data_type in enumerate(types):
+        part = reference(position, string, True)
+        parts.append(part if data_type == "string" else cast(part, jvm.data_type(json.dumps(data_type)), zone, mode))
+    projection = jvm.catalyst("expressions.InterpretedUnsafeProjection").createProjection(jvm.seq(*parts))
+    count = len(columns[0])
+    return jvm.bulk.objects(count, jvm.bulk.rows([jvm.bulk.texts(column) for column in columns], projection))
+
+
+def _evaluated(jvm: Jvm, expression: JavaObject, attributes: Sequence[JavaObject], rows: JavaObject, count: int) -> list[bool]:
+    row, base = "org.apache.spark.sql.catalyst.InternalRow", "org.apache.spark.sql.catalyst.expressions.BasePredicate"
+    inputs = jvm.java_class("org.apache.spark.sql.catalyst.expressions.package$AttributeSeq")(jvm.seq(*attributes))
+    bound = jvm.catalyst("expressions.BindReferences").bindReference(expression, inputs, False)
+    predicate = jvm.catalyst("expressions.InterpretedPredicate")(bound)
+    predicate.initialize(0)
+    values = jvm.bulk.elements(rows)
+    values = values.asType(values.type().changeReturnType(jvm.reflected(row)))
+    answers = jvm.bulk.objects(count, jvm.bulk.apply(jvm.bulk.method(base, "eval", "boolean", row).bindTo(predicate), values))
+    text = str(jvm.java_class("java.util.Arrays").toString(answers))
+    return [answer == "true" for answer in re.findall(r"true|false", text)]
+
+
+def _partition_values(files: pa.Table, physical_name: str) -> pa.Array:
+    found = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
+    return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+
+
+def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
+    vectors = files["deletionVector"].combine_chunks()
+    with_vector = pc.indices_nonzero(vectors.is_valid())
+    found = bitmaps(snapshot.store, [add.deletion_vector for add in add_files(files.take(with_vector)) if add.deletion_vector])
+    values: list[bytes | None] = [None] * len(files)
+    for row, bits in zip(with_vector.to_pylist(), found.to_pylist(), strict=True):
+        values[row] = bits
+    return pa.array(values, pa.binary())
+
+
+def _urls(paths: pa.ChunkedArray, root_url: str) -> pa.Array:
+    paths = paths.combine_chunks()
+    if pc.all(pc.match_substring_regex(paths, _PLAIN), min_count=0).as_py():
+        return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
+    return pa.array([absolute_url(root_url, decode_path(path, root_url)) for path in paths.to_pylist()], pa.string())
+
+
+def _elements(seq: JavaObject) -> list[JavaObject]:
+    return [seq.apply(position) for position in range(seq.size())]

@@ -1,0 +1,161 @@
+"""A DataFrame's columns as those of a table: matched by name, cast as SQL stores values, checked against what must not be null.
+
+Whether the types may go together has been decided before (`tahoe.schema.evolve.check_writable`); here it is done. Everything is an
+expression of Spark's own: nothing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.predicate import quote_identifier
+from tahoe.schema.evolve import without_void
+from tahoe.schema.mapping import transform_fields
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.spark.errors import raising
+from tahoe.spark.jvm import Jvm
+from tahoe.spark.translate import from_spark_schema, to_spark_type
+
+__all__ = ["fitted", "nullable_schema", "stored"]
+
+
+def fitted(jvm: Jvm, data: DataFrame, schema: StructType, table: str) -> DataFrame:
+    """The rows with the table's columns, under their logical names and of their types; columns that the data lacks are null.
+
+    A null where the table forbids one makes the query that reads the result fail with ``DELTA_NOT_NULL_CONSTRAINT_VIOLATED``.
+
+    Args:
+        schema: the table's, void columns included; those are left out, as data files do not have them.
+        table: the table's URL, for errors.
+    """
+    source = from_spark_schema(data.schema)
+    columns = []
+    for target in without_void(schema):
+        found = source.find(target.name)
+        if found is None:
+            values = _null(jvm, target.data_type)
+        else:
+            values = _value(jvm, sf.col(quote_identifier(found.name)), found.data_type, target.data_type)
+        for path, forbidden in _forbidden_nulls(
+            values, target, None if found is None else found.data_type, found is None or found.nullable
+        ):
+            values = sf.when(forbidden, raising(_null_found(path, table))).otherwise(values)
+        columns.append(values.alias(target.name))
+    return data.select(*columns)
+
+
+def nullable_schema(schema: StructType) -> StructType:
+    """The schema with everything nullable, at every depth: what a DataFrame says of nulls binds no table."""
+    found = _nullable(schema)
+    assert isinstance(found, StructType)
+    return found
+
+
+def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:
+    """The values as data files hold them: nested fields under physical names, with field ids where columns are mapped."""
+
+    def physical(field: StructField) -> StructField:
+        metadata = {"parquet.field.id": field.field_id} if with_ids and field.field_id is not None else {}
+        return replace(field, name=field.physical_name, nullable=True, metadata=metadata)
+
+    if isinstance(column.data_type, StructType | ArrayType | MapType) and with_ids:
+        values = _cast(jvm, values, transform_fields(_nullable(column.data_type), physical))
+    metadata = physical(column).metadata
+    return values.alias(column.physical_name, metadata=dict(metadata)) if metadata else values.alias(column.physical_name)
+
+
+def _value(jvm: Jvm, values: Column, source: DataType, target: DataType) -> Column:
+    if _same(source, target):
+        return values
+    match source, target:
+        case StructType(), StructType():
+            fields = []
+            for field in target:
+                found = source.find(field.name)
+                part = (
+                    _null(jvm, field.data_type)
+                    if found is None
+                    else _value(jvm, values.getField(found.name), found.data_type, field.data_type)
+                )
+                fields.append(part.alias(field.name))
+            return sf.when(values.isNotNull(), sf.struct(*fields))
+        case ArrayType(one), ArrayType(other):
+            return sf.transform(values, lambda element: _value(jvm, element, one, other))
+        case MapType(), MapType():
+            old, new = source, target
+            if not _same(old.key_type, new.key_type):
+                values = sf.transform_keys(values, lambda key, _: _value(jvm, key, old.key_type, new.key_type))
+            if not _same(old.value_type, new.value_type):
+                values = sf.transform_values(values, lambda _, value: _value(jvm, value, old.value_type, new.value_type))
+            return values
+    return _cast(jvm, values, target)
+
+
+def _null(jvm: Jvm, data_type: DataType) -> Column:
+    return _cast(jvm, sf.lit(None), _nullable(data_type))
+
+
+def _cast(jvm: Jvm, values: Column, data_type: DataType) -> Column:
+    """A cast that fails where a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
+    cast = jvm.catalyst("expressions.Cast")
+    target = jvm.data_type(to_spark_type(data_type).json())
+    mode = jvm.catalyst("expressions.EvalMode").ANSI()
+    return jvm.column(cast(jvm.expression(values), target, jvm.option(None), mode))
+
+
+def _forbidden_nulls(
+    values: Column, target: StructField, source: DataType | None, nullable: bool
+) -> Iterator[tuple[tuple[str, ...], Column]]:
+    """Conditions that say where a column, or a field of a struct that is there, is null against the table's rule."""
+    if not target.nullable and nullable:
+        yield (target.name,), values.isNull()
+    if isinstance(target.data_type, StructType):
+        inner = source if isinstance(source, StructType) else None
+        for field in target.data_type:
+            found = inner.find(field.name) if inner else None
+            nested = _forbidden_nulls(
+                values.getField(field.name), field, found.data_type if found else None, found is None or found.nullable
+            )
+            for path, condition in nested:
+                yield (target.name, *path), values.isNotNull() & condition
+
+
+def _null_found(path: tuple[str, ...], table: str) -> InvalidRequest:
+    name = ".".join(path)
+    return InvalidRequest(
+        f"Column '{name}' of table {table} must not be null, but the data has nulls in it. Nothing was committed. "
+        "Correct the data, or drop the column's NOT NULL constraint.",
+        code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+        table=table,
+        column=name,
+    )
+
+
+def _same(source: DataType, target: DataType) -> bool:
+    """Equal but for nullability and metadata: names, their order and their case included."""
+    match source, target:
+        case StructType(), StructType():
+            return source.names == target.names and all(
+                _same(a.data_type, b.data_type) for a, b in zip(source, target, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same(source.element_type, target.element_type)
+        case MapType(), MapType():
+            return _same(source.key_type, target.key_type) and _same(source.value_type, target.value_type)
+    return source == target
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(replace(f, data_type=_nullable(f.data_type), nullable=True) for f in fields))
+        case ArrayType(element):
+            return ArrayType(_nullable(element), True)
+        case MapType(key, value):
+            return MapType(_nullable(key), _nullable(value), True)
+    return data_type

@@ -1,0 +1,242 @@
+"""A snapshot as a DataFrame: Spark's own Parquet scan over our file index, and on top of it what the log says the files mean.
+
+    HadoopFsRelation(FileIndex, physical schema) ─► rows that no deletion vector kills ─► logical names, order, and void columns
+
+Where physical and logical schema are one and no file has a vector, the scan stands alone. Fields of structs are renamed by struct updates,
+which Catalyst takes apart again, so that filters on nested fields reach the Parquet reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.expr.predicate import FALSE, Predicate, quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.mapping import transform_fields
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.deleted_rows import DELETED_ROWS, is_alive
+from tahoe.spark.errors import install
+from tahoe.spark.file_index import FileIndex, opaque_columns, partition_schema_json
+from tahoe.spark.jvm import JavaObject, Jvm
+from tahoe.spark.translate import Names, to_predicate, to_spark_schema
+
+__all__ = ["Condition", "condition_of", "read_snapshot", "shown_metadata"]
+
+_VOID = PrimitiveType("void")
+# What the log keeps beside a column for writers; Spark would act on some of it, or show it as if it were the user's.
+_HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")
+_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.read.ignoreMissing": "true"}
+
+
+def read_snapshot(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    *,
+    files: pa.Table | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The rows of a snapshot, read natively by Spark.
+
+    Args:
+        spark: a classic session.
+        files: read these files only (`tahoe.log.replay.FILES_SCHEMA`).
+        options: of the reader, for Hadoop (``fs.…``).
+    """
+    install()
+    jvm = Jvm.of(spark)
+    return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What an SQL condition asks of files.
+
+    Args:
+        predicates: all must hold of a row that fulfils the condition; none where nothing can be said.
+        exact: whether a row that fulfils them fulfils the condition.
+    """
+
+    predicates: tuple[Predicate, ...]
+    exact: bool
+
+
+def condition_of(spark: SparkSession, snapshot: Snapshot, text: str) -> Condition:
+    """What Catalyst makes of a condition that the user wrote, in terms of the table's columns.
+
+    Raises PySpark's own errors for text that is no condition on these columns.
+    """
+    jvm = Jvm.of(spark)
+    scan = _scan(spark, jvm, snapshot, with_vectors=False)
+    plan = scan.where(sf.expr(text))._jdf.queryExecution().optimizedPlan()
+    names = Names(snapshot.schema, opaque_columns(snapshot))
+    kind = plan.getClass().getSimpleName()
+    if kind == "LocalRelation":
+        return Condition((FALSE,), True)
+    found: list[Predicate | None] = []
+    exact: list[Predicate | None] = []
+    while kind != "LogicalRelation":
+        if kind == "Filter":
+            found.append(to_predicate(plan.condition(), names, exact=False))
+            exact.append(to_predicate(plan.condition(), names, exact=True))
+        elif kind != "Project":
+            return Condition((), False)
+        plan = plan.children().head()
+        kind = plan.getClass().getSimpleName()
+    return Condition(tuple(predicate for predicate in found if predicate is not None), None not in exact)
+
+
+def shown_metadata(schema: StructType) -> StructType:
+    """The schema with the metadata that is the user's to see: comments and the like, nothing of the protocol."""
+    return transform_fields(schema, lambda column: replace(column, metadata=_shown(column)))
+
+
+def _scan(
+    spark: SparkSession,
+    jvm: Jvm,
+    snapshot: Snapshot,
+    *,
+    with_vectors: bool,
+    files: pa.Table | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> DataFrame:
+    index = FileIndex(
+        jvm,
+        snapshot,
+        time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
+        files=files,
+        with_deleted_rows=with_vectors,
+    )
+    base = _relation(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, with_vectors), options)
+    if with_vectors:
+        base = base.where(is_alive(jvm, base[DELETED_ROWS], sf.col("_metadata.row_index")))
+    return _as_logical(base, snapshot.schema)
+
+
+def _relation(
+    spark: SparkSession, jvm: Jvm, index: FileIndex, config: TableConfig, partition_schema: str, options: Mapping[str, str]
+) -> DataFrame:
+    by_id = config.column_mapping_mode == "id"
+    session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
+    relation: JavaObject = jvm.datasources("HadoopFsRelation")(
+        index,
+        jvm.data_type(partition_schema),
+        jvm.data_type(_file_schema(config, by_id).to_json()),
+        jvm.option(None),
+        jvm.datasources("parquet.ParquetFileFormat")(),
+        jvm.map(options),
+        session,
+    )
+    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+
+def _file_schema(config: TableConfig, by_id: bool) -> StructType:
+    """What the files hold, under physical names: no partition columns, no void."""
+
+    def physical(column: StructField) -> StructField:
+        metadata = dict(_shown(column))
+        if by_id and column.field_id is not None:
+            metadata["parquet.field.id"] = column.field_id
+        return replace(column, name=column.physical_name, metadata=metadata)
+
+    found = _without_void(config.data_schema)
+    assert isinstance(found, StructType)
+    return transform_fields(found, physical)
+
+
+def _has_vectors(snapshot: Snapshot, files: pa.Table | None) -> bool:
+    if "deletionVectors" not in snapshot.config.features:
+        return False
+    vectors = (snapshot.files() if files is None else files)["deletionVector"]
+    return bool(vectors.null_count < len(vectors))
+
+
+def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
+    shown = shown_metadata(schema)
+    if base.schema == to_spark_schema(shown):
+        return base
+    columns = [
+        _logical(
+            base[quote_identifier(column.physical_name)] if column.data_type != _VOID else sf.lit(None), column.data_type
+        ).alias(column.name)
+        for column in schema
+    ]
+    return base.select(*columns)
+
+
+def _logical(values: Column, data_type: DataType) -> Column:
+    """The values with every struct's fields under their logical names, void ones added."""
+    if _is_plain(data_type):
+        return values
+    match data_type:
+        case StructType():
+            return _renamed(values, data_type)
+        case ArrayType(element) if _holds_void(element):
+            return sf.transform(values, lambda one: _logical(one, element))
+        case MapType(key, value) if _holds_void(data_type):
+            values = sf.transform_values(values, lambda _, one: _logical(one, value))
+            return sf.transform_keys(values, lambda one, _: _logical(one, key))
+    target = StructType((StructField("x", shown_metadata_of(data_type)),))
+    return values.cast(to_spark_schema(target).fields[0].dataType)
+
+
+def _renamed(values: Column, struct: StructType) -> Column:
+    """All old fields dropped, then all new ones added; the mark keeps the struct from being empty in between."""
+    held = [column for column in struct if column.data_type != _VOID]
+    found = values.withField(_MARK, sf.lit(True)).dropFields(*(quote_identifier(column.physical_name) for column in held))
+    for column in struct:
+        value = sf.lit(None) if column.data_type == _VOID else _logical(values.getField(column.physical_name), column.data_type)
+        found = found.withField(quote_identifier(column.name), value)
+    return found.dropFields(_MARK)
+
+
+_MARK = "__tahoe_mark"
+
+
+def shown_metadata_of(data_type: DataType) -> DataType:
+    return transform_fields(data_type, lambda column: replace(column, metadata=_shown(column)))
+
+
+def _is_plain(data_type: DataType) -> bool:
+    """Whether physical and logical form are the same."""
+    match data_type:
+        case StructType():
+            return all(f.name == f.physical_name and f.data_type != _VOID and _is_plain(f.data_type) for f in data_type)
+        case ArrayType(element):
+            return _is_plain(element)
+        case MapType(key, value):
+            return _is_plain(key) and _is_plain(value)
+    return True
+
+
+def _holds_void(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            return any(_holds_void(column.data_type) for column in data_type)
+        case ArrayType(element):
+            return _holds_void(element)
+        case MapType(key, value):
+            return _holds_void(key) or _holds_void(value)
+    return data_type == _VOID
+
+
+def _without_void(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            kept = [column for column in fields if column.data_type != _VOID]
+            return StructType(tuple(replace(column, data_type=_without_void(column.data_type)) for column in kept))
+        case ArrayType(element):
+            return replace(data_type, element_type=_without_void(element))
+        case MapType(key, value):
+            return replace(data_type, key_type=_without_void(key), value_type=_without_void(value))
+    return data_type
+
+
+def _shown(column: StructField) -> dict[str, object]:
+    return {key: value for key, value in column.metadata.items() if not key.startswith("delta.") and key not in _HIDDEN_KEYS}

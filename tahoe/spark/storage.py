@@ -1,0 +1,60 @@
+"""From what Spark knows of storage to the store that the log is read through: Hadoop's settings as the object store's options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm import Jvm, is_classic
+from tahoe.store.location import split_url, table_url
+from tahoe.table import Table
+
+__all__ = ["hadoop_options", "storage_options", "table_at"]
+
+_S3A = {
+    "fs.s3a.access.key": "aws_access_key_id",
+    "fs.s3a.secret.key": "aws_secret_access_key",
+    "fs.s3a.session.token": "aws_session_token",
+    "fs.s3a.endpoint": "aws_endpoint",
+    "fs.s3a.endpoint.region": "aws_region",
+}
+
+
+def hadoop_options(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's settings for object stores: those of the session, and over them ``fs.…`` options of the reader or writer."""
+    found: dict[str, str] = {}
+    if is_classic(spark):
+        configuration = Jvm.of(spark).gateway and spark._jsparkSession.sessionState().newHadoopConf()
+        for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
+            value = configuration.get(key)
+            if value:
+                found[key] = str(value)
+    return {**found, **{key: value for key, value in options.items() if key.startswith("fs.")}}
+
+
+def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
+    """The object store's options (`tahoe.store.object_store.open_store`) that say the same as Hadoop's settings."""
+    if split_url(table_url(path))[0] != "s3":
+        return {}
+    found = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
+    endpoint = found.get("aws_endpoint")
+    if endpoint is not None and "://" not in endpoint:
+        secure = hadoop.get("fs.s3a.connection.ssl.enabled", "true").lower() == "true"
+        found["aws_endpoint"] = f"{'https' if secure else 'http'}://{endpoint}"
+    if found.get("aws_endpoint", "").startswith("http://"):
+        found["allow_http"] = "true"
+    if hadoop.get("fs.s3a.path.style.access", "false").lower() == "true":
+        found["aws_virtual_hosted_style_request"] = "false"
+    return found
+
+
+def table_at(path: str, hadoop: Mapping[str, str]) -> Table:
+    """The table at a path. One value is kept for each, so that its newest snapshot is read on, not read anew."""
+    return _table(table_url(path), tuple(sorted(storage_options(path, hadoop).items())))
+
+
+@lru_cache(maxsize=128)
+def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
+    return Table(url, storage_options=dict(options))

@@ -33,10 +33,14 @@ __all__ = [
     "RowGroup",
     "cast_members",
     "concat",
+    "conformed_adds",
     "open_checkpoint",
     "read_adds",
     "sidecars_of",
 ]
+
+
+_ALL_COLUMNS = (*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed")
 
 
 class DamagedCheckpoint(CorruptTable):
@@ -85,6 +89,11 @@ class RowGroup:
         """The columns below the given dotted paths; top-level structs hold only what was asked for."""
         with _reading(self.file):
             return self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """As `read`, `rows` at a time and no further than the caller goes: what is not asked for is not decoded."""
+        with _reading(self.file):
+            yield from self.file.open().iter_batches(rows, row_groups=[self.index], columns=list(columns), use_threads=False)
 
 
 @dataclass(frozen=True)
@@ -171,7 +180,7 @@ class CheckpointReader:
         Args:
             columns: some of these names; None for all.
         """
-        wanted = [*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed"] if columns is None else list(columns)
+        wanted = list(_ALL_COLUMNS if columns is None else columns)
         json = files_table(a for a in self.actions if isinstance(a, AddFile))
         parts = [json.select([name for name in wanted if name in json.column_names])] if len(json) else []
         parts += self.map_row_groups(lambda group: read_adds(group, wanted), "add.path")
@@ -186,9 +195,9 @@ class CheckpointReader:
     def map_row_groups(self, read: Callable[[RowGroup], pa.Table], leaf: str) -> list[pa.Table]:
         """`read` of each row group where `leaf` has values, in order, side by side when that is worth it."""
         groups = [group for group in self.row_groups if group.non_null(leaf) != 0]
-        if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTH_THREADS:
+        if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTHTHREADS:
             return [read(group) for group in groups]
-        with ThreadPoolExecutor(min(len(groups), _THREADS)) as pool:
+        with ThreadPoolExecutor(min(len(groups), THREADS)) as pool:
             return list(pool.map(read, groups))
 
 
@@ -226,10 +235,15 @@ def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
 def read_adds(group: RowGroup, columns: Sequence[str]) -> pa.Table:
     """Columns of the `add` actions of one row group, in the types of `FILES_SCHEMA`; optional ones only where the file has them."""
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
-    names = [name for name in columns if name in present]
     # The path comes along because it tells which rows are adds at all.
-    read = group.read([f"add.{name}" for name in dict.fromkeys(["path", *names])])
-    return _conformed(group, _members(read, "add"), [name for name in columns if name in FILES_SCHEMA.names or name in present])
+    read = group.read([f"add.{name}" for name in dict.fromkeys(["path", *(name for name in columns if name in present)])])
+    return conformed_adds(group, _members(read, "add"), columns)
+
+
+def conformed_adds(group: RowGroup, members: Mapping[str, pa.Array], columns: Sequence[str] = _ALL_COLUMNS) -> pa.Table:
+    """Members of the `add` struct as a table of `FILES_SCHEMA`; of the optional columns those that there are."""
+    wanted = [name for name in columns if name in FILES_SCHEMA.names or name in members]
+    return _conformed(group, members, wanted)
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -264,8 +278,10 @@ _SINGLE_ACTIONS = {
     "checkpointMetadata": "version",
     "sidecar": "path",
 }
-_THREADS = min(4, os.cpu_count() or 1)
-_ROWS_WORTH_THREADS = 20_000
+THREADS = min(4, os.cpu_count() or 1)
+_ROWS_WORTHTHREADS = 20_000
+# They are few, and mostly at the beginning of a row group: small batches, so that reading can end early.
+_ROWS_OF_SINGLE_ACTIONS = 4_096
 
 
 def _open_top_level(store: LogStore, checkpoint: Checkpoint) -> CheckpointReader:
@@ -319,17 +335,26 @@ def _single_actions(source: ParquetSource, name: str, leaf: str) -> Iterator[Act
     if path not in source.leaves:
         return
     for group in source.row_groups():
-        if group.non_null(path) == 0:
+        left = group.non_null(path)
+        if left == 0:
             continue
-        column = group.read([name]).column(name)
-        valid = column.filter(pc.is_valid(pc.struct_field(column, leaf)))
-        for value in valid.to_pylist(maps_as_pydicts="strict"):
-            try:
-                action = action_from_json({name: value})
-            except CorruptTable as error:
-                raise source.damaged(error.message) from error
-            if action is not None:
-                yield action
+        for batch in group.batches([name], _ROWS_OF_SINGLE_ACTIONS):
+            column = batch.column(name)
+            valid = column.filter(pc.is_valid(pc.struct_field(column, leaf)))
+            for value in valid.to_pylist(maps_as_pydicts="strict"):
+                yield _action_of(source, name, value)
+            left = None if left is None else left - len(valid)
+            if left == 0:
+                break
+
+
+def _action_of(source: ParquetSource, name: str, value: object) -> Action:
+    try:
+        action = action_from_json({name: value})
+    except CorruptTable as error:
+        raise source.damaged(error.message) from error
+    assert action is not None, "only actions that are known are read"
+    return action
 
 
 def _read_removes(group: RowGroup) -> pa.Table:

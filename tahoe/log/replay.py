@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.predicate import Predicate
-from tahoe.log.checkpoint_reader import CheckpointReader, DamagedCheckpoint, concat, open_checkpoint
+from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, DamagedCheckpoint, concat, open_checkpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.files import (
     FILES_SCHEMA,
@@ -28,10 +28,12 @@ from tahoe.log.files import (
 )
 from tahoe.log.paths import LOG_FOLDER, checksum_name
 from tahoe.log.reader import read_commit
+from tahoe.log.scan import ScanPlan, candidates, plan_scan
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
 from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.skipping import keep
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
 
@@ -111,10 +113,10 @@ def scan_files(
         partition_columns: logical names.
         files: the live files, where they are in memory already; else the predicate is pushed into the checkpoint's read.
     """
-    from tahoe.protocol.skipping import keep
-
-    live = replay_files(store, segment) if files is None else files
-    return live.filter(keep(predicate, live, schema, partition_columns))
+    if files is None:
+        plan = plan_scan(predicate, schema, partition_columns)
+        files = _with_fallback(store, segment, lambda store, segment: _scan(store, segment, plan))
+    return files.filter(keep(predicate, files, schema, partition_columns))
 
 
 def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
@@ -168,6 +170,16 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     files = concat([*parts, tail.adds] if len(tail.adds) or not parts else parts, FILES_SCHEMA)
     _check_against_checksum(store, segment, files)
     return files
+
+
+def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
+    tail = tail_of(store, segment)
+    checkpoint = checkpoint_of(store, segment)
+    if checkpoint is None:
+        return tail.adds
+    _check_balance(store, segment, checkpoint, tail)
+    found = _without(candidates(checkpoint, plan, THREADS), tail.keys, store.url)
+    return concat([found, tail.adds], FILES_SCHEMA) if len(tail.adds) else found
 
 
 def _tombstones(store: LogStore, segment: LogSegment) -> pa.Table:
@@ -256,6 +268,18 @@ def _check_against_checksum(store: LogStore, segment: LogSegment, files: pa.Tabl
         version=segment.version,
         file=name,
     )
+
+
+def _check_balance(store: LogStore, segment: LogSegment, checkpoint: CheckpointReader, tail: Tail) -> None:
+    """Before only a part of the files is looked at: do their number, by footers and commits, and the checksum agree?
+
+    Where they do not, the number is only a guess: the files themselves decide.
+    """
+    if segment.checksum is None:
+        return
+    checksum = _checksum(store, segment.version)
+    if checksum is not None and checksum.num_files != checkpoint.num_adds + tail.net_files:
+        _files(store, segment)
 
 
 def _checksum(store: LogStore, version: int) -> VersionChecksum | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -95,6 +95,7 @@ def hive_folder(partition_columns: Sequence[str], partition_values: Mapping[str,
 # What Spark's ExternalCatalogUtils escapes: control characters and those with a meaning in paths, globs and Hive.
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 _NUMBER = re.compile(r"[+-]?\d+")
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?")
 _WIDE = Context(prec=80)  # Python's own context rounds to 28 digits
 _RANGES = {"byte": 1 << 7, "short": 1 << 15, "integer": 1 << 31, "long": 1 << 63}
@@ -210,10 +211,18 @@ def _float(text: str) -> float:
     return float(text)
 
 
+def _day(text: str) -> date:
+    """Also without leading zeros, as folders of converted tables have them."""
+    found = _DATE.fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    return date(*map(int, found.groups()))
+
+
 def _moment(text: str) -> tuple[datetime, str | None]:
     found = _TIMESTAMP.fullmatch(text)
     if not found:
-        return datetime.combine(date.fromisoformat(text), datetime.min.time()), None
+        return datetime.combine(_day(text), time()), None
     day, clock, fraction, zone = found.groups()
     return datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0')[:6].ljust(6, '0')}"), zone
 
@@ -242,7 +251,7 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "double": _float,
     "boolean": _boolean,
     "binary": lambda text: text.encode("utf-8"),
-    "date": date.fromisoformat,
+    "date": _day,
     "timestamp": _timestamp,
     "timestamp_ntz": _timestamp_ntz,
     "void": lambda text: None,

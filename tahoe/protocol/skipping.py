@@ -55,8 +55,8 @@ def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_co
 
     Args:
         predicate: over logical names.
-        files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues`` (``partitionValues_parsed`` where that is
-            missing) and ``stats_parsed`` (``stats`` where that is null or missing); what is missing altogether is unknown.
+        files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues``, if the predicate names partition columns,
+            and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown.
         schema: the table's logical schema, with physical names where columns are mapped.
         partition_columns: logical names.
     """
@@ -98,12 +98,6 @@ def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType
 
 def partition_column(files: pa.Table, column: StructField) -> pa.Array:
     """The typed values of one partition column of the files."""
-    names = files.column_names
-    if "partitionValues" not in names:
-        if "partitionValues_parsed" not in names:
-            return pa.nulls(files.num_rows, to_arrow_type(column.data_type))
-        values = _leaf(files.column("partitionValues_parsed"), (column.physical_name,), to_arrow_type(column.data_type))
-        return values.combine_chunks()
     texts = pa.chunked_array(
         [_map_values(chunk, column.physical_name) for chunk in files.column("partitionValues").chunks], pa.string()
     )
@@ -344,11 +338,6 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return values.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.nulls(len(values), kind)
-
-
-def _leaf(values: pa.ChunkedArray, path: tuple[str, ...], kind: pa.DataType) -> pa.ChunkedArray:
-    inner: dict[str, Any] = {path[-1]: kind}
-    return pc.struct_field(_narrow(values, _struct(inner)), [path[-1]])
 
 
 def _map_values(maps: pa.MapArray, key: str) -> pa.Array:

@@ -28,7 +28,20 @@ from tahoe.expr.predicate import (
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 EPOCH = datetime(1970, 1, 1)
-_MICROSECONDS = [0, 1, 999, 1000, 1001, -1, -999, -1000, -1001, 1_600_000_000_123_456, 1_600_000_000_123_000, -62_135_596_800_000_000]
+_MICROSECONDS = [
+    0,
+    1,
+    999,
+    1000,
+    1001,
+    -1,
+    -999,
+    -1000,
+    -1001,
+    1_600_000_000_123_456,
+    1_600_000_000_123_000,
+    -62_135_596_800_000_000,
+]
 _MOMENTS = [EPOCH + timedelta(microseconds=each) for each in _MICROSECONDS]
 _LAST = "\U0010ffff"
 
@@ -37,14 +50,26 @@ POOLS: dict[str, tuple[DataType, list[Any]]] = {
     "short": (PrimitiveType("short"), [-32768, 0, 7, 32767]),
     "integer": (PrimitiveType("integer"), [-(2**31), -1, 0, 1, 2, 2**31 - 1]),
     "long": (PrimitiveType("long"), [-(2**63), -(2**53) - 1, 0, 1, 2**53 + 1, 2**63 - 1]),
-    "float": (PrimitiveType("float"), [-math.inf, -1.5, -0.0, 0.0, 0.10000000149011612, 1.5, 3.4028234663852886e38, math.inf, math.nan]),
+    "float": (
+        PrimitiveType("float"),
+        [-math.inf, -1.5, -0.0, 0.0, 0.10000000149011612, 1.5, 3.4028234663852886e38, math.inf, math.nan],
+    ),
     "double": (PrimitiveType("double"), [-math.inf, -1e300, -0.0, 0.0, 5e-324, 0.1, 1.5, 1e300, math.inf, math.nan]),
-    "decimal": (DecimalType(7, 2), [Decimal("-99999.99"), Decimal("-0.01"), Decimal("0.00"), Decimal("1.10"), Decimal("99999.99")]),
-    "wide": (DecimalType(38, 10), [Decimal(10**28 - 1).scaleb(0), Decimal("-1.0000000001"), Decimal("0.0000000001"), Decimal("1E-9")]),
+    "decimal": (
+        DecimalType(7, 2),
+        [Decimal("-99999.99"), Decimal("-0.01"), Decimal("0.00"), Decimal("1.10"), Decimal("99999.99")],
+    ),
+    "wide": (
+        DecimalType(38, 10),
+        [Decimal(10**28 - 1).scaleb(0), Decimal("-1.0000000001"), Decimal("0.0000000001"), Decimal("1E-9")],
+    ),
     "string": (
         PrimitiveType("string"),
-        ["", "a", "b", "a" * 31, "a" * 32, "a" * 32 + "\x7e", "a" * 32 + "\x7f", "a" * 33, "a" * 31 + "😀b", "a" * 31 + "😀😀"]
-        + ["a" * 32 + _LAST + "b", "a" * 32 + _LAST, _LAST * 40, "é" * 33, "a" * 32 + "é", "a" * 31 + "\ue000z", "\x00", "z\nq'\"\\"],
+        [
+            *("", "a", "b", "\x00", "z\nq'\"\\", "a" * 31, "a" * 32, "a" * 33, "é" * 33, _LAST * 40),
+            *("a" * 31 + "😀b", "a" * 31 + "😀😀", "a" * 31 + "\ue000z", "a" * 32 + "é", "a" * 32 + "\x7e", "a" * 32 + "\x7f"),
+            *("a" * 32 + _LAST + "b", "a" * 32 + _LAST),
+        ],
     ),
     "binary": (PrimitiveType("binary"), [b"", b"\x00", b"a", b"\xff", b"a" * 40]),
     "boolean": (PrimitiveType("boolean"), [True, False]),
@@ -186,14 +211,14 @@ def random_predicate(chance: random.Random, columns: list[tuple[Column, str]], d
 
 def _compared(op: str, left: Any, right: Any) -> bool | None:
     if op == "<=>":
-        return left is None and right is None if left is None or right is None else _order(left) == _order(right)
+        return left is None and right is None if left is None or right is None else order(left) == order(right)
     if left is None or right is None:
         return None
-    a, b = _order(left), _order(right)
+    a, b = order(left), order(right)
     return {"=": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
 
 
-def _order(value: Any) -> Any:
+def order(value: Any) -> Any:
     """NaN is one value, greater than all others; texts are ordered by their UTF-8 bytes."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)

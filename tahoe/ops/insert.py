@@ -28,7 +28,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["ArrowData", "WriteOptions", "already_written", "prepare_schema", "stage_removals", "stage_write", "write_operation"]
+__all__ = ["ArrowData", "WriteOptions", "already_written", "prepare_schema", "stage_adds", "stage_removals", "stage_write", "write_operation"]
 
 
 

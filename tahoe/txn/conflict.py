@@ -16,7 +16,6 @@ from tahoe.exceptions import (
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
     ConcurrentTransactionException,
-    ConcurrentWriteException,
     DeltaConcurrentModificationException,
     MetadataChangedException,
     ProtocolChangedException,
@@ -183,14 +182,6 @@ def _removed_twice(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcur
                 "Run the operation again.",
                 **_facts(mine, winner, file=action.path),
             )
-
-
-def no_retry(mine: PreparedCommit, winner: Winner) -> ConcurrentWriteException:
-    """The conflict of a commit that may not be moved at all."""
-    return ConcurrentWriteException(
-        f"Version {mine.version} of table {mine.config.table} was taken by {_told(winner)}. Run the operation again.",
-        **_facts(mine, winner),
-    )
 
 
 def _told(winner: Winner) -> str:

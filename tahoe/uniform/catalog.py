@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, Protocol
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, Unsupported
@@ -77,21 +78,26 @@ def named_catalog(name: str) -> Catalog:
     found = _NAMED.fullmatch(name)
     if found is None:
         raise InvalidRequest(f"'{name}' names no table in a catalog. Write <catalog>:<namespace>.<table>.", catalog=name)
+    return SqlCatalog(_loaded(found[1]), found[2])
+
+
+@cache
+def _loaded(name: str) -> Any:
+    """PyIceberg's catalog of that name; kept, with its connections, for the life of the process."""
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError as error:
         raise Unsupported("Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", catalog=name) from error
     try:
-        loaded = load_catalog(found[1])
+        return load_catalog(name)
     except ValueError:
         # Not `from error`: PyIceberg's message may hold the catalog's URI, and that a password.
         raise NotFound(
-            f"PyIceberg's configuration does not say how to reach the catalog '{found[1]}'. "
+            f"PyIceberg's configuration does not say how to reach the catalog '{name}'. "
             "Describe it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
             code="TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED",
             catalog=name,
         ) from None
-    return SqlCatalog(loaded, found[2])
 
 
 def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import CorruptTable, NotFound, StorageFailure, TahoeError
+from tahoe.log.checksum import read_checksum
 from tahoe.protocol.actions import Action
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
@@ -180,10 +181,11 @@ def _plan(
     if behind > MAX_PENDING_COMMITS:
         return Rebuild(f"the Iceberg side was {behind} versions behind")
     try:
-        before = snapshot_at(current.version).metadata
         commits = [
             DeltaCommit(version, tuple(read_commit(version))) for version in range(current.version + 1, target.version + 1)
         ]
+        changed = any(commit.metadata is not None for commit in commits)
+        before = snapshot_at(current.version).metadata if changed else target.metadata
     except NotFound:
         return Rebuild(f"the log no longer has the commits after version {current.version}")
     return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=folder.file_url)
@@ -195,8 +197,11 @@ def _build(store: LogStore, folder: ManifestFolder, current: Current | None, tar
     if isinstance(plan, FurtherCommits):
         build = Build(store, folder, document)
         try:
-            build.follow(plan.changes)
-            return build, plan
+            difference = _difference(store, target.version, build.follow(plan.changes))
+            if difference is None:
+                return build, plan
+            logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, difference)
+            plan = Rebuild(difference)
         except (CorruptTable, NotFound) as error:
             if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
                 raise
@@ -205,6 +210,25 @@ def _build(store: LogStore, folder: ManifestFolder, current: Current | None, tar
     build = Build(store, folder, document)
     build.rebuild(target)
     return build, plan
+
+
+def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> str | None:
+    """How the document's totals differ from the table's own checksum, None where they agree or there is no checksum.
+
+    A writer that adds a file a second time without saying so, or names one file in two ways, is noticed here.
+    """
+    try:
+        checksum = read_checksum(store, version)
+    except CorruptTable:
+        return None
+    snapshot = documents.current_snapshot(document)
+    if checksum is None or snapshot is None:
+        return None
+    ours = (int(snapshot["summary"]["total-data-files"]), int(snapshot["summary"]["total-files-size"]))
+    theirs = (checksum.num_files, checksum.table_size_bytes)
+    if ours == theirs:
+        return None
+    return f"It has {ours[0]} files of {ours[1]} bytes where the table's checksum has {theirs[0]} of {theirs[1]}."
 
 
 def _document(build: Build) -> Mapping[str, Any]:

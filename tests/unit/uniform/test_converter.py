@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CorruptTable, StorageFailure, TahoeError, Unsupported
+from tahoe.log.checksum import checksum_of, write_checksum
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import read_commit
 from tahoe.protocol.actions import DeletionVectorDescriptor, SetTransaction
@@ -334,6 +335,22 @@ def test_a_damaged_manifest_list_is_healed_by_a_rebuild(log):
     assert log.convert().kind == "full"
     entries = live_entries(log.store, newest_document(log.store)["snapshots"][-1])
     assert len(entries) == 2
+
+
+def test_totals_that_differ_from_the_table_s_checksum_are_healed_by_a_rebuild(log):
+    """A file that is added a second time as if it were new would be live twice."""
+    log.change(["a1", "a2"])
+    log.convert()
+    log.change(["a1", "b1"])
+    snapshot = log.snapshot()
+    write_checksum(log.store, 2, checksum_of(snapshot.state, snapshot.files(), snapshot.config))
+    result = log.convert()
+    assert result.kind == "full"
+    assert "4 files" in result.reason
+    assert verify(log.store) == 2
+    snapshot = log.snapshot(log.change(["b2"]))
+    write_checksum(log.store, 3, checksum_of(snapshot.state, snapshot.files(), snapshot.config))
+    assert log.convert().kind == "incremental"
 
 
 class Racing(WrappedStore):

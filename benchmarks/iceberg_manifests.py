@@ -1,0 +1,194 @@
+"""How fast commits become Iceberg metadata: whole tables, and small commits on top of tables of several sizes.
+
+    python -m benchmarks.iceberg_manifests [--files 100000]
+
+Tables are logs without data files, as a conversion opens none: six columns with statistics and one partition column. PyIceberg's own
+writer of manifests is given the same files for comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus, write_manifest
+from pyiceberg.table import StaticTable
+from pyiceberg.typedef import Record
+
+from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.table import Table
+from tahoe.txn.transaction import Operation
+
+UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("day", pa.date32()),
+        ("ratio", pa.float64()),
+        ("price", pa.decimal128(12, 2)),
+        ("part", pa.date32()),
+    ]
+)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--files", type=int, default=100_000, help="files of the largest table")
+    files = arguments.parse_args().files
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [measured(Path(folder) / f"t{count}", count) for count in (files // 100, files // 10, files)]
+        table = Table(Path(folder) / f"t{files}")
+        theirs = pyiceberg_seconds(table, files)
+    print(
+        f"{'files':>9} {'full':>8} {'files/s':>9} {'bytes/file':>10} {'append 1':>9} {'append 100':>11} {'remove 1':>9} {'cold':>8} {'merge':>8}"
+    )
+    for count, full, size, one, hundred, remove, cold, merge in rows:
+        times = "".join(
+            f"{seconds * 1000:>{width}.0f}ms" for seconds, width in ((one, 7), (hundred, 9), (remove, 7), (cold, 6), (merge, 6))
+        )
+        print(f"{count:>9,} {full:>7.2f}s {count / full:>9,.0f} {size / count:>10.0f} {times}")
+    whole = rows[-1][1]
+    print(
+        f"PyIceberg's manifest writer, its entries made beforehand: {theirs:.2f}s, {theirs / whole:.1f} times as long as our whole conversion"
+    )
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def measured(path: Path, count: int) -> tuple[float, ...]:
+    """Seconds of a first conversion, and of conversions of small commits: the median of five each."""
+    table = Table.create(path, SCHEMA, partition_by=["part"], properties=without_hook())
+    names = {column.name: column.physical_name for column in table.schema()}
+    commit(table, (add(names, i) for i in range(count)))
+    table.set_properties(UNIFORM)
+    table.uniform.wait(timeout=600)  # set_properties has begun a conversion of its own
+    full = seconds(lambda: table.uniform.sync(rebuild=True))
+    size = sum(entry.size for entry in table.store.walk("metadata") if entry.name.endswith(".avro")) / 2
+    numbers = iter(range(count, 2**40))
+    one = median(lambda: commit(table, [add(names, next(numbers))]), table)
+    hundred = median(lambda: commit(table, [add(names, next(numbers)) for _ in range(100)]), table)
+    victims = iter(range(0, count, max(count // 8, 1)))
+    remove = median(lambda: commit(table, [gone(names, next(victims))]), table)
+    from tahoe.uniform import layout  # the memory of this process is emptied, as a new process has none
+
+    layout._INDEX.__init__()  # type: ignore[misc]
+    commit(table, [gone(names, next(victims))])
+    cold = seconds(table.uniform.sync)
+    merge = 0.0
+    for _ in range(40):
+        commit(table, [add(names, next(numbers))])
+        merge = max(merge, seconds(table.uniform.sync))
+    return count, full, size, one, hundred, remove, cold, merge
+
+
+def without_hook() -> dict[str, str]:
+    """Compatible, but not yet asking for Iceberg: the log is made without conversions."""
+    return {"delta.enableIcebergCompatV2": "true"}
+
+
+def commit(table: Table, actions: Iterable[AddFile | RemoveFile]) -> None:
+    transaction = table.begin()
+    transaction.stage(*actions)
+    hooks, table.__dict__["_hooks"] = table.__dict__.get("_hooks"), []  # measured conversions are called by hand
+    table.commit(transaction, Operation("WRITE"))
+    table.__dict__.pop("_hooks")
+    if hooks:
+        table.__dict__["_hooks"] = hooks
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def median(prepare: Callable[[], None], table: Table) -> float:
+    times = []
+    for _ in range(5):
+        prepare()
+        target = table.snapshot()
+        assert target is not None
+        times.append(seconds(table.uniform.sync))
+    return sorted(times)[2]
+
+
+def path_of(number: int) -> str:
+    return f"{number % 97:02d}/part-{number % 100000:05d}-8a2f9b1c-3d4e-4f5a-9b8c-{number:012x}-c000.snappy.parquet"
+
+
+def part_of(number: int) -> str:
+    return str(date(2020, 1, 1) + timedelta(days=number // 1000))
+
+
+def add(names: dict[str, str], number: int) -> AddFile:
+    least = {
+        "id": number * 1000,
+        "name": f"name-{number:08d}",
+        "at": f"2024-01-01T00:{number % 60:02d}:00.123Z",
+        "day": part_of(number),
+    }
+    most = {
+        "id": number * 1000 + 999,
+        "name": f"name-{number + 500:08d}",
+        "at": f"2024-01-01T01:{number % 60:02d}:00.123Z",
+        "day": part_of(number + 1),
+    }
+    floats = {"ratio": number * 0.37, "price": number + 0.25}
+    stats = {
+        "numRecords": 1000,
+        "minValues": {names[key]: value for key, value in {**least, **floats}.items()},
+        "maxValues": {names[key]: value for key, value in {**most, **floats}.items()},
+        "nullCount": {names[key]: number % 5 for key in (*least, *floats)},
+    }
+    text = json.dumps(stats, separators=(",", ":"))
+    return AddFile(path_of(number), {names["part"]: part_of(number)}, 100_000 + number, 1, True, text)
+
+
+def gone(names: dict[str, str], number: int) -> RemoveFile:
+    return RemoveFile(path_of(number), 1, True, True, {names["part"]: part_of(number)}, 100_000 + number)
+
+
+def pyiceberg_seconds(table: Table, count: int) -> float:
+    """PyIceberg's own writer, given ready-made entries of the same table: bounds and partition values are already converted."""
+    location = table.uniform.status().metadata_location
+    assert location is not None
+    iceberg = StaticTable.from_metadata(location)
+    entries = [
+        ManifestEntry.from_args(
+            status=ManifestEntryStatus.ADDED,
+            snapshot_id=1,
+            data_file=DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=f"{table.url}/{path_of(number)}",
+                file_format=FileFormat.PARQUET,
+                partition=Record(number // 1000),
+                record_count=1000,
+                file_size_in_bytes=100_000 + number,
+                value_counts=dict.fromkeys(range(1, 7), 1000),
+                null_value_counts=dict.fromkeys(range(1, 7), number % 5),
+                lower_bounds={key: number.to_bytes(8, "little") for key in range(1, 7)},
+                upper_bounds={key: number.to_bytes(8, "little") for key in range(1, 7)},
+            ),
+        )
+        for number in range(count)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        output = PyArrowFileIO().new_output(f"{folder}/m.avro")
+        start = time.perf_counter()
+        with write_manifest(2, iceberg.spec(), iceberg.schema(), output, 1, "deflate") as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -69,10 +73,25 @@ class Scan:
         return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
 
     def _batches(self, tasks: Sequence[ReadTask]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks in their order, a few files read ahead side by side."""
+        store = self.snapshot.store
+        # Many vectors lie in one file: it is fetched once for all that ask within a scan.
+        fetch = lru_cache(maxsize=_VECTOR_FILES_KEPT)(store.get)
+
+        def read_vector(descriptor: DeletionVectorDescriptor) -> BitMap64:
+            return decode(descriptor, fetch, store.url)
+
+        def read(task: ReadTask) -> list[pa.RecordBatch]:
+            return list(self._read(task, read_schema, read_vector))
+
         wanted = [column.name for column in self.schema]
         read_schema = self._read_schema()
-        for task in tasks:
-            for batch in self._read(task, read_schema):
+        if len(tasks) == 1:
+            streams: Iterator[Iterable[pa.RecordBatch]] = iter([self._read(tasks[0], read_schema, read_vector)])
+        else:
+            streams = _ahead(read, tasks)
+        for stream in streams:
+            for batch in stream:
                 yield batch if len(read_schema) == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:
@@ -84,21 +103,14 @@ class Scan:
         more = tuple({column.name: column for column in extra if column.name not in names}.values())
         return StructType((*self.schema.fields, *more))
 
-    def _read(self, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
-        config, store = self.snapshot.config, self.snapshot.store
+    def _read(
+        self, task: ReadTask, schema: StructType, read_vector: Callable[[DeletionVectorDescriptor], BitMap64]
+    ) -> Iterator[pa.RecordBatch]:
+        config = self.snapshot.config
+        open_input = self.snapshot.store.open_input
         return read_file(
-            task,
-            schema,
-            config.column_mapping_mode,
-            config.partition_columns,
-            store.open_input,
-            self._read_vector,
-            self.predicate,
+            task, schema, config.column_mapping_mode, config.partition_columns, open_input, read_vector, self.predicate
         )
-
-    def _read_vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        store = self.snapshot.store
-        return decode(descriptor, store.get, store.url)
 
     def _task(self, add: AddFile) -> ReadTask:
         return ReadTask(
@@ -110,3 +122,21 @@ class Scan:
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
         )
+
+
+_VECTOR_FILES_KEPT = 16
+
+
+def _ahead(read: Callable[[ReadTask], list[pa.RecordBatch]], tasks: Sequence[ReadTask]) -> Iterator[list[pa.RecordBatch]]:
+    """`read` of each task in order; at most a few more than there are cores are in memory or under way."""
+    workers = os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[list[pa.RecordBatch]]] = deque()
+        rest = iter(tasks)
+        for task in islice(rest, workers + 1):
+            waiting.append(pool.submit(read, task))
+        while waiting:
+            found = waiting.popleft().result()
+            for task in islice(rest, 1):
+                waiting.append(pool.submit(read, task))
+            yield found

@@ -64,8 +64,10 @@ def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_co
     mask = _keep(on_partitions, files, schema, partition_columns)
     if on_data is None:
         return mask
+    if on_partitions is None or pc.all(mask).as_py():
+        return _keep(on_data, files, schema, partition_columns)
     # Statistics are read for those files only that the partition leaves.
-    left = files if on_partitions is None else files.filter(mask)
+    left = files.select([name for name in _COLUMNS if name in files.column_names]).filter(mask)
     return pc.replace_with_mask(mask, mask, _keep(on_data, left, schema, partition_columns))
 
 
@@ -104,6 +106,7 @@ def partition_column(files: pa.Table, column: StructField) -> pa.Array:
     return deserialize_column(texts, column.data_type)
 
 
+_COLUMNS = ("partitionValues", "stats", "stats_parsed")
 _MAX_TERMS = 32
 _MILLISECOND = timedelta(milliseconds=1)
 

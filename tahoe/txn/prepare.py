@@ -13,6 +13,7 @@ from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.features import upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX
+from tahoe.schema.mapping import check_mapping
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, ReadSet, Transaction
 from tahoe.version import ENGINE_INFO
@@ -194,6 +195,8 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
             table=config.table,
         )
     previous = transaction.snapshot.config if transaction.snapshot else None
+    if previous is None or config.metadata != previous.metadata:
+        check_mapping(config.schema, config.column_mapping_mode, config.properties.max_column_id)
     check_iceberg_compat(config, previous, adds)
 
 

@@ -54,7 +54,7 @@ lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict tahoe pyspark_delta
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.package ## let ruff format and repair what it can
 	$(BIN)/ruff format .

@@ -39,7 +39,8 @@ def encode_long(number: int) -> bytes:
 
 
 def encode_bytes(data: bytes) -> bytes:
-    return encode_long(len(data)) + data
+    size = len(data)
+    return (_LENGTHS[size] if size < len(_LENGTHS) else encode_long(size)) + data
 
 
 def encode_string(text: str) -> bytes:
@@ -111,6 +112,7 @@ def _varint(unsigned: int) -> bytes:
 
 _PREPARED = 1 << 13
 _VARINTS = [_varint(unsigned) for unsigned in range(_PREPARED)]
+_LENGTHS = _VARINTS[::2]
 
 
 def _block(entries: list[bytes], sync: bytes) -> list[bytes]:

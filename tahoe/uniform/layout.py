@@ -35,7 +35,7 @@ from tahoe.uniform.manifests import (
 )
 from tahoe.uniform.metadata import Totals
 
-__all__ = ["FOLDER", "MAX_ENTRIES", "ManifestFolder", "NewSnapshot", "next_manifests"]
+__all__ = ["FOLDER", "MAX_ENTRIES", "ManifestFolder", "NewSnapshot", "forget_paths", "next_manifests"]
 
 FOLDER = "metadata"
 MAX_ENTRIES = 8000
@@ -211,8 +211,18 @@ class _Index:
                 self._paths -= len(self._known.popitem(last=False)[1])
         return hashes
 
+    def clear(self) -> None:
+        with self._lock:
+            self._known.clear()
+            self._paths = 0
+
 
 _INDEX = _Index()
+
+
+def forget_paths() -> None:
+    """Empty the memory of which paths are in which manifests, as a new process begins."""
+    _INDEX.clear()
 
 
 def _contains(index: array[int], wanted: int) -> bool:

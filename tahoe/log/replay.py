@@ -28,7 +28,7 @@ from tahoe.log.files import (
 )
 from tahoe.log.paths import LOG_FOLDER, checksum_name
 from tahoe.log.reader import read_commit
-from tahoe.log.scan import ScanPlan, candidates, plan_scan
+from tahoe.log.scan import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
 from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
@@ -113,10 +113,10 @@ def scan_files(
         partition_columns: logical names.
         files: the live files, where they are in memory already; else the predicate is pushed into the checkpoint's read.
     """
-    if files is None:
-        plan = plan_scan(predicate, schema, partition_columns)
-        files = _with_fallback(store, segment, lambda store, segment: _scan(store, segment, plan))
-    return files.filter(keep(predicate, files, schema, partition_columns))
+    if files is not None:
+        return files.filter(keep(predicate, files, schema, partition_columns))
+    plan = plan_scan(predicate, schema, partition_columns)
+    return _with_fallback(store, segment, lambda store, segment: _scan(store, segment, plan))
 
 
 def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
@@ -175,11 +175,12 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
 def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
     tail = tail_of(store, segment)
     checkpoint = checkpoint_of(store, segment)
+    added = tail.adds.filter(keep(plan.predicate, tail.adds, plan.schema, plan.partition_columns))
     if checkpoint is None:
-        return tail.adds
+        return added
     _check_balance(store, segment, checkpoint, tail)
-    found = _without(candidates(checkpoint, plan, THREADS), tail.keys, store.url)
-    return concat([found, tail.adds], FILES_SCHEMA) if len(tail.adds) else found
+    found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
+    return concat([found, added], FILES_SCHEMA) if len(added) else found
 
 
 def _tombstones(store: LogStore, segment: LogSegment) -> pa.Table:

@@ -5,7 +5,7 @@ Three sieves, each finer and dearer than the one before. None throws out what th
 1. row groups, by the Parquet statistics of ``stats_parsed`` and ``partitionValues_parsed`` (no data is read);
 2. rows, by the few leaf columns that the predicate speaks of: ``stats_parsed`` where it is there, else the text of the statistics, which
    `tahoe.log.text_filter` refutes without parsing it;
-3. `tahoe.protocol.skipping.keep`, on whole rows, of which few are left.
+3. `tahoe.protocol.skipping.keep`, on the whole rows that the second could only narrow down.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tahoe.protocol.row_groups import row_groups_to_read
 from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
 from tahoe.schema.types import StructType
 
-__all__ = ["ScanPlan", "candidates", "plan_scan"]
+__all__ = ["ScanPlan", "plan_scan", "scan_checkpoint"]
 
 T = TypeVar("T")
 
@@ -43,6 +43,7 @@ class ScanPlan:
         texts: refutes the text of statistics; None where it must be parsed.
     """
 
+    predicate: Predicate
     schema: StructType
     partition_columns: tuple[str, ...]
     condition: Predicate | None
@@ -57,6 +58,7 @@ def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Seque
     on_partitions, on_data = split_by_columns(predicate, partition_columns)
     data_condition = None if on_data is None else stats_predicate(on_data, schema, partition_columns)
     return ScanPlan(
+        predicate=predicate,
         schema=schema,
         partition_columns=tuple(partition_columns),
         condition=stats_predicate(predicate, schema, partition_columns),
@@ -67,14 +69,14 @@ def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Seque
     )
 
 
-def candidates(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) -> pa.Table:
-    """The checkpoint's files that the first two sieves leave: those that the predicate keeps, and some more.
+def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) -> pa.Table:
+    """The checkpoint's files that the predicate keeps, as `FILES_SCHEMA`; ``stats_parsed`` only where the statistics have no text.
 
     Args:
         threads: how many row groups may be read side by side.
     """
     embedded = [action for action in checkpoint.actions if isinstance(action, AddFile)]
-    parts = [files_table(embedded)] if embedded else []
+    parts = [_decided(files_table(embedded), plan)] if embedded else []
     groups = [
         RowGroup(source, index)
         for source in checkpoint.sources
@@ -98,91 +100,103 @@ _BATCH_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class _Sifted:
-    """The second sieve's answer for one batch: which rows are left, and the texts of their statistics where those were read."""
+    """The second sieve's answer for one batch.
+
+    Args:
+        mask: which rows are left.
+        left: how many.
+        exact: whether the third sieve would keep them all.
+        texts: the statistics of those rows, where their texts were read.
+    """
 
     mask: pa.Array
     left: int
-    texts: pa.Array | None
+    exact: bool
+    texts: pa.Array | None = None
 
 
 def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Sifted]]) -> list[pa.Table]:
-    columns, sift = _sieve(group, plan)
-    if sift is None:
-        return [read for batch in group.batches(_columns(group), _BATCH_ROWS) if (read := _rows(group, batch)).num_rows]
-    sifted = list(run(sift, group.batches(columns, _BATCH_ROWS)))
+    columns = _deciding_columns(group, plan)
+    if not columns:
+        return [_decided(_rows(group, batch), plan) for batch in group.batches(_columns(group), _BATCH_ROWS)]
+    sifted = list(run(lambda batch: _sift(batch, plan), group.batches(columns, _BATCH_ROWS)))
     while sifted and not sifted[-1].left:
         sifted.pop()
     if not sifted:
         return []
-    have_texts = sifted[0].texts is not None
     found = []
-    for batch, answer in zip(group.batches(_columns(group, without_stats=have_texts), _BATCH_ROWS), sifted, strict=False):
+    columns = _columns(group, without_stats="add.stats" in columns)
+    for batch, answer in zip(group.batches(columns, _BATCH_ROWS), sifted, strict=False):
         if answer.left:
-            found.append(_rows(group, batch.filter(answer.mask), answer.texts))
+            rows = _rows(group, batch.filter(answer.mask), answer.texts)
+            found.append(rows if answer.exact else _decided(rows, plan))
     return found
 
 
-def _sieve(group: RowGroup, plan: ScanPlan) -> tuple[list[str], Callable[[pa.RecordBatch], _Sifted] | None]:
-    """The leaf columns that decide about a row, and how; no function where no column can."""
+def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
+    """The leaf columns that decide about a row; none where no column can."""
     leaves = group.file.leaves
-    columns: list[str] = []
+    columns = []
     if plan.on_partitions is not None and any(leaf.startswith("add.partitionValues.") for leaf in leaves):
         columns.append("add.partitionValues")
-    parsed = [path for path in _leaf_paths(plan.statistics, "add.stats_parsed") if path in leaves]
-    by_text = plan.on_data is not None and not parsed and "add.stats" in leaves
-    if plan.on_data is not None and parsed:
-        columns += parsed
-    if by_text:
-        columns.append("add.stats")
-    if not columns:
-        return [], None
-
-    def sift(batch: pa.RecordBatch) -> _Sifted:
-        struct = batch.column("add")
-        members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
-        mask = _mask(members, struct, plan)
-        left = mask.true_count
-        texts = members["stats"].filter(mask) if by_text else None
-        return _Sifted(mask, left, texts)
-
-    return columns, sift
+    if plan.on_data is not None:
+        parsed = [path for path in _leaf_paths(plan.statistics, "add.stats_parsed") if path in leaves]
+        columns += parsed or [path for path in ("add.stats",) if path in leaves]
+    return columns
 
 
-def _mask(members: dict[str, pa.Array], struct: pa.StructArray, plan: ScanPlan) -> pa.Array:
+def _sift(batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
+    struct = batch.column("add")
+    members = _members(struct)
     mask = struct.is_valid()
-    if plan.on_partitions is not None and "partitionValues" in members:
-        mask = pc.and_(mask, _kept(plan.on_partitions, {"partitionValues": members["partitionValues"]}, plan))
-        if not mask.true_count:
-            return mask
-    if plan.on_data is None:
-        return mask
+    exact = plan.on_partitions is None or "partitionValues" in members
+    if plan.on_partitions is not None and exact:
+        mask = pc.and_(mask, _kept(plan.on_partitions, plan, partitionValues=members["partitionValues"]))
+    if plan.on_data is None or not mask.true_count:
+        return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
     if "stats_parsed" in members:
-        return pc.and_(mask, _kept(plan.on_data, {"stats_parsed": members["stats_parsed"]}, plan))
-    if "stats" in members:
-        texts = members["stats"]
-        if plan.texts is None:
-            return pc.and_(mask, _kept(plan.on_data, {"stats": texts}, plan))
-        return pc.and_not(mask, pc.fill_null(plan.texts.refuted(texts), False))
-    return mask
+        mask = pc.and_(mask, _kept(plan.on_data, plan, stats_parsed=members["stats_parsed"]))
+        exact = exact and not pc.any(pc.and_(mask, members["stats_parsed"].is_null())).as_py()
+    elif plan.texts is not None:
+        mask = pc.and_not(mask, pc.fill_null(plan.texts.refuted(members["stats"]), False))
+        exact = False
+    elif "stats" in members:
+        mask = pc.and_(mask, _kept(plan.on_data, plan, stats=members["stats"]))
+    return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
 
 
-def _kept(predicate: Predicate, columns: dict[str, pa.Array], plan: ScanPlan) -> pa.Array:
+def _texts(members: dict[str, pa.Array], mask: pa.Array) -> pa.Array | None:
+    return members["stats"].filter(mask) if "stats" in members else None
+
+
+def _kept(predicate: Predicate, plan: ScanPlan, **columns: pa.Array) -> pa.Array:
     return keep(predicate, pa.table(columns), plan.schema, plan.partition_columns)
 
 
+def _decided(files: pa.Table, plan: ScanPlan) -> pa.Table:
+    return files.filter(keep(plan.predicate, files, plan.schema, plan.partition_columns))
+
+
 def _columns(group: RowGroup, without_stats: bool = False) -> list[str]:
-    """All that a row of live files has, as the file holds it."""
+    """All that a row of live files has; its statistics as text, where all have one, and as struct only where not."""
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
-    names = [*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed"]
-    return [f"add.{name}" for name in names if name in present and not (without_stats and name == "stats")]
+    names = [name for name in FILES_SCHEMA.names if name in present and not (without_stats and name == "stats")]
+    if "stats_parsed" in present and group.non_null("add.stats") != group.non_null("add.path"):
+        names.append("stats_parsed")
+    return [f"add.{name}" for name in names]
 
 
 def _rows(group: RowGroup, batch: pa.RecordBatch, texts: pa.Array | None = None) -> pa.Table:
+    """The files of a batch; rows of other actions are left out."""
     struct = batch.column("add")
-    members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
+    members = _members(struct.drop_null() if struct.null_count else struct)
     if texts is not None:
         members["stats"] = texts
     return conformed_adds(group, members)
+
+
+def _members(struct: pa.StructArray) -> dict[str, pa.Array]:
+    return dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
 
 
 def _leaf_paths(kind: pa.StructType, path: str) -> Iterator[str]:

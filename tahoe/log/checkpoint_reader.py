@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
-from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table
+from tahoe.lazy import cached_property
+from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table, without_rows
 from tahoe.log.paths import parse, sidecar_name
 from tahoe.log.reader import check_no_duplicates, parse_actions
 from tahoe.log.segment import Checkpoint
@@ -161,7 +161,8 @@ class CheckpointReader:
         for group in self.row_groups:
             found = group.non_null("add.path")
             if found is None:
-                found = _valid_rows(group.read(["add.path"]), "add")
+                column = group.read(["add.path"]).column("add")
+                found = len(column) - column.null_count
             total += found
         return total
 
@@ -174,17 +175,16 @@ class CheckpointReader:
                 found += _single_actions(source, name, leaf)
         return found
 
-    def adds(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The `add` actions as columns of `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.
+    def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
+        """The `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.
 
         Args:
-            columns: some of these names; None for all.
+            sift: what to make of the files of one row group, right after they were read and on the same thread.
         """
-        wanted = list(_ALL_COLUMNS if columns is None else columns)
         json = files_table(a for a in self.actions if isinstance(a, AddFile))
-        parts = [json.select([name for name in wanted if name in json.column_names])] if len(json) else []
-        parts += self.map_row_groups(lambda group: read_adds(group, wanted), "add.path")
-        return concat(parts, pa.schema([field for field in FILES_SCHEMA if field.name in wanted]))
+        parts = [json if sift is None else sift(json)] if len(json) else []
+        parts += self.map_row_groups(lambda group: read_adds(group) if sift is None else sift(read_adds(group)), "add.path")
+        return concat(parts, FILES_SCHEMA)
 
     def removes(self) -> pa.Table:
         """The `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
@@ -232,18 +232,22 @@ def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
     return [sidecar_name(s.path, store.url) for s in _sidecars(_open_top_level(store, checkpoint))]
 
 
-def read_adds(group: RowGroup, columns: Sequence[str]) -> pa.Table:
-    """Columns of the `add` actions of one row group, in the types of `FILES_SCHEMA`; optional ones only where the file has them."""
+def read_adds(group: RowGroup) -> pa.Table:
+    """The `add` actions of one row group, as `conformed_adds` gives them."""
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
-    # The path comes along because it tells which rows are adds at all.
-    read = group.read([f"add.{name}" for name in dict.fromkeys(["path", *(name for name in columns if name in present)])])
-    return conformed_adds(group, _members(read, "add"), columns)
+    return conformed_adds(group, group.read([f"add.{name}" for name in _ALL_COLUMNS if name in present]).column("add"))
 
 
-def conformed_adds(group: RowGroup, members: Mapping[str, pa.Array], columns: Sequence[str] = _ALL_COLUMNS) -> pa.Table:
-    """Members of the `add` struct as a table of `FILES_SCHEMA`; of the optional columns those that there are."""
-    wanted = [name for name in columns if name in FILES_SCHEMA.names or name in members]
-    return _conformed(group, members, wanted)
+def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, texts: pa.Array | None = None) -> pa.Table:
+    """Values of the `add` struct as a table of `FILES_SCHEMA`, with the optional columns that are there; other rows are left out.
+
+    Args:
+        texts: the column ``stats``, where it was read before.
+    """
+    members, count = _members(adds)
+    if texts is not None:
+        members["stats"] = texts
+    return _conformed(group, members, count, [name for name in _ALL_COLUMNS if name in FILES_SCHEMA.names or name in members])
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -360,50 +364,46 @@ def _action_of(source: ParquetSource, name: str, value: object) -> Action:
 def _read_removes(group: RowGroup) -> pa.Table:
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("remove.")}
     read = group.read([f"remove.{name}" for name in TOMBSTONES_SCHEMA.names if name in present])
-    return _conformed(group, _members(read, "remove"), TOMBSTONES_SCHEMA.names, TOMBSTONES_SCHEMA)
+    return _conformed(group, *_members(read.column("remove")), TOMBSTONES_SCHEMA.names, TOMBSTONES_SCHEMA)
 
 
-def _members(read: pa.Table, name: str) -> dict[str, pa.Array]:
-    """The members of the rows of a struct column that have a path."""
-    column = read.column(name)
-    struct = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if isinstance(struct, pa.ChunkedArray):
-        struct = struct.chunk(0) if struct.num_chunks else pa.array([], column.type)
-    members = dict(zip([struct.type.field(i).name for i in range(struct.type.num_fields)], struct.flatten(), strict=True))
-    path = members["path"]
-    if path.null_count:
-        mask = path.is_valid()
-        members = {each: values.filter(mask) for each, values in members.items()}
-    return members
-
-
-def _valid_rows(read: pa.Table, name: str) -> int:
-    return len(_members(read, name)["path"])
+def _members(structs: pa.ChunkedArray | pa.StructArray) -> tuple[dict[str, pa.ChunkedArray], int]:
+    """The members of the structs that are not null, and how many those are."""
+    table = pa.table({"struct": structs})
+    if structs.null_count:
+        table = without_rows(table, table.column(0).is_null())
+    flat = table.flatten()
+    return {name.removeprefix("struct."): flat.column(name) for name in flat.column_names}, flat.num_rows
 
 
 def _conformed(
-    group: RowGroup, members: Mapping[str, pa.Array], names: Sequence[str], schema: pa.Schema = FILES_SCHEMA
+    group: RowGroup, members: Mapping[str, pa.ChunkedArray], count: int, names: Sequence[str], schema: pa.Schema = FILES_SCHEMA
 ) -> pa.Table:
-    count = len(members["path"])
     arrays = []
     for name in names:
         found = members.get(name)
         if name not in schema.names:
             arrays.append(found)
         else:
+            wanted = schema.field(name).type
             with _reading(group.file):
-                wanted = schema.field(name).type
-                arrays.append(pa.nulls(count, wanted) if found is None else cast_members(found, wanted))
+                arrays.append(pa.nulls(count, wanted) if found is None else _cast_chunks(found, wanted))
     return pa.Table.from_arrays(arrays, list(names))
 
 
+def _cast_chunks(values: pa.ChunkedArray | pa.Array, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    if values.type == wanted:
+        return values
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return pa.chunked_array([cast_members(chunk, wanted) for chunk in chunks], wanted)
+
+
 def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = []
-    for field in schema:
-        found = part.column(field.name).combine_chunks() if field.name in part.column_names else None
-        if isinstance(found, pa.ChunkedArray):
-            found = pa.concat_arrays(found.chunks) if found.num_chunks else None
-        columns.append(pa.nulls(part.num_rows, field.type) if found is None else cast_members(found, field.type))
+    have = part.column_names
+    columns = [
+        _cast_chunks(part.column(field.name), field.type) if field.name in have else pa.nulls(part.num_rows, field.type)
+        for field in schema
+    ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

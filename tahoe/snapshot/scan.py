@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tahoe.expr.predicate import Predicate, references
+from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode

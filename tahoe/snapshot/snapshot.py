@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 
 from tahoe.expr.predicate import Predicate
+from tahoe.lazy import cached_property
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import read_commit
 from tahoe.log.replay import TableState, advance_files, advance_state, replay_files, replay_state, replay_tombstones, scan_files

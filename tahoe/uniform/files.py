@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, Unsupported
 from tahoe.protocol.actions import AddFile
@@ -28,6 +29,11 @@ _SOME = b"\2"
 _UNUSED = _NONE * 4  # key metadata, split offsets, equality ids, sort order
 # Numbers with a point stay text, so that decimals keep every digit.
 _DECODER = json.JSONDecoder(parse_float=str)
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
+_LIMITS = {
+    pa.date32().id: (_FIRST_DAY, _LAST_DAY),
+    pa.timestamp("us").id: (_FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1),
+}
 _ARROW_COLUMNS = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
 
 
@@ -71,7 +77,7 @@ class FileEncoder:
         for batch in files.select([name for name in _ARROW_COLUMNS if name in files.column_names]).to_batches(
             max_chunksize=10_000
         ):
-            columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+            columns = {name: _within_python(batch.column(name)).to_pylist() for name in batch.schema.names}
             nothing: list[Any] = [None] * batch.num_rows
             parsed = columns.get("stats_parsed", nothing)
             vectors = columns.get("deletionVector", nothing)
@@ -191,6 +197,20 @@ def _column(column: StructField) -> _Column:
     if "__COLLATIONS" in column.metadata:  # the order of a collation is not the order of bytes that Iceberg compares by
         return _Column(column.physical_name, key, _no_bound, _no_bound)
     return _Column(column.physical_name, key, codec.lower, codec.upper)
+
+
+def _within_python(values: pa.Array) -> pa.Array:
+    """The array with null for times before year 1 and after year 9999, which Python has no values for."""
+    if pa.types.is_struct(values.type):
+        parts = [_within_python(values.field(i)) for i in range(values.type.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=pc.is_null(values))
+    limits = _LIMITS.get(values.type.id)
+    if limits is None:
+        return values
+    number = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
+    raw = values.cast(number)
+    inside = pc.and_(pc.greater_equal(raw, limits[0]), pc.less_equal(raw, limits[1]))
+    return pc.if_else(inside, values, pa.scalar(None, values.type))
 
 
 def _struct_at(values: Any, path: tuple[str, ...]) -> Mapping[str, Any]:

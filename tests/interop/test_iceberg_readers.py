@@ -285,6 +285,31 @@ def test_a_column_added_later_is_null_in_older_files(tmp_path: Path, read: Reade
 
 
 @pytest.mark.parametrize("read", READERS)
+def test_files_from_before_uniform_are_read_by_the_names_of_their_columns(tmp_path: Path, read: Reader) -> None:
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "s": [{"x": 1}, {"x": None}], "p": ["a b", None]})
+    made = tahoe.Table.create(tmp_path / "t", rows.schema, partition_by=["p"])
+    made.append(rows)
+    made.set_properties({**UNIFORM, "delta.columnMapping.mode": "name"})
+    made.append(rows)
+    assert canonical(read(location(made))) == canonical(made.to_arrow())
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_checkpoint_with_statistics_as_columns_alone_is_enough(tmp_path: Path, read: Reader) -> None:
+    properties = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}
+    rows = ALL_TYPES.drop_columns(["points"])
+    made = tahoe.Table.create(tmp_path / "t", rows.schema, partition_by=["i8"], properties={**UNIFORM, **properties})
+    for i in range(4):
+        made.append(rows.slice(i, 1))
+    made.checkpoint()
+    fresh = tahoe.Table(tmp_path / "t")
+    assert "stats_parsed" in fresh.files().column_names
+    found = fresh.uniform.sync(rebuild=True).metadata_location
+    assert canonical(read(found)) == canonical(rows)
+    assert len(list(pyiceberg_table(found).scan(row_filter="id = 3").plan_files())) == 1
+
+
+@pytest.mark.parametrize("read", READERS)
 def test_a_table_whose_schema_is_replaced_is_read(tmp_path: Path, read: Reader) -> None:
     made = tahoe.Table.create(tmp_path / "t", NUMBERS, properties=UNIFORM)
     made.append(numbers(0, 3))

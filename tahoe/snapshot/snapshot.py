@@ -11,7 +11,16 @@ from tahoe.expr.predicate import Predicate
 from tahoe.lazy import cached_property
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import read_commit
-from tahoe.log.replay import TableState, advance_files, advance_state, replay_files, replay_state, replay_tombstones, scan_files
+from tahoe.log.replay import (
+    TableState,
+    advance_files,
+    advance_state,
+    files_table,
+    replay_files,
+    replay_state,
+    replay_tombstones,
+    scan_files,
+)
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
@@ -50,6 +59,20 @@ class Snapshot:
         found = cls(store, segment, replay_state(store, segment))
         found.config.ensure_readable()
         return found
+
+    @classmethod
+    def first(cls, store: LogStore, actions: Sequence[Action], entry: Entry) -> Snapshot:
+        """Version 0, made of its commit's actions, without reading anything.
+
+        Args:
+            actions: the commit's, with protocol and metadata.
+            entry: the commit's file in the log.
+        """
+        protocol = next(action for action in actions if isinstance(action, Protocol))
+        metadata = next(action for action in actions if isinstance(action, Metadata))
+        segment = LogSegment(0, None, (entry,), last_modified_ms=entry.modified_ms)
+        state = advance_state(TableState(protocol, metadata, {}, {}), actions)
+        return cls(store, segment, state, (files_table(()), tuple(actions)))
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.url}, version {self.version})"

@@ -40,7 +40,7 @@ from tahoe.store.location import split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.ranged_file import RangedFile
 
-__all__ = ["ObjectLogStore", "open_store"]
+__all__ = ["Clients", "ObjectLogStore", "open_store"]
 
 Options = Mapping[str, str]
 Answer = TypeVar("Answer")

@@ -17,7 +17,7 @@ from tahoe.log.paths import commit_name
 from tahoe.log.reader import parse_commit
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.log_store import Created, Exists, InFlight, LogStore, Refused, Unanswered
+from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
 from tahoe.txn.conflict import Winner, rebase
 from tahoe.txn.prepare import PreparedCommit
 
@@ -175,16 +175,25 @@ def _winners(store: LogStore, version: int, first: bytes) -> Sequence[Winner]:
 
 
 def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) -> Snapshot:
-    entry = store.head(commit_name(prepared.version))
-    if prepared.snapshot is None or entry is None:
-        return Snapshot.at(store)
+    """The version just committed, made of what is at hand. Never fails: the commit is in the log, whatever storage does now."""
+    actions, size = prepared.full_actions(), len(prepared.to_bytes())
     found = prepared.snapshot
+    if found is None:
+        return Snapshot.first(store, actions, _entry(store, prepared.version, size, prepared.timestamp))
     for winner in won:
-        won_entry = store.head(commit_name(winner.version))
-        if won_entry is None:
-            return Snapshot.at(store)
-        found = found.after(winner.actions, won_entry)
-    return found.after(prepared.full_actions(), entry)
+        found = found.after(winner.actions, _entry(store, winner.version, 0, prepared.timestamp))
+    return found.after(actions, _entry(store, prepared.version, size, prepared.timestamp))
+
+
+def _entry(store: LogStore, version: int, size: int, timestamp: int) -> Entry:
+    """The commit's file; while storage does not tell, what is known of it. A refresh notices the difference and reads afresh."""
+    name = commit_name(version)
+    try:
+        found = store.head(name)
+    except StorageFailure as error:
+        logger.warning("version %d of %s is committed, but its file cannot be looked at now: %s", version, store.url, error)
+        found = None
+    return found or Entry(name, size, timestamp)
 
 
 def _wait(clock: Clock, policy: RetryPolicy, attempt: int) -> None:

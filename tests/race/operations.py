@@ -1,0 +1,68 @@
+"""A small table, and the operations that the tests of crashes and lost answers run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tahoe.store.log_store import LogStore
+from tahoe.table import Table
+
+__all__ = ["BEFORE", "OPERATIONS", "SCHEMA", "Operation", "contents", "prepared", "rows"]
+
+SCHEMA = pa.schema({"part": pa.string(), "id": pa.int64()})
+BEFORE = {("a", 1), ("a", 2), ("a", 3), ("b", 11), ("b", 12), ("b", 13)}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What to do to the prepared table, and the rows that it then has."""
+
+    run: Callable[[Table], object]
+    after: set[tuple[str, int]]
+
+
+def rows(part: str, *ids: int) -> pa.Table:
+    return pa.table({"part": [part] * len(ids), "id": pa.array(ids, pa.int64())}, SCHEMA)
+
+
+def prepared(store: LogStore) -> Table:
+    """A table at version 3 that holds `BEFORE`, has a checkpoint at 2, and makes another with its next commit."""
+    properties = {"delta.checkpointInterval": "2", "note": "to be unset"}
+    table = Table.create(store.url, SCHEMA, partition_by=["part"], properties=properties, store=store)
+    for number in (1, 2, 3):
+        table.append(pa.concat_tables([rows("a", number), rows("b", 10 + number)]))
+    return table
+
+
+def contents(table: Table) -> list[tuple[str, int]]:
+    read = table.to_arrow(columns=["part", "id"])
+    return sorted(zip(read["part"].to_pylist(), read["id"].to_pylist(), strict=True))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "append": Operation(lambda table: table.append(rows("a", 100)), BEFORE | {("a", 100)}),
+    "append of several files": Operation(
+        lambda table: table.append(pa.concat_tables([rows("a", 100), rows("b", 200), rows("c", 300)])),
+        BEFORE | {("a", 100), ("b", 200), ("c", 300)},
+    ),
+    "append with a new column": Operation(
+        lambda table: table.append(rows("a", 100).append_column("new", [["x"]]), merge_schema=True), BEFORE | {("a", 100)}
+    ),
+    "append of an application": Operation(lambda table: table.append(rows("a", 100), app=("job", 1)), BEFORE | {("a", 100)}),
+    "overwrite": Operation(lambda table: table.overwrite(rows("a", 100)), {("a", 100)}),
+    "overwrite of a partition": Operation(
+        lambda table: table.overwrite(rows("a", 100), replace_where="part = 'a'"), {("a", 100), ("b", 11), ("b", 12), ("b", 13)}
+    ),
+    "overwrite of rows": Operation(
+        lambda table: table.overwrite(rows("a", 5), replace_where="id >= 2 and id < 12"),
+        {("a", 1), ("a", 5), ("b", 12), ("b", 13)},
+    ),
+    "overwrite of the partitions written": Operation(
+        lambda table: table.overwrite(rows("b", 100), dynamic_partitions=True), {("a", 1), ("a", 2), ("a", 3), ("b", 100)}
+    ),
+    "set properties": Operation(lambda table: table.set_properties({"owner": "me"}), BEFORE),
+    "unset properties": Operation(lambda table: table.unset_properties(["note"]), BEFORE),
+}

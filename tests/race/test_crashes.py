@@ -1,0 +1,133 @@
+"""A writer that dies at any step: what it acknowledged stays, the rest is there whole or not at all, the next writer goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.table import Table
+from tahoe.testing.faulty_store import Call, CrashingStore, SimulatedCrash, TracingStore
+from tests.race.operations import BEFORE, OPERATIONS, SCHEMA, contents, prepared, rows
+from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
+
+
+def new_store() -> LogStore:
+    return open_store(f"memory://{uuid.uuid4()}/table")
+
+
+def trace(operation: Callable[[Table], object], prepare: Callable[[LogStore], object]) -> list[Call]:
+    inner = new_store()
+    prepare(inner)
+    store = TracingStore(inner)
+    operation(Table(store.url, store=store))
+    return store.calls
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_crash_at_any_store_call_leaves_all_or_nothing_and_the_next_writer_goes_on(name: str) -> None:
+    operation = OPERATIONS[name]
+    calls = trace(operation.run, prepared)
+    assert [call.name for call in calls].count("_delta_log/00000000000000000004.json") >= 1
+    committed_at_all = set()
+    for at in range(len(calls)):
+        for after in (False, True):
+            inner = new_store()
+            prepared(inner)
+            store = CrashingStore(inner, at, after=after)
+            with pytest.raises(SimulatedCrash):
+                operation.run(Table(store.url, store=store))
+            where = f"crash {'after' if after else 'before'} call {at} ({store.crashed_at}) of {name}"
+
+            survivor = Table(inner.url, store=inner)
+            committed = survivor.version() == 4
+            assert contents(survivor) == sorted(operation.after if committed else BEFORE), where
+            assert survivor.check() == [], where
+            assert survivor.append(rows("z", 999)) == (5 if committed else 4), where
+            assert contents(survivor) == sorted([*(operation.after if committed else BEFORE), ("z", 999)]), where
+            assert survivor.check() == [], where
+            committed_at_all.add(committed)
+    assert committed_at_all == {False, True}
+
+
+def test_a_crash_while_making_a_checkpoint_leaves_the_table_as_it_was() -> None:
+    calls = trace(lambda table: table.checkpoint(), prepared)
+    assert {"put"} <= {call.method for call in calls}
+    for at in range(len(calls)):
+        for after in (False, True):
+            inner = new_store()
+            prepared(inner)
+            with pytest.raises(SimulatedCrash):
+                Table(inner.url, store=CrashingStore(inner, at, after=after)).checkpoint()
+            survivor = Table(inner.url, store=inner)
+            assert (contents(survivor), survivor.version()) == (sorted(BEFORE), 3)
+            assert survivor.check() == []
+
+
+def test_a_crash_while_creating_leaves_a_table_or_none() -> None:
+    def create(store: LogStore) -> None:
+        Table.create(store.url, SCHEMA, partition_by=["part"], store=store)
+
+    inner = new_store()
+    tracing = TracingStore(inner)
+    create(tracing)
+    for at in range(len(tracing.calls)):
+        for after in (False, True):
+            inner = new_store()
+            with pytest.raises(SimulatedCrash):
+                create(CrashingStore(inner, at, after=after))
+            survivor = Table(inner.url, store=inner)
+            if not survivor.exists():
+                create(inner)
+            survivor.append(rows("a", 1))
+            assert contents(survivor) == [("a", 1)]
+            assert survivor.check() == []
+
+
+def test_a_crash_while_the_first_append_makes_the_table_leaves_all_or_nothing() -> None:
+    calls = trace(lambda table: table.append(rows("a", 1)), lambda store: None)
+    for at in range(len(calls)):
+        for after in (False, True):
+            inner = new_store()
+            with pytest.raises(SimulatedCrash):
+                Table(inner.url, store=CrashingStore(inner, at, after=after)).append(rows("a", 1))
+            survivor = Table(inner.url, store=inner)
+            found = contents(survivor) if survivor.exists() else []
+            assert found in ([], [("a", 1)])
+            survivor.append(rows("b", 2))
+            assert contents(survivor) == sorted([*found, ("b", 2)])
+            assert survivor.check() == []
+
+
+@pytest.mark.parametrize("kill", range(4))
+def test_a_killed_process_has_lost_nothing_that_it_acknowledged(tmp_path: Path, kill: int) -> None:
+    path = str(tmp_path / "table")
+    table = Table.create(path, pa.schema({"id": pa.int64()}), properties={"delta.checkpointInterval": "3"})
+    with writer_process(path, 0, appends=1_000_000) as process:
+        assert process.stdout is not None
+        wait_until_ready(process)
+        start(process)
+        lines = [process.stdout.readline() for _ in range(5 + kill)]
+        time.sleep(random.Random(kill).random() * 0.03)
+        os.kill(process.pid, signal.SIGKILL)
+        rest = process.stdout.read()
+    acks = acknowledged("".join(lines) + rest)
+    assert len(acks) >= 5 + kill
+    read = table.to_arrow()["id"].to_pylist()
+    whole_appends, odd = divmod(len(read), 3)
+    assert odd == 0
+    assert sorted(read) == list(range(3 * whole_appends))
+    assert whole_appends - len(acks) in (0, 1)  # the last may have been killed between its commit and its acknowledgement
+    assert table.check() == []
+    table.append(pa.table({"id": [-1]}))
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [-1, *range(3 * whole_appends)]
+    assert table.check() == []

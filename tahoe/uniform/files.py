@@ -15,7 +15,8 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import StructField, StructType
 from tahoe.uniform.avro import encode_bytes, encode_long, encode_string
-from tahoe.uniform.manifests import DataFile, PartitionSummary, Spec
+from tahoe.uniform.manifest_schema import Spec
+from tahoe.uniform.manifests import DataFile, PartitionSummary
 from tahoe.uniform.schema import partition_fields, primitive_columns
 from tahoe.uniform.values import Codec, codec_of
 

@@ -19,6 +19,7 @@ from typing import Any
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.files import partition_summaries
+from tahoe.uniform.manifest_schema import Spec
 from tahoe.uniform.manifests import (
     ADDED,
     DELETED,
@@ -26,7 +27,6 @@ from tahoe.uniform.manifests import (
     DataFile,
     Entry,
     ManifestFile,
-    Spec,
     manifest_bytes,
     manifest_list_bytes,
     paths_in,

@@ -16,7 +16,7 @@ from typing import Any
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.properties import TableProperties
 from tahoe.schema.types import schema_from_json
-from tahoe.uniform.manifests import Spec
+from tahoe.uniform.manifest_schema import Spec
 from tahoe.uniform.schema import FIRST_PARTITION_ID, iceberg_schema, last_column_id, name_mapping, partition_fields
 from tahoe.version import __version__
 

@@ -92,7 +92,8 @@ def hive_folder(partition_columns: Sequence[str], partition_values: Mapping[str,
     return "/".join(parts)
 
 
-# What Spark's ExternalCatalogUtils escapes: control characters and those with a meaning in paths, globs and Hive.
+# What Spark's ExternalCatalogUtils escapes: control characters and those with a meaning in paths, globs and Hive; and NUL, which
+# no file system has.
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
 _NUMBER = re.compile(r"[+-]?\d+")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")

@@ -43,13 +43,13 @@ def indexed_columns(schema: StructType, partition_columns: Sequence[str], config
     if named is not None:
         paths = [tuple(name.lower() for name in path) for path in _multipart_names(named)]
         return [leaf for leaf in data_leaves if any(_begins_with(leaf, path) for path in paths)]
-    count = int(_property(configuration, "delta.dataSkippingNumIndexedCols") or DEFAULT_INDEXED_COLUMNS)
+    count = _number(configuration, "delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED_COLUMNS)
     return data_leaves if count < 0 else data_leaves[:count]
 
 
 def string_prefix_length(configuration: Mapping[str, str]) -> int:
     """``delta.dataSkippingStringPrefixLength``: how many characters of a text a bound keeps."""
-    return int(_property(configuration, "delta.dataSkippingStringPrefixLength") or DEFAULT_PREFIX_LENGTH)
+    return _number(configuration, "delta.dataSkippingStringPrefixLength", DEFAULT_PREFIX_LENGTH)
 
 
 def stats_arrow_type(schema: StructType, indexed: Sequence[Leaf] | None = None) -> pa.StructType:
@@ -201,6 +201,14 @@ def _multipart_names(text: str) -> Iterator[tuple[str, ...]]:
         if separator != ".":
             yield tuple(path)
             path = []
+
+
+def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
+    found = _property(configuration, key)
+    try:
+        return default if found is None else int(found)
+    except ValueError as error:
+        raise InvalidRequest(f"The table property {key} = '{found}' is no whole number; set it to one.", value=found) from error
 
 
 def _property(configuration: Mapping[str, str], key: str) -> str | None:

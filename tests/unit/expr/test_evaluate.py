@@ -36,7 +36,7 @@ from tests.unit.expr import sql_model
 KINDS = sorted(sql_model.POOLS)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.data())
 def test_every_row_gets_the_answer_that_sql_gives(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2))

@@ -162,7 +162,7 @@ def test_any_name_goes_through_sql_and_comes_back(name: str) -> None:
     assert parse_predicate(str(predicate), schema) == predicate
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_text_of_a_predicate_means_the_same(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(sql_model.POOLS)), min_size=1, max_size=2))

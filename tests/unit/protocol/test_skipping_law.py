@@ -49,7 +49,7 @@ def files_table(statistics: list[str], partitions: list[dict[str, str | None]]) 
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_a_file_that_is_left_out_has_no_row_that_matches(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=2))
@@ -69,7 +69,7 @@ def test_a_file_that_is_left_out_has_no_row_that_matches(data: st.DataObject) ->
         assert keep(predicate, parsed, schema, []).to_pylist() == kept
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_on_partition_columns_the_answer_is_exact(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(PARTITION_KINDS), min_size=2, max_size=3))

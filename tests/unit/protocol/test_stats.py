@@ -242,6 +242,11 @@ def test_minus_one_indexes_all_leaves() -> None:
     assert len(names({"delta.dataSkippingNumIndexedCols": "-1"})) == 44
 
 
+def test_a_property_that_is_no_number_is_named() -> None:
+    with pytest.raises(InvalidRequest, match=r"delta.dataSkippingNumIndexedCols = 'many' is no whole number"):
+        names({"delta.dataSkippingNumIndexedCols": "many"})
+
+
 def test_a_malformed_list_of_columns_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="no list of columns"):
         names({"delta.dataSkippingStatsColumns": "a..b"})

@@ -67,7 +67,7 @@ soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
 	@$(JAVA) $(PYTEST) -m soak
 
 lock: $(VENV)/.package ## make requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --group dev --universal --generate-hashes --python-version 3.11 \
+	uv pip compile pyproject.toml --extra connect --extra iceberg --group dev --universal --generate-hashes --python-version 3.11 \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 
 clean: ## remove what tests and the demonstration leave behind; .venv stays

@@ -319,3 +319,10 @@ def test_the_log_is_cleaned_behind_the_newest_expired_checkpoint(tmp_path):
     assert fresh.check() == []
     with pytest.raises(NotFound):
         fresh.to_arrow(version=2)
+
+
+def test_files_of_a_table_ready_for_iceberg_say_so(tmp_path):
+    table = Table.create(tmp_path / "t", SCHEMA, properties={"delta.enableIcebergCompatV2": "true"})
+    table.append(rows(1))
+    assert table.snapshot().scan().add_files()[0].tags == {"ICEBERG_COMPAT_VERSION": "2"}
+    assert table.snapshot().config.column_mapping_mode == "name"

@@ -1,0 +1,410 @@
+"""`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
+
+What changes rows (`delete`, `update`, `merge`) and what maintains tables (`vacuum`, `optimize`, …) is not in this version of Tahoe: such a
+method is there and refuses by name.
+"""
+
+# ruff: noqa: N802, N803 - the names are delta-spark's
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.spark.commands.create import TableDefinition, create_table
+from tahoe.spark.jvm import is_classic
+from tahoe.spark.relation import read_snapshot
+from tahoe.spark.storage import hadoop_options, table_at
+from tahoe.spark.translate import from_spark_schema
+from tahoe.table import Table
+
+__all__ = ["DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
+
+
+class DeltaTable:
+    """A Delta table at a path, for programs on Spark. Made by `forPath` or by a builder."""
+
+    def __init__(
+        self, spark: SparkSession, table: Table, options: Mapping[str, str] | None = None, alias: str | None = None
+    ) -> None:
+        self._spark = spark
+        self._table = table
+        self._options = dict(options or {})
+        self._alias = alias
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._table!r})"
+
+    # -- where tables come from --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
+        """The table at a path.
+
+        Args:
+            hadoopConf: Hadoop's settings for the path's storage (``fs.…``).
+
+        Raises:
+            NotFound: there is no Delta table.
+        """
+        options = dict(hadoopConf or {})
+        table = table_at(path, hadoop_options(sparkSession, options))
+        table.snapshot()
+        return cls(sparkSession, table, options)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table that ``delta.`/path` `` names. Names of a catalog are `Unsupported` by this version of Tahoe."""
+        return cls.forPath(sparkSession, _path_of_name(tableOrViewName))
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether a path is the root of a Delta table."""
+        named = _PATH_NAME.fullmatch(identifier)
+        return table_at(_unquoted(named[1]) if named else identifier, hadoop_options(sparkSession, {})).exists()
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder of a table that must not be there yet."""
+        return DeltaTableBuilder(_session(sparkSession), "create")
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that leaves a table that is there as it is."""
+        return DeltaTableBuilder(_session(sparkSession), "createIfNotExists")
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that replaces a table, which must be there."""
+        return DeltaTableBuilder(_session(sparkSession), "replace")
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder that replaces a table, or creates it."""
+        return DeltaTableBuilder(_session(sparkSession), "createOrReplace")
+
+    # -- what a table tells ------------------------------------------------------------------------------------------------
+
+    def toDF(self) -> DataFrame:
+        """The newest version as a DataFrame."""
+        if is_classic(self._spark):
+            found = read_snapshot(self._spark, self._table.snapshot(), options=self._options)
+        else:
+            found = self._spark.read.format("delta").options(**self._options).load(self._table.url)
+        return found if self._alias is None else found.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table under a name that conditions can use."""
+        return DeltaTable(self._spark, self._table, self._options, aliasName)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The commits in the table's log, newest first.
+
+        Args:
+            limit: only so many.
+        """
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
+            raise ValueError(f"limit needs to be an int but got '{type(limit)}'")
+        rows = [
+            tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in self._table.history(limit)
+        ]
+        return self._spark.createDataFrame(rows, HISTORY)
+
+    def detail(self) -> DataFrame:
+        """One row: format, id, name, location, size, properties, protocol and features of the newest version."""
+        found = self._table.detail()
+        return self._spark.createDataFrame([tuple(_plain(found[column.name], column.dataType) for column in DETAIL)], DETAIL)
+
+    # -- not in this version -----------------------------------------------------------------------------------------------
+
+    def delete(self, condition: Any = None) -> None:
+        _refuse("delete")
+
+    def update(self, condition: Any = None, set: Any = None) -> None:
+        _refuse("update")
+
+    def merge(self, source: DataFrame, condition: Any) -> NoReturn:
+        _refuse("merge")
+
+    def vacuum(self, retentionHours: float | None = None) -> NoReturn:
+        _refuse("vacuum")
+
+    def optimize(self) -> NoReturn:
+        _refuse("optimize")
+
+    def restoreToVersion(self, version: int) -> NoReturn:
+        _refuse("restoreToVersion")
+
+    def restoreToTimestamp(self, timestamp: str) -> NoReturn:
+        _refuse("restoreToTimestamp")
+
+    def generate(self, mode: str) -> NoReturn:
+        _refuse("generate")
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> NoReturn:
+        _refuse("upgradeTableProtocol")
+
+    def addFeatureSupport(self, featureName: str) -> NoReturn:
+        _refuse("addFeatureSupport")
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> NoReturn:
+        _refuse("dropFeatureSupport")
+
+    def clone(self, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None) -> NoReturn:
+        _refuse("clone")
+
+    def cloneAtVersion(
+        self, version: int, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
+    ) -> NoReturn:
+        _refuse("cloneAtVersion")
+
+    def cloneAtTimestamp(
+        self, timestamp: str, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
+    ) -> NoReturn:
+        _refuse("cloneAtTimestamp")
+
+    @classmethod
+    def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> NoReturn:
+        _refuse("convertToDelta")
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityGenerator:
+    """Where an identity column starts, and how far its values are apart."""
+
+    start: int = 1
+    step: int = 1
+
+
+class DeltaTableBuilder:
+    """Says what a table shall be; `execute` makes it. Each method returns the builder."""
+
+    def __init__(self, spark: SparkSession, how: str) -> None:
+        self._spark = spark
+        self._how = how
+        self._location: str | None = None
+        self._comment: str | None = None
+        self._columns: list[StructField] = []
+        self._partition_by: tuple[str, ...] = ()
+        self._properties: dict[str, str] = {}
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:
+        """The table's name, which must be of the form ``delta.`/path` ``."""
+        _require(isinstance(identifier, str), "Identifier must be str.", identifier)
+        return self.location(_path_of_name(identifier))
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """The folder or URL where the table is."""
+        _require(isinstance(location, str), "Location must be str.", location)
+        self._location = location
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """A description of the table."""
+        _require(isinstance(comment, str), "Table comment must be str.", comment)
+        self._comment = comment
+        return self
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,
+        generatedByDefaultAs: IdentityGenerator | None = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder:
+        """One more column, last.
+
+        Args:
+            dataType: a Spark type, or its DDL text.
+            generatedAlwaysAs, generatedByDefaultAs: generated and identity columns are `Unsupported` by this version of Tahoe.
+        """
+        _require(isinstance(colName, str), "Column name must be str.", colName)
+        _require(isinstance(dataType, (str, DataType)), "Column data type must be str or DataType.", dataType)
+        _require(isinstance(nullable, bool), "Column nullable must be bool.", nullable)
+        _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment)
+        _check_generated(generatedAlwaysAs, generatedByDefaultAs)
+        found = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
+        self._columns.append(StructField(colName, found, nullable, {} if comment is None else {"comment": comment}))
+        return self
+
+    def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
+        """Columns of a Spark schema."""
+        if isinstance(cols, list):
+            for column in cols:
+                _require(isinstance(column, StructField), "Column in existing schema must be StructField.", column)
+        _require(isinstance(cols, (StructType, list)), "Schema must be StructType or a list of StructField.", cols)
+        self._columns.extend(cols.fields if isinstance(cols, StructType) else cols)
+        return self
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """The partition columns, one by one or as one list."""
+        self._partition_by = _names(cols, "Partitioning column must be str.")
+        return self
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
+        """Liquid clustering is `Unsupported` by this version of Tahoe."""
+        _names(cols, "Clustering column must be str.")
+        raise Unsupported("clusterBy is not supported by this version of Tahoe; use partitionedBy, or leave it out.")
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """A table property, such as ``delta.appendOnly``."""
+        _require(isinstance(key, str) and isinstance(value, str), "Key and value of property must be string.", key, value)
+        self._properties[key] = value
+        return self
+
+    def execute(self) -> DeltaTable:
+        """Make the table, and return it."""
+        if self._location is None:
+            raise InvalidRequest("Say where the table shall be: location(path), or tableName('delta.`path`').")
+        table = table_at(self._location, hadoop_options(self._spark, {}))
+        definition = TableDefinition(
+            from_spark_schema(StructType(self._columns)), self._partition_by, dict(self._properties), self._comment
+        )
+        create_table(table, definition, self._how)
+        return DeltaTable(self._spark, table)
+
+
+def _text_struct(*names: str) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+HISTORY = StructType(
+    [
+        StructField("version", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("userId", StringType()),
+        StructField("userName", StringType()),
+        StructField("operation", StringType()),
+        StructField("operationParameters", MapType(StringType(), StringType())),
+        StructField("job", _text_struct("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")),
+        StructField("notebook", _text_struct("notebookId")),
+        StructField("clusterId", StringType()),
+        StructField("readVersion", LongType()),
+        StructField("isolationLevel", StringType()),
+        StructField("isBlindAppend", BooleanType()),
+        StructField("operationMetrics", MapType(StringType(), StringType())),
+        StructField("userMetadata", StringType()),
+        StructField("engineInfo", StringType()),
+    ]
+)
+"""The columns of `DeltaTable.history`."""
+
+DETAIL = StructType(
+    [
+        StructField("format", StringType()),
+        StructField("id", StringType()),
+        StructField("name", StringType()),
+        StructField("description", StringType()),
+        StructField("location", StringType()),
+        StructField("createdAt", TimestampType()),
+        StructField("lastModified", TimestampType()),
+        StructField("partitionColumns", ArrayType(StringType())),
+        StructField("clusteringColumns", ArrayType(StringType())),
+        StructField("numFiles", LongType()),
+        StructField("sizeInBytes", LongType()),
+        StructField("properties", MapType(StringType(), StringType())),
+        StructField("minReaderVersion", IntegerType()),
+        StructField("minWriterVersion", IntegerType()),
+        StructField("tableFeatures", ArrayType(StringType())),
+    ]
+)
+"""The columns of `DeltaTable.detail`."""
+
+_PATH_NAME = re.compile(r"\s*delta\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
+
+
+def _path_of_name(name: str) -> str:
+    found = _PATH_NAME.fullmatch(name)
+    if found is None:
+        raise Unsupported(
+            f"'{name}' is a name of a catalog, and this version of Tahoe has no catalog of Delta tables. Name the table by its path: "
+            "DeltaTable.forPath(spark, path), or 'delta.`path`'."
+        )
+    return _unquoted(found[1])
+
+
+def _unquoted(text: str) -> str:
+    return text.replace("``", "`")
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    found = spark if spark is not None else SparkSession.getActiveSession()
+    if found is None:
+        raise InvalidRequest("There is no active Spark session; give one.", code="DELTA_ACTIVE_SPARK_SESSION_NOT_FOUND")
+    return found
+
+
+def _plain(value: Any, data_type: DataType) -> Any:
+    """A value of commitInfo, which is free-form JSON, as its column can hold it."""
+    if value is None:
+        return None
+    match data_type:
+        case StringType():
+            return str(value)
+        case LongType() | IntegerType():
+            return int(value) if isinstance(value, (int, str)) and str(value).lstrip("-").isdecimal() else None
+        case BooleanType():
+            return value if isinstance(value, bool) else None
+        case StructType():
+            known = value if isinstance(value, dict) else {}
+            return tuple(_plain(known.get(column.name), column.dataType) for column in data_type)
+    return value
+
+
+def _names(cols: Iterable[Any], message: str) -> tuple[str, ...]:
+    given = list(cols)
+    if len(given) == 1 and isinstance(given[0], (list, tuple)):
+        given = list(given[0])
+    for name in given:
+        _require(isinstance(name, str), message, name)
+    return tuple(given)
+
+
+def _check_generated(always: object, by_default: object) -> None:
+    if always is not None and by_default is not None:
+        raise ValueError("generatedByDefaultAs and generatedAlwaysAs cannot both be set.")
+    if always is not None:
+        _require(
+            isinstance(always, (str, IdentityGenerator)),
+            "Generated always as expression must be str or IdentityGenerator.",
+            always,
+        )
+    if by_default is not None:
+        _require(
+            isinstance(by_default, IdentityGenerator), "Generated by default expression must be IdentityGenerator.", by_default
+        )
+    for one in (always, by_default):
+        if isinstance(one, IdentityGenerator) and one.step == 0:
+            raise ValueError("Column identity generation requires step to be non-zero.")
+    if always is not None or by_default is not None:
+        raise Unsupported(
+            "Generated and identity columns are not supported by this version of Tahoe; compute the column on writing."
+        )
+
+
+def _require(fulfilled: bool, message: str, *objects: object) -> None:
+    if not fulfilled:
+        raise TypeError(message + "".join(f" Found {one} with type {type(one)}" for one in objects))
+
+
+def _refuse(method: str) -> NoReturn:
+    raise Unsupported(f"DeltaTable.{method} is not in this version of Tahoe; use another Delta client for it.", method=method)

@@ -1,0 +1,64 @@
+"""One Spark session for all tests that need one; Delta is on in it. `plain` is a session of the same JVM in which it is not."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from pyspark.sql import SparkSession
+
+import tahoe
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "1g",
+    # One core fewer for codegen of the same small queries over and over.
+    "spark.sql.codegen.cache.maxEntries": "1000",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning")
+    config.addinivalue_line("filterwarnings", "ignore:.*distutils.*:DeprecationWarning")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A classic session with Delta switched on."""
+    builder = SparkSession.builder.master("local[2]").appName("tahoe-tests")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    session = tahoe.enable(builder.getOrCreate())
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def plain(spark: SparkSession) -> SparkSession:
+    """A session without Delta: what `format("delta")` means there is the portable data source."""
+    found = spark.newSession()
+    for key in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "spark.sql.python.filterPushdown.enabled"):
+        found.conf.set(key, SETTINGS[key])
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Where a test may make a table."""
+    return str(tmp_path / "table")

@@ -10,7 +10,10 @@ A checkpoint counts only when its footer shows every row that was to be written;
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +31,8 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.skipping import partition_column
 from tahoe.protocol.stats import indexed_columns, stats_arrow_type
 from tahoe.protocol.stats_json import parse_statistics
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.types import StructField
 from tahoe.store.log_store import LogStore
 
 __all__ = ["ROWS_IN_ROW_GROUP", "encode_checkpoint", "write_checkpoint"]
@@ -78,9 +83,8 @@ def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombsto
     Args:
         single: the actions that are not files, one mapping from the action's name to its members each.
     """
-    adds = _adds(files, config)
-    add_type = pa.struct(list(adds.schema))
-    schema = pa.schema([*_SINGLE_SCHEMA, ("add", add_type), ("remove", _REMOVE_TYPE)])
+    wanted = _AddColumns.of(config)
+    schema = pa.schema([*_SINGLE_SCHEMA, ("add", wanted.type), ("remove", _REMOVE_TYPE)])
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -91,8 +95,12 @@ def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombsto
         write_page_checksum=True,
         store_schema=False,
     ) as writer:
-        for table in (_single_rows(single, schema), *_rows(tombstones, "remove", schema), *_rows(adds, "add", schema)):
-            writer.write_table(table, row_group_size=ROWS_IN_ROW_GROUP)
+        writer.write_table(_single_rows(single, schema))
+        for piece in _pieces(tombstones):
+            writer.write_table(_rows(piece.to_struct_array(), "remove", schema))
+        # Encoding takes one thread; others get the next row groups ready meanwhile.
+        for adds in _made_ahead(wanted.of_files, _pieces(files)):
+            writer.write_table(_rows(adds, "add", schema))
     return sink.getvalue()
 
 
@@ -129,6 +137,7 @@ _SINGLE_SCHEMA = pa.schema(
     ]
 )
 _REMOVE_TYPE = pa.struct(list(TOMBSTONES_SCHEMA))
+_THREADS = min(4, os.cpu_count() or 1)
 _UNIQUE_LEAVES = ("path", "stats", "pathOrInlineDv", "minValues", "maxValues", "schemaString")
 
 
@@ -157,63 +166,112 @@ def _unexpired(tombstones: pa.Table, older_than_ms: int) -> pa.Table:
     return tombstones.filter(pc.greater(times, older_than_ms))
 
 
-def _adds(files: pa.Table, config: TableConfig) -> pa.Table:
-    """The columns of the `add` struct as the table's properties ask for them. A row of a checkpoint changes no data."""
-    properties = config.properties
-    columns: dict[str, Any] = {name: files.column(name) for name in FILES_SCHEMA.names}
-    columns["dataChange"] = pa.chunked_array([pa.repeat(pa.scalar(False), files.num_rows)])
-    if not properties.write_stats_as_json:
-        del columns["stats"]
-    if properties.write_stats_as_struct:
-        columns["stats_parsed"] = _statistics(files, config)
-        if config.partition_columns:
-            columns["partitionValues_parsed"] = _partition_values(files, config)
-    return pa.table(columns)
+@dataclass(frozen=True, slots=True)
+class _AddColumns:
+    """Which columns the `add` struct has, as the table's properties ask for them.
+
+    Args:
+        json: whether statistics are written as text.
+        statistics: the type of ``stats_parsed``; None where statistics are not written as structs.
+        partitions: the columns of ``partitionValues_parsed``; empty where it is not written.
+    """
+
+    json: bool
+    statistics: pa.StructType | None
+    partitions: tuple[StructField, ...]
+
+    @classmethod
+    def of(cls, config: TableConfig) -> _AddColumns:
+        properties, schema = config.properties, config.schema
+        statistics = None
+        partitions: tuple[StructField, ...] = ()
+        if properties.write_stats_as_struct:
+            indexed = indexed_columns(schema, config.partition_columns, config.metadata.configuration)
+            statistics = stats_arrow_type(schema, indexed)
+            partitions = tuple(schema.field(name) for name in config.partition_columns)
+        return cls(properties.write_stats_as_json, statistics, partitions)
+
+    @property
+    def type(self) -> pa.StructType:
+        fields = [field for field in FILES_SCHEMA if field.name != "stats" or self.json]
+        if self.statistics is not None:
+            fields.append(pa.field("stats_parsed", self.statistics))
+        if self.partitions:
+            fields.append(pa.field("partitionValues_parsed", pa.struct([_partition_field(column) for column in self.partitions])))
+        return pa.struct(fields)
+
+    def of_files(self, files: pa.Table) -> pa.StructArray:
+        """The `add` struct of each file. A row of a checkpoint changes no data."""
+        columns = {name: _one_array(files.column(name)) for name in FILES_SCHEMA.names if name != "stats" or self.json}
+        columns["dataChange"] = pa.repeat(pa.scalar(False), files.num_rows)
+        if self.statistics is not None:
+            columns["stats_parsed"] = _statistics(files, self.statistics)
+        if self.partitions:
+            values = [partition_column(files, column) for column in self.partitions]
+            kinds = [_partition_field(column) for column in self.partitions]
+            columns["partitionValues_parsed"] = pa.StructArray.from_arrays(values, fields=kinds)
+        return pa.StructArray.from_arrays([columns[field.name] for field in self.type], fields=list(self.type))
 
 
-def _statistics(files: pa.Table, config: TableConfig) -> pa.ChunkedArray:
-    """Statistics as structs: as they are where an older checkpoint had them, parsed from their JSON elsewhere."""
-    wanted = stats_arrow_type(
-        config.schema, indexed_columns(config.schema, config.partition_columns, config.metadata.configuration)
-    )
-    texts = files.column("stats")
+def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.StructArray:
+    """Statistics as structs: as they are where an older checkpoint had them, parsed from their text elsewhere."""
+    texts = _one_array(files.column("stats"))
     if "stats_parsed" not in files.column_names:
-        return parse_statistics(texts, wanted)
-    parsed = files.column("stats_parsed")
-    chunks = []
-    start = 0
-    for chunk in parsed.chunks:
-        carried = cast_members(chunk, wanted)
-        missing = pc.and_(carried.is_null(), pc.is_valid(texts.slice(start, len(chunk)).combine_chunks()))
-        if missing.true_count:
-            again = parse_statistics(texts.slice(start, len(chunk)).filter(missing), wanted).combine_chunks()
-            ranks = pc.subtract(pc.cumulative_sum(missing.cast(pa.int64())), 1)
-            positions = pc.if_else(missing, pc.add(ranks, len(carried)), _counting(len(carried)))
-            carried = pa.concat_arrays([carried, again]).take(positions)
-        chunks.append(carried)
-        start += len(chunk)
-    return pa.chunked_array(chunks, wanted)
+        return _one_array(parse_statistics(texts, wanted))
+    carried = cast_members(_one_array(files.column("stats_parsed")), wanted)
+    missing = pc.and_(carried.is_null(), texts.is_valid())
+    if not missing.true_count:
+        return carried
+    parsed = _one_array(parse_statistics(texts.filter(missing), wanted))
+    ranks = pc.add(pc.cumulative_sum(missing.cast(pa.int64())), len(carried) - 1)
+    return pa.concat_arrays([carried, parsed]).take(pc.if_else(missing, ranks, _counting(len(carried))))
 
 
-def _partition_values(files: pa.Table, config: TableConfig) -> pa.ChunkedArray:
-    fields = [config.schema.field(name) for name in config.partition_columns]
-    values = [partition_column(files, field) for field in fields]
-    names = [field.physical_name for field in fields]
-    return pa.chunked_array([pa.StructArray.from_arrays(values, names=names)])
+def _partition_field(column: StructField) -> pa.Field:
+    return pa.field(column.physical_name, to_arrow_type(column.data_type))
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """The table in row groups, cut where its chunks end so that little is copied; small chunks are joined."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in table.to_batches(max_chunksize=ROWS_IN_ROW_GROUP):
+        if rows + batch.num_rows > ROWS_IN_ROW_GROUP:
+            yield pa.Table.from_batches(waiting).combine_chunks()
+            waiting, rows = [], 0
+        waiting.append(batch)
+        rows += batch.num_rows
+    if rows:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _made_ahead(make: Callable[[pa.Table], pa.StructArray], pieces: Iterator[pa.Table]) -> Iterator[pa.StructArray]:
+    """`make` of each piece, in order, a few ahead of the caller."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        waiting = []
+        for piece in pieces:
+            waiting.append(pool.submit(make, piece))
+            if len(waiting) > _THREADS:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def _rows(values: pa.StructArray, name: str, schema: pa.Schema) -> pa.Table:
+    """Rows of the checkpoint that hold one struct column each."""
+    columns = [values if field.name == name else pa.nulls(len(values), field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def _single_rows(actions: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     columns = [pa.array([action.get(field.name) for action in actions], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _rows(members: pa.Table, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Rows of the checkpoint that hold one struct column each, a row group at a time; nothing is copied that lies in one piece."""
-    for start in range(0, members.num_rows, ROWS_IN_ROW_GROUP):
-        part = members.slice(start, ROWS_IN_ROW_GROUP).combine_chunks()
-        struct = part.to_struct_array()
-        columns = [struct if field.name == name else pa.nulls(part.num_rows, field.type) for field in schema]
-        yield pa.Table.from_arrays(columns, schema=schema)
 
 
 def _repetitive_leaves(schema: pa.Schema) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "key_of",
     "remove_files",
     "tombstones_table",
+    "without_rows",
 ]
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -117,6 +118,25 @@ def file_keys(table: pa.Table, root_url: str) -> pa.ChunkedArray:
     return pa.chunked_array([_batch_keys(batch, root_url) for batch in keyed.to_batches()], pa.string())
 
 
+def without_rows(table: pa.Table, gone: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """The table without the rows for which `gone` is true. A few rows are cut out without copying the others.
+
+    Args:
+        gone: booleans without nulls, as long as the table.
+    """
+    count = gone.true_count if isinstance(gone, pa.Array) else sum(chunk.true_count for chunk in gone.chunks)
+    if count == 0:
+        return table
+    if count > _MOST_CUTS:
+        return table.filter(pc.invert(gone))
+    pieces, start = [], 0
+    for position in pc.indices_nonzero(gone).to_pylist():
+        pieces.append(table.slice(start, position - start))
+        start = position + 1
+    pieces.append(table.slice(start))
+    return pa.concat_tables([piece for piece in pieces if piece.num_rows] or [table.slice(0, 0)])
+
+
 def key_of(action: AddFile | RemoveFile, root_url: str) -> str:
     """The key of one action, as `file_keys` makes it."""
     path = canonical_path(action.path, root_url)
@@ -139,8 +159,14 @@ def canonical_path(path: str, root_url: str) -> str:
         return f"{scheme}:/{'/'.join(part for part in rest.split('/') if part)}"
 
 
+# Escapes, schemes, absolute paths, doubled slashes and dots that stand for folders; all other paths are their own canonical form.
+_MAY_BE_SPELT_OTHERWISE = r"[%:\\]|//|^/|^\.|/\."
+
 # Cannot be part of a path: `decode_path` refuses NUL.
 _KEY_SEPARATOR = "\0"
+
+# Each cut makes one chunk more, which all later work pays for.
+_MOST_CUTS = 16
 
 
 def _batch_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
@@ -152,28 +178,12 @@ def _batch_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
 
 
 def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
-    """`canonical_path` of each path; costs next to nothing where no path needs it."""
-    if not _may_need_decoding(paths):
-        return paths
-    special = pc.match_substring_regex(paths, r"[%:\\]|//|^/|^\.|/\.")
+    """`canonical_path` of each path; costs one pass over the text where no path needs it."""
+    special = pc.match_substring_regex(paths, _MAY_BE_SPELT_OTHERWISE)
     if special.true_count == 0:
         return paths
     decoded = pa.array([canonical_path(path, root_url) for path in paths.filter(special).to_pylist()], pa.string())
     return pc.replace_with_mask(paths, special, decoded)
-
-
-def _may_need_decoding(paths: pa.Array) -> bool:
-    """A few passes of `memchr` over all the text at once, before any row is looked at."""
-    if len(paths) == 0:
-        return False
-    offsets = paths.buffers()[1]
-    text = paths.buffers()[2]
-    if offsets is None or text is None:
-        return True
-    whole = text.to_pybytes()
-    if any(each in whole for each in (b"%", b":", b"\\", b"//", b"/.")):
-        return True
-    return bool(pc.any(pc.or_kleene(pc.starts_with(paths, "/"), pc.starts_with(paths, "."))).as_py())
 
 
 def _unique_ids(vectors: pa.Array) -> pa.Array:

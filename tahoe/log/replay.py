@@ -25,6 +25,7 @@ from tahoe.log.files import (
     file_keys,
     files_table,
     key_of,
+    without_rows,
 )
 from tahoe.log.paths import LOG_FOLDER, checksum_name
 from tahoe.log.reader import read_commit
@@ -166,7 +167,7 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
 def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     tail = tail_of(store, segment)
     checkpoint = checkpoint_of(store, segment)
-    parts = [] if checkpoint is None else [_without(checkpoint.adds(), tail.keys, store.url)]
+    parts = [] if checkpoint is None else [checkpoint.adds(lambda part: _without(part, tail.keys, store.url))]
     files = concat([*parts, tail.adds] if len(tail.adds) or not parts else parts, FILES_SCHEMA)
     _check_against_checksum(store, segment, files)
     return files
@@ -311,8 +312,7 @@ def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
     """The rows whose key is not among `keys`."""
     if len(keys) == 0 or files.num_rows == 0:
         return files
-    gone = pc.is_in(file_keys(files, root_url), value_set=keys)
-    return files if not pc.any(gone).as_py() else files.filter(pc.invert(gone))
+    return without_rows(files, pc.is_in(file_keys(files, root_url), value_set=keys))
 
 
 def _newest(actions: Sequence[Action], kind: type[T]) -> T | None:

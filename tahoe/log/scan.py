@@ -118,7 +118,9 @@ class _Sifted:
 def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Sifted]]) -> list[pa.Table]:
     columns = _deciding_columns(group, plan)
     if not columns:
-        return [_decided(_rows(group, batch), plan) for batch in group.batches(_columns(group), _BATCH_ROWS)]
+        return [
+            _decided(conformed_adds(group, batch.column("add")), plan) for batch in group.batches(_columns(group), _BATCH_ROWS)
+        ]
     sifted = list(run(lambda batch: _sift(batch, plan), group.batches(columns, _BATCH_ROWS)))
     while sifted and not sifted[-1].left:
         sifted.pop()
@@ -128,7 +130,7 @@ def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Si
     columns = _columns(group, without_stats="add.stats" in columns)
     for batch, answer in zip(group.batches(columns, _BATCH_ROWS), sifted, strict=False):
         if answer.left:
-            rows = _rows(group, batch.filter(answer.mask), answer.texts)
+            rows = conformed_adds(group, batch.column("add").filter(answer.mask), answer.texts)
             found.append(rows if answer.exact else _decided(rows, plan))
     return found
 
@@ -184,15 +186,6 @@ def _columns(group: RowGroup, without_stats: bool = False) -> list[str]:
     if "stats_parsed" in present and group.non_null("add.stats") != group.non_null("add.path"):
         names.append("stats_parsed")
     return [f"add.{name}" for name in names]
-
-
-def _rows(group: RowGroup, batch: pa.RecordBatch, texts: pa.Array | None = None) -> pa.Table:
-    """The files of a batch; rows of other actions are left out."""
-    struct = batch.column("add")
-    members = _members(struct.drop_null() if struct.null_count else struct)
-    if texts is not None:
-        members["stats"] = texts
-    return conformed_adds(group, members)
 
 
 def _members(struct: pa.StructArray) -> dict[str, pa.Array]:

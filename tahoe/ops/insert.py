@@ -28,8 +28,16 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["ArrowData", "WriteOptions", "already_written", "prepare_schema", "stage_adds", "stage_removals", "stage_write", "write_operation"]
-
+__all__ = [
+    "ArrowData",
+    "WriteOptions",
+    "already_written",
+    "prepare_schema",
+    "stage_adds",
+    "stage_removals",
+    "stage_write",
+    "write_operation",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +299,9 @@ def _read_one(snapshot: Snapshot, add: AddFile) -> pa.Table:
     return Scan(snapshot).read([add])
 
 
-def _checked(data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, predicate: Predicate, text: str, config: TableConfig) -> pa.RecordBatchReader:
+def _checked(
+    data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, predicate: Predicate, text: str, config: TableConfig
+) -> pa.RecordBatchReader:
     """The data, batch by batch; a row that does not fulfil the predicate is an error before the commit."""
 
     def batches() -> Iterator[pa.RecordBatch]:

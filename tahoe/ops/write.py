@@ -322,10 +322,41 @@ def _parquet(table: pa.Table, codec: str, format_version: str) -> bytes:
         # Readers take types from the Delta schema; Arrow's copy of its own would only make the file larger.
         store_schema=False,
         store_decimal_as_integer=True,
+        write_statistics=_columns_with_honest_bounds(table),
     ) as writer:
         writer.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def _columns_with_honest_bounds(table: pa.Table) -> bool | list[str]:
+    """Every leaf column, as Parquet writes its path, but those that hold NaN; True for all.
+
+    Arrow leaves NaN out of Parquet's bounds, and Spark, for which NaN is the greatest number, would skip rows by them.
+    """
+    leaves = [leaf for name, column in zip(table.column_names, table.columns, strict=True) for leaf in _leaves(name, column)]
+    honest = [path for path, values in leaves if not _has_nan(values)]
+    return True if len(honest) == len(leaves) else honest
+
+
+def _leaves(path: str, values: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    data_type = values.type
+    if pa.types.is_struct(data_type):
+        for index in range(data_type.num_fields):
+            yield from _leaves(f"{path}.{data_type.field(index).name}", pc.struct_field(values, index))
+    elif pa.types.is_list(data_type):
+        yield from _leaves(f"{path}.list.element", pc.list_flatten(values))
+    elif pa.types.is_map(data_type):
+        chunks = values.chunks
+        for name, part, kind in (("key", "keys", data_type.key_type), ("value", "items", data_type.item_type)):
+            flat = pa.chunked_array([getattr(chunk, part) for chunk in chunks], kind)
+            yield from _leaves(f"{path}.key_value.{name}", flat)
+    else:
+        yield path, values
+
+
+def _has_nan(values: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py() is True
 
 
 def _codec(compression: str | None, config: TableConfig) -> str:

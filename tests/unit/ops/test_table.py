@@ -326,3 +326,24 @@ def test_files_of_a_table_ready_for_iceberg_say_so(tmp_path):
     table.append(rows(1))
     assert table.snapshot().scan().add_files()[0].tags == {"ICEBERG_COMPAT_VERSION": "2"}
     assert table.snapshot().config.column_mapping_mode == "name"
+
+
+def test_parquet_s_own_bounds_are_left_out_where_they_would_hide_nan(tmp_path):
+    import pyarrow.parquet as pq
+
+    nan = float("nan")
+    data = pa.table(
+        {
+            "plain": [1.0, 2.0],
+            "holed": [1.0, nan],
+            "nested": [{"x": nan, "y": 1}, {"x": 2.0, "y": 2}],
+            "many": [[1.0], [nan]],
+            "pairs": pa.array([[("a", nan)], [("b", 1.0)]], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    table = Table(tmp_path / "t")
+    table.append(data)
+    footer = pq.ParquetFile(tmp_path / "t" / table.files()["path"][0].as_py()).metadata.row_group(0)
+    columns = {footer.column(i).path_in_schema: footer.column(i).is_stats_set for i in range(footer.num_columns)}
+    assert {path for path, has in columns.items() if has} == {"plain", "nested.y", "pairs.key_value.key"}
+    assert table.to_arrow(filter="holed > 5").num_rows == 1

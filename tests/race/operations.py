@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
 from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
 from tahoe.table import Table
 
 __all__ = ["BEFORE", "OPERATIONS", "SCHEMA", "Operation", "contents", "prepared", "rows"]
@@ -28,13 +30,20 @@ def rows(part: str, *ids: int) -> pa.Table:
     return pa.table({"part": [part] * len(ids), "id": pa.array(ids, pa.int64())}, SCHEMA)
 
 
-def prepared(store: LogStore) -> Table:
-    """A table at version 3 that holds `BEFORE`, has a checkpoint at 2, and makes another with its next commit."""
+def prepared(store: LogStore) -> None:
+    """Make `store` hold a table at version 3 with the rows `BEFORE` and a checkpoint at 2, which makes another at 4."""
+    for name, data in _prepared_files():
+        store.put(name, data)
+
+
+@lru_cache(maxsize=1)
+def _prepared_files() -> list[tuple[str, bytes]]:
+    store = open_store("memory://prepared/table")
     properties = {"delta.checkpointInterval": "2", "note": "to be unset"}
     table = Table.create(store.url, SCHEMA, partition_by=["part"], properties=properties, store=store)
     for number in (1, 2, 3):
         table.append(pa.concat_tables([rows("a", number), rows("b", 10 + number)]))
-    return table
+    return [(entry.name, store.get(entry.name)) for entry in store.walk()]
 
 
 def contents(table: Table) -> list[tuple[str, int]]:

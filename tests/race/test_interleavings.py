@@ -9,11 +9,14 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure
+from tahoe.expr.parse import parse_predicate
+from tahoe.ops.insert import WriteOptions, stage_write
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
@@ -40,16 +43,17 @@ FAULTS = Faults(
 
 @dataclass
 class Writer:
-    """Appends to its own partition, replaces it, and sets properties; knows what its partition must then hold.
+    """Appends to its own partition, replaces it, sets properties, and adds one to a counter that all writers share.
 
-    Every failure is taken at its word: a conflict or `StorageFailure` means that nothing was written, `CommitStateUnknown` says
-    by `resolve()` whether it was.
+    It knows what its partition must then hold. Every failure is taken at its word: a conflict or `StorageFailure` means that
+    nothing was written, `CommitStateUnknown` says by `resolve()` whether it was.
     """
 
     number: int
     table: Table
     chance: SeededClock
     ids: set[int] = field(default_factory=set)
+    increments: int = 0
     log: list[str] = field(default_factory=list)
 
     @property
@@ -60,19 +64,28 @@ class Writer:
         for step in range(STEPS):
             new_id = self.number * 1000 + step
             draw = self.chance.random()
-            if draw < 0.6:
-                self._until_done(f"append {new_id}", lambda new_id=new_id: self.table.append(rows(self.part, new_id)))  # type: ignore[misc]
+            if draw < 0.4:
+                self._until_done(f"append {new_id}", partial(self.table.append, rows(self.part, new_id)))
                 self.ids.add(new_id)
-            elif draw < 0.9:
-                self._until_done(
-                    f"replace by {new_id}",
-                    lambda new_id=new_id: self.table.overwrite(  # type: ignore[misc]
-                        rows(self.part, new_id), replace_where=f"part = '{self.part}'"
-                    ),
-                )
+            elif draw < 0.6:
+                replace = partial(self.table.overwrite, rows(self.part, new_id), replace_where=f"part = '{self.part}'")
+                self._until_done(f"replace by {new_id}", replace)
                 self.ids = {new_id}
+            elif draw < 0.9:
+                self._until_done("increment", self._increment)
+                self.increments += 1
             else:
-                self._until_done("set a property", lambda step=step: self.table.set_properties({self.part: str(step)}))  # type: ignore[misc]
+                self._until_done("set a property", partial(self.table.set_properties, {self.part: str(step)}))
+
+    def _increment(self) -> int:
+        """Read the counter and write it one higher, in one transaction: an increment that is not serialised gets lost."""
+        transaction = self.table.begin()
+        assert transaction.snapshot is not None
+        here = "part = 'counter'"
+        counter = transaction.snapshot.scan(parse_predicate(here, transaction.snapshot.schema)).to_arrow()
+        (value,) = counter["id"].to_pylist()
+        operation = stage_write(transaction, rows("counter", value + 1), WriteOptions("overwrite", replace_where=here))
+        return self.table.commit(transaction, operation).version
 
     def _until_done(self, what: str, run: Callable[[], int]) -> None:
         for _ in range(200):
@@ -96,14 +109,15 @@ class Writer:
 
 
 def simulate(seed: int, inner: LogStore) -> tuple[list[Writer], Interleaver]:
-    Table.create(inner.url, SCHEMA, partition_by=["part"], properties={"delta.checkpointInterval": "3"}, store=inner)
+    table = Table.create(inner.url, SCHEMA, partition_by=["part"], properties={"delta.checkpointInterval": "3"}, store=inner)
+    table.append(rows("counter", 0))
     interleaver = Interleaver(seed)
     writers = []
     for number in range(WRITERS):
         store = FaultyStore(inner, FAULTS, seed=seed * 100 + number)
         clock = SeededClock(seed * 100 + 10 + number, start_ms=NOW_MS)
-        table = Table(inner.url, store=SteppedStore(store, interleaver), clock=clock, policy=RetryPolicy(storage_attempts=4))
-        writers.append(Writer(number, table, SeededClock(seed * 100 + 20 + number)))
+        faulty = Table(inner.url, store=SteppedStore(store, interleaver), clock=clock, policy=RetryPolicy(storage_attempts=4))
+        writers.append(Writer(number, faulty, SeededClock(seed * 100 + 20 + number)))
     interleaver.run([writer.work for writer in writers])
     return writers, interleaver
 
@@ -114,7 +128,8 @@ def test_no_row_is_lost_or_doubled(seed: int, memory_url: str) -> None:
     writers, _ = simulate(seed, inner)
     log = f"seed {seed}\n" + "\n".join(f"{writer.part}: {line}" for writer in writers for line in writer.log)
     table = Table(inner.url, store=inner)
-    assert contents(table) == sorted((writer.part, new_id) for writer in writers for new_id in writer.ids), log
+    expected = [(writer.part, new_id) for writer in writers for new_id in writer.ids]
+    assert contents(table) == sorted([*expected, ("counter", sum(writer.increments for writer in writers))]), log
     assert [str(violation) for violation in table.check()] == [], log
     acknowledged = sorted(int(line.rpartition(" ")[2]) for writer in writers for line in writer.log if ": version " in line)
     assert len(acknowledged) == len(set(acknowledged)), log

@@ -266,7 +266,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _PAGE = 1000
 _PROBE = ".tahoe-probe"  # stays, so that the next process needs one request only; never listed
 _SIDE_BY_SIDE = 16
-_TAIL = 64 * 1024
+_TAIL = 256 * 1024
 _WITHOUT_SUFFIX_RANGES = frozenset({"az", "adl", "azure", "abfs", "abfss"})
 _READ_RETRIES = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 _NO_RETRIES = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}

@@ -176,7 +176,7 @@ class LogStoreContract:
     # -- files for Arrow -----------------------------------------------------------------------------------------------------
 
     def test_an_input_file_can_be_read_from_any_place(self, store: LogStore) -> None:
-        data = bytes(range(256)) * 1200  # larger than what a store may have read ahead
+        data = bytes(range(256)) * 2000  # larger than what a store may have read ahead
         store.put("object", data)
         with store.open_input("object") as file:
             assert file.size() == len(data)

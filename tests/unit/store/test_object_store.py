@@ -359,3 +359,24 @@ def test_credentials_from_the_environment_are_used(
     store = open_store(s3_url, {"allow_http": "true"})
     assert store.put_if_absent(COMMIT, b"{}") == Created()
     assert store.get(COMMIT) == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("abfss://container@account.dfs.core.windows.net/t", {"azure_storage_account_key": "Q0FOQVJZLVNFQ1JFVA=="}),
+        ("az://container/t", {"account_name": "account", "account_key": "Q0FOQVJZLVNFQ1JFVA=="}),
+        ("gs://bucket/t", {"google_skip_signature": "true"}),
+    ],
+)
+def test_other_clouds_are_opened_by_their_url(url: str, options: dict[str, str]) -> None:
+    store = open_store(url, options)
+    assert isinstance(store, ObjectLogStore)
+    assert (store.url, repr(store)) == (url, f"ObjectLogStore('{url}')")
+
+
+def test_a_large_object_is_put_whole(s3_url: str, s3_options: dict[str, str]) -> None:
+    store = open_store(s3_url, s3_options)
+    data = bytes(range(256)) * 50_000  # obstore sends it in parts
+    store.put("large", data)
+    assert store.get("large") == data

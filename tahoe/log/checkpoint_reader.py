@@ -47,16 +47,19 @@ class DamagedCheckpoint(CorruptTable):
     """A checkpoint cannot be used; the state may still be had without it.
 
     Args:
-        names: the checkpoint's top-level files.
+        checkpoint: it.
+        file: the file of it that is damaged.
+        what: is wrong with that file.
     """
 
     default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
 
-    def __init__(self, url: str, checkpoint: Checkpoint, file: str, what: str) -> None:
+    def __init__(self, url: str, checkpoint: Checkpoint, file: str, what: str, message: str | None = None) -> None:
         self.names = checkpoint.names
         super().__init__(
-            f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are complete, or restore it "
-            "from a backup.",
+            message
+            or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are complete, or restore "
+            "it from a backup.",
             table=url,
             file=file,
             version=checkpoint.version,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -69,7 +69,6 @@ class VersionChecksum:
     domains: tuple[DomainMetadata, ...] | None = None
     num_deleted_records: int | None = None
     num_deletion_vectors: int | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json_value(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -97,36 +96,23 @@ def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:
     """
     name = checksum_name(version)
     try:
-        return parse_checksum(store.get(name))
+        data = store.get(name)
     except NotFound:
         return None
+    return parse_checksum(name, data, store.url)
+
+
+def parse_checksum(name: str, data: bytes, url: str) -> VersionChecksum:
+    """The checksum of a file's bytes; `CorruptTable` where they are none."""
+    try:
+        return _checksum(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CorruptTable) as error:
         raise CorruptTable(
-            f"Table {store.url}: the checksum {name} is damaged ({type(error).__name__}: {error}). Delete it: the table is whole without it.",
+            f"Table {url}: the checksum {name} is damaged ({type(error).__name__}: {error}). It is not needed to read the table: delete it.",
             code="DELTA_TXN_LOG_FAILED_INTEGRITY",
-            table=store.url,
-            version=version,
+            table=url,
             file=name,
         ) from error
-
-
-def parse_checksum(data: bytes) -> VersionChecksum:
-    """Raises ValueError, KeyError, TypeError or CorruptTable where the text is no valid checksum."""
-    value = json.loads(data)
-    if value["numMetadata"] != 1 or value["numProtocol"] != 1:
-        raise ValueError("numMetadata and numProtocol must be 1")
-    return VersionChecksum(
-        table_size_bytes=_count(value["tableSizeBytes"]),
-        num_files=_count(value["numFiles"]),
-        protocol=_action("protocol", value["protocol"], Protocol),
-        metadata=_action("metaData", value["metadata"], Metadata),
-        transaction_id=value.get("txnId"),
-        in_commit_timestamp=value.get("inCommitTimestampOpt"),
-        transactions=_actions("txn", value.get("setTransactions"), SetTransaction),
-        domains=_actions("domainMetadata", value.get("domainMetadata"), DomainMetadata),
-        num_deleted_records=value.get("numDeletedRecordsOpt"),
-        num_deletion_vectors=value.get("numDeletionVectorsOpt"),
-    )
 
 
 def checksum_of(state: TableState, files: pa.Table, config: TableConfig) -> VersionChecksum:
@@ -211,6 +197,23 @@ def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> 
     if not isinstance(outcome, Created | Exists):
         logger.warning("%s/%s was not written: %s", store.url, checksum_name(version), outcome.error)
     return isinstance(outcome, Created)
+
+
+def _checksum(value: Mapping[str, Any]) -> VersionChecksum:
+    if value["numMetadata"] != 1 or value["numProtocol"] != 1:
+        raise ValueError("numMetadata and numProtocol must be 1")
+    return VersionChecksum(
+        table_size_bytes=_count(value["tableSizeBytes"]),
+        num_files=_count(value["numFiles"]),
+        protocol=_action("protocol", value["protocol"], Protocol),
+        metadata=_action("metaData", value["metadata"], Metadata),
+        transaction_id=value.get("txnId"),
+        in_commit_timestamp=value.get("inCommitTimestampOpt"),
+        transactions=_actions("txn", value.get("setTransactions"), SetTransaction),
+        domains=_actions("domainMetadata", value.get("domainMetadata"), DomainMetadata),
+        num_deleted_records=value.get("numDeletedRecordsOpt"),
+        num_deletion_vectors=value.get("numDeletionVectorsOpt"),
+    )
 
 
 def _vectors(

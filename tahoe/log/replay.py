@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.predicate import Predicate
 from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, DamagedCheckpoint, concat, open_checkpoint
-from tahoe.log.checksum import VersionChecksum, read_checksum
+from tahoe.log.checksum import VersionChecksum
 from tahoe.log.files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
@@ -154,7 +155,7 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
     transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
     domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
     info = tail.commit_info
-    return TableState(
+    state = TableState(
         protocol,
         metadata,
         transactions,
@@ -162,6 +163,9 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
         info.in_commit_timestamp if info else None,
         info.transaction_id if info else None,
     )
+    if tail.checksum is not None and (what := _state_mismatch(state, tail.checksum)):
+        _report_mismatch(store, segment, tail.checksum, what)
+    return state
 
 
 def _files(store: LogStore, segment: LogSegment) -> pa.Table:
@@ -169,7 +173,7 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     checkpoint = checkpoint_of(store, segment)
     parts = [] if checkpoint is None else [checkpoint.adds(lambda part: _without(part, tail.keys, store.url))]
     files = concat([*parts, tail.adds] if len(tail.adds) or not parts else parts, FILES_SCHEMA)
-    _check_against_checksum(store, segment, files)
+    _check_files(store, segment, files)
     return files
 
 
@@ -178,6 +182,7 @@ def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
     checkpoint = checkpoint_of(store, segment)
     added = tail.adds.filter(keep(plan.predicate, tail.adds, plan.schema, plan.partition_columns))
     if checkpoint is None:
+        _check_files(store, segment, tail.adds)
         return added
     _check_balance(store, segment, checkpoint, tail)
     found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
@@ -239,37 +244,21 @@ def _check_size(store: LogStore, segment: LogSegment, reader: CheckpointReader) 
         if reader.num_actions < hint.size:
             what = f"it holds {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
             raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
-    if segment.checkpoint_checksum is not None:
-        checksum = _checksum(store, checkpoint.version)
-        if checksum is not None and checksum.num_files != reader.num_adds and _is_of(store, checksum, checkpoint.version):
-            what = f"it holds {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
-            raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
+    checksum = tail_of(store, segment).checkpoint_checksum
+    if checksum is not None and checksum.num_files != reader.num_adds and _is_of(store, checksum, checkpoint.version):
+        what = f"it holds {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
+        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 
 
-def _check_against_checksum(store: LogStore, segment: LogSegment, files: pa.Table) -> None:
-    if segment.checksum is None:
+def _check_files(store: LogStore, segment: LogSegment, files: pa.Table) -> None:
+    """The live files against the version's checksum."""
+    checksum = tail_of(store, segment).checksum
+    if checksum is None:
         return
-    checksum = _checksum(store, segment.version)
     size = pc.sum(files.column("size"), min_count=0).as_py()
-    if checksum is None or (checksum.num_files, checksum.table_size_bytes) == (files.num_rows, size):
-        return
-    if not _is_of(store, checksum, segment.version):
-        return
-    name = checksum_name(segment.version)
-    what = (
-        f"its log gives {files.num_rows} live files of {size} bytes at version {segment.version}, but {name} says "
-        f"{checksum.num_files} of {checksum.table_size_bytes}"
-    )
-    if segment.checkpoint is not None:
-        raise DamagedCheckpoint(store.url, segment.checkpoint, segment.checkpoint.names[0], what)
-    raise CorruptTable(
-        f"Table {store.url}: {what}. A commit has lost lines, or the checksum is wrong: restore the damaged file from a backup, or "
-        f"delete {name} if another reader confirms the files.",
-        code="DELTA_TXN_LOG_FAILED_INTEGRITY",
-        table=store.url,
-        version=segment.version,
-        file=name,
-    )
+    if (checksum.num_files, checksum.table_size_bytes) != (files.num_rows, size):
+        found, stated = f"{files.num_rows} live files of {size} bytes", f"{checksum.num_files} of {checksum.table_size_bytes}"
+        _report_mismatch(store, segment, checksum, f"{found}, but {checksum_name(segment.version)} says {stated}")
 
 
 def _check_balance(store: LogStore, segment: LogSegment, checkpoint: CheckpointReader, tail: Tail) -> None:
@@ -277,20 +266,56 @@ def _check_balance(store: LogStore, segment: LogSegment, checkpoint: CheckpointR
 
     Where they do not, the number is only a guess: the files themselves decide.
     """
-    if segment.checksum is None:
-        return
-    checksum = _checksum(store, segment.version)
-    if checksum is not None and checksum.num_files != checkpoint.num_adds + tail.net_files:
+    if tail.checksum is not None and tail.checksum.num_files != checkpoint.num_adds + tail.net_files:
         _files(store, segment)
 
 
-def _checksum(store: LogStore, version: int) -> VersionChecksum | None:
-    """The checksum of a version; a damaged one is told and does without."""
-    try:
-        return read_checksum(store, version)
-    except CorruptTable as error:
-        logger.warning("%s", error.message)
-        return None
+def _state_mismatch(state: TableState, checksum: VersionChecksum) -> str | None:
+    """What the checksum says that the log does not. Transactions that only the log has may have expired for the checksum's writer."""
+    if checksum.protocol != state.protocol:
+        return "another protocol than its checksum"
+    mine, stated = state.metadata, checksum.metadata
+    if (mine.id, mine.schema_string, mine.partition_columns, mine.configuration) != (
+        stated.id,
+        stated.schema_string,
+        stated.partition_columns,
+        stated.configuration,
+    ):
+        return "another metaData than its checksum"
+    for transaction in checksum.transactions or ():
+        found = state.transactions.get(transaction.app_id)
+        if found is None or found.version != transaction.version:
+            return f"for the application '{transaction.app_id}' another transaction than its checksum"
+    if checksum.domains is not None and {each.domain: each.configuration for each in checksum.domains if not each.removed} != {
+        each.domain: each.configuration for each in state.domains.values()
+    }:
+        return "other metadata domains than its checksum"
+    return None
+
+
+def _report_mismatch(store: LogStore, segment: LogSegment, checksum: VersionChecksum, what: str) -> None:
+    """Raise what a trustworthy checksum does not agree with; with a checkpoint in the segment, it is doubted first."""
+    if not _is_of(store, checksum, segment.version):
+        return
+    if segment.compactions:
+        raise _DoubtedCompactions(what)
+    name = checksum_name(segment.version)
+    begin = f"Table {store.url}: the log gives at version {segment.version} {what}."
+    if segment.checkpoint is not None:
+        file = segment.checkpoint.names[0]
+        message = (
+            f"{begin} The checkpoint {file} is short, a commit after it has lost lines, or the checksum {name} is wrong: restore the "
+            "damaged one from a backup, or delete the checksum if another reader confirms the log."
+        )
+        raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
+    raise CorruptTable(
+        f"{begin} A commit has lost lines, or the checksum {name} is wrong: restore the damaged commit from a backup, or delete the "
+        "checksum if another reader confirms the log.",
+        code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+        table=store.url,
+        version=segment.version,
+        file=name,
+    )
 
 
 def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
@@ -319,15 +344,22 @@ def _newest(actions: Sequence[Action], kind: type[T]) -> T | None:
     return next((action for action in reversed(actions) if isinstance(action, kind)), None)
 
 
+class _DoubtedCompactions(Exception):
+    """The checksum contradicts a log that was read from compactions."""
+
+
 def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStore, LogSegment], T]) -> T:
-    """`read` of the segment, or of one with an older checkpoint where this one is damaged."""
-    segment = segment.memo.get("replacement", segment)
+    """`read` of the segment; where its compactions or its checkpoint cannot be right, of the commits or an older checkpoint instead."""
+    current = segment.memo.get("replacement", segment)
     damaged: set[str] = set()
     first: DamagedCheckpoint | None = None
-    current = segment
+    without_compactions = False
     while True:
         try:
             found = read(store, current)
+        except _DoubtedCompactions as error:
+            logger.warning("%s: compactions were not used, for with them the log gives %s", store.url, error)
+            without_compactions = True
         except DamagedCheckpoint as error:
             first = first or error
             damaged.update(error.names)
@@ -336,10 +368,12 @@ def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStor
             except (NotFound, CorruptTable):
                 raise first from error
             logger.warning("%s It is read from %s instead.", error.message, _origin(current))
-            continue
-        if current is not segment:
-            segment.memo["replacement"] = current
-        return found
+        else:
+            if current is not segment:
+                segment.memo["replacement"] = current
+            return found
+        if without_compactions:
+            current = replace(current, compactions=())
 
 
 _REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}

@@ -161,8 +161,8 @@ def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
     found: dict[int, list[Checkpoint]] = {}
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
-        parsed = parse(entry.name)
-        if parsed is None or parsed.kind != "checkpoint":
+        parsed = parse(entry.name) if ".checkpoint." in entry.name else None
+        if parsed is None:
             continue
         if parsed.part is not None and parsed.parts is not None:
             parts.setdefault((parsed.version, parsed.parts), {})[parsed.part] = entry

@@ -1,0 +1,310 @@
+"""Logs made by hand for the tests of `tahoe.log`: every kind of file that the specification knows, written without Tahoe's writers."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tahoe.log.files import add_files
+from tahoe.log.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
+from tahoe.log.replay import TableState, replay_files, replay_state
+from tahoe.log.segment import segment_for
+from tahoe.protocol.actions import (
+    Action,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    SidecarFile,
+    to_json_line,
+)
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+
+__all__ = ["DAMAGES", "METADATA", "PROTOCOL", "SCHEMA", "Log", "add", "live_paths", "lines", "memory_log", "remove", "vector"]
+
+SCHEMA = StructType(
+    (
+        StructField("id", PrimitiveType("long")),
+        StructField("name", PrimitiveType("string")),
+        StructField("part", PrimitiveType("string")),
+    )
+)
+PROTOCOL = Protocol(3, 7, frozenset({"v2Checkpoint"}), frozenset({"v2Checkpoint", "domainMetadata"}))
+METADATA = Metadata(id="a-table", schema_string=SCHEMA.to_json(), partition_columns=("part",), created_time=1)
+
+
+def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, high: int = 9, **more: Any) -> AddFile:
+    """A file whose statistics say that `id` lies between `low` and `high`."""
+    stats = json.dumps(
+        {
+            "numRecords": 10,
+            "minValues": {"id": low, "name": f"n{low}"},
+            "maxValues": {"id": high, "name": f"n{high}"},
+            "nullCount": {"id": 0, "name": 0},
+        },
+        separators=(",", ":"),
+    )
+    values: dict[str, Any] = {
+        "path": path,
+        "partition_values": {"part": part},
+        "size": size,
+        "modification_time": 1,
+        "data_change": True,
+        "stats": stats,
+    }
+    return AddFile(**(values | more))
+
+
+def remove(file: AddFile, deletion_timestamp: int = 1_000) -> RemoveFile:
+    return file.remove(deletion_timestamp)
+
+
+def vector(name: str, cardinality: int = 1, offset: int | None = 1) -> DeletionVectorDescriptor:
+    return DeletionVectorDescriptor("u", name, 40, cardinality, offset)
+
+
+def lines(actions: Iterable[Action]) -> bytes:
+    return b"".join(to_json_line(action).encode() + b"\n" for action in actions)
+
+
+def live_paths(log: Log, version: int | None = None) -> list[str]:
+    return sorted(file.path for file in log.live(version))
+
+
+@dataclass
+class Log:
+    """A table that is all log, and what its versions hold by plain folding."""
+
+    store: LogStore
+    versions: list[dict[tuple[str, str | None], AddFile]] = field(default_factory=list)
+    removed: dict[tuple[str, str | None], RemoveFile] = field(default_factory=dict)
+    others: dict[tuple[str, str], Action] = field(default_factory=dict)
+
+    def commit(self, *actions: Action, info: bool = True) -> int:
+        """Write the next version; its `txnId` is ``txn-<version>``."""
+        version = len(self.versions)
+        first = [CommitInfo({"operation": "TEST", "txnId": f"txn-{version}"})] if info else []
+        self.store.put(commit_name(version), lines([*first, *actions]))
+        live = dict(self.versions[-1]) if self.versions else {}
+        for action in actions:
+            match action:
+                case AddFile():
+                    live[action.key] = action
+                    self.removed.pop(action.key, None)
+                case RemoveFile():
+                    live.pop(action.key, None)
+                    self.removed[action.key] = action
+                case SetTransaction():
+                    self.others["txn", action.app_id] = action
+                case DomainMetadata():
+                    self.others["domainMetadata", action.domain] = action
+                case Protocol():
+                    self.others["protocol", ""] = action
+                case Metadata():
+                    self.others["metaData", ""] = action
+        self.versions.append(live)
+        return version
+
+    def begin(self, *actions: Action) -> int:
+        return self.commit(PROTOCOL, METADATA, *actions)
+
+    @property
+    def version(self) -> int:
+        return len(self.versions) - 1
+
+    def live(self, version: int | None = None) -> list[AddFile]:
+        """What Tahoe reads."""
+        return add_files(replay_files(self.store, segment_for(self.store, version)))
+
+    def state(self, version: int | None = None) -> TableState:
+        """What Tahoe reads."""
+        return replay_state(self.store, segment_for(self.store, version))
+
+    def expected(self) -> list[str]:
+        return sorted(file.path for file in self.versions[-1].values())
+
+    def _single(self) -> list[Action]:
+        return [a for a in self.others.values() if not (isinstance(a, DomainMetadata) and a.removed)]
+
+    def classic(self, actions: Sequence[Action] | None = None, name: str | None = None) -> str:
+        """The classic checkpoint of the newest version."""
+        name = name or f"_delta_log/{self.version:020d}.checkpoint.parquet"
+        self.store.put(name, parquet(self._all() if actions is None else actions))
+        return name
+
+    def multi_part(self, parts: int) -> list[str]:
+        actions = self._all()
+        names = []
+        for part in range(parts):
+            name = f"_delta_log/{self.version:020d}.checkpoint.{part + 1:010d}.{parts:010d}.parquet"
+            names.append(self.classic(actions[part::parts], name))
+        return names
+
+    def v2(self, top_level: str, *, sidecars: int = 2, classic_name: bool = False) -> list[str]:
+        """A V2 checkpoint, the file actions in sidecars if there are any; the names written, sidecars first."""
+        files: list[Action] = [*self.versions[-1].values(), *self.removed.values()]
+        top: list[Action] = [CheckpointMetadata(self.version), *self._single()]
+        names = []
+        for number in range(sidecars):
+            path = f"{uuid.UUID(int=number + 1)}.parquet"
+            data = parquet(files[number::sidecars])
+            self.store.put(f"{SIDECAR_FOLDER}/{path}", data)
+            names.append(f"{SIDECAR_FOLDER}/{path}")
+            top.append(SidecarFile(path, len(data), 1))
+        if not sidecars:
+            top += files
+        unique = "" if classic_name else f".{uuid.UUID(int=99)}"
+        name = f"_delta_log/{self.version:020d}.checkpoint{unique}.{top_level}"
+        self.store.put(name, lines(top) if top_level == "json" else parquet(top))
+        return [*names, name]
+
+    def compaction(self, first: int, last: int) -> str:
+        """The commits of a range as one file, by plain reconciliation of what they say."""
+        newest: dict[object, Action] = {}
+        from tahoe.log.reader import read_commit
+
+        for version in range(first, last + 1):
+            for action in read_commit(self.store, version):
+                match action:
+                    case AddFile() | RemoveFile():
+                        newest["file", action.key] = action
+                    case SetTransaction():
+                        newest["txn", action.app_id] = action
+                    case Protocol() | Metadata():
+                        newest[type(action)] = action
+        name = f"_delta_log/{first:020d}.{last:020d}.compacted.json"
+        self.store.put(name, lines(newest.values()))
+        return name
+
+    def checksum(self, version: int | None = None, **changes: Any) -> str:
+        """The checksum of the newest version, or of an older one whose other actions are the same."""
+        version = self.version if version is None else version
+        live = self.versions[version].values()
+        value: dict[str, Any] = {
+            "txnId": f"txn-{version}",
+            "tableSizeBytes": sum(file.size for file in live),
+            "numFiles": len(live),
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "setTransactions": [a.to_json_value() for a in self.others.values() if isinstance(a, SetTransaction)],
+            "domainMetadata": [a.to_json_value() for a in self._single() if isinstance(a, DomainMetadata)],
+            "metadata": self.others["metaData", ""].to_json_value(),
+            "protocol": self.others["protocol", ""].to_json_value(),
+        }
+        self.store.put(checksum_name(version), json.dumps(value | changes).encode())
+        return checksum_name(version)
+
+    def hint(self, **changes: Any) -> str:
+        """``_last_checkpoint`` for a checkpoint of the newest version."""
+        value = {"version": self.version, "size": len(self._all()), "numOfAddFiles": len(self.versions[-1])}
+        self.store.put(LAST_CHECKPOINT, json.dumps(value | changes).encode())
+        return LAST_CHECKPOINT
+
+    def _all(self) -> list[Action]:
+        return [*self._single(), *self.versions[-1].values(), *self.removed.values()]
+
+
+def memory_log() -> Log:
+    return Log(open_store(f"memory://{uuid.uuid4()}/table"))
+
+
+def parquet(actions: Sequence[Action]) -> bytes:
+    """The actions as the rows of a Parquet file, with the columns that they need."""
+    rows = [_row(action) for action in actions]
+    present = [name for name in _TYPES if any(name in row for row in rows)] or ["add"]
+    columns = [pa.array([row.get(name) for row in rows], _TYPES[name]) for name in present]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_arrays(columns, present), sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _row(action: Action) -> dict[str, Any]:
+    (name, value), *_ = json.loads(to_json_line(action)).items()
+    for member in ("partitionValues", "tags", "configuration"):
+        if isinstance(value.get(member), dict):
+            value[member] = list(value[member].items())
+    if "format" in value:
+        value["format"] = value["format"] | {"options": list(value["format"]["options"].items())}
+    if name == "remove":
+        value = {member: found for member, found in value.items() if member not in ("stats", "tags")}
+    return {name: value}
+
+
+_MAP = pa.map_(pa.string(), pa.string())
+_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+_FILE = [("path", pa.string()), ("partitionValues", _MAP), ("size", pa.int64()), ("dataChange", pa.bool_())]
+_TYPES: dict[str, pa.DataType] = {
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "add": pa.struct(
+        [*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string()), ("tags", _MAP), ("deletionVector", _VECTOR)]
+    ),
+    "remove": pa.struct(
+        [*_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_()), ("deletionVector", _VECTOR)]
+    ),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", _MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("configuration", _MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", pa.list_(pa.string())),
+            ("writerFeatures", pa.list_(pa.string())),
+        ]
+    ),
+    "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+    "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", _MAP)]),
+    "sidecar": pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _MAP)]),
+}
+
+
+def _without_last_line(data: bytes) -> bytes:
+    whole = data.rstrip(b"\n").split(b"\n")
+    return b"\n".join(whole[:-1]) + b"\n" if len(whole) > 1 else b""
+
+
+def _with_flipped_bit(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0x80]) + data[middle + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "deleted": lambda data: None,
+    "emptied": lambda data: b"",
+    "cut in half": lambda data: data[: len(data) // 2],
+    "without its last line": _without_last_line,
+    "with a flipped bit": _with_flipped_bit,
+    "of garbage": lambda data: b"\x8f\x02garbage\x00" * 9,
+    "with NULs at its end": lambda data: data + b"\0" * 64,
+    "doubled": lambda data: data + data,
+    "half of NULs": lambda data: data[: len(data) // 2] + b"\0" * (len(data) - len(data) // 2),
+}
+"""What storage, crashes and people do to a file; None for its removal."""

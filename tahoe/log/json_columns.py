@@ -71,12 +71,14 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         remove_rows, removes = _rows(table, "remove", TOMBSTONES_SCHEMA, keys)
     except (CorruptTable, pa.ArrowException):
         return None
-    if any(adds.column(name).null_count for name in _REQUIRED_OF_ADDS) or removes.column("path").null_count:
+    if _lacks(adds, _REQUIRED_OF_ADDS) or _lacks(removes, _REQUIRED_OF_REMOVES):
         return None
     return ActionColumns(adds, removes, add_rows, remove_rows, files.take(add_rows), files.take(remove_rows), others)
 
 
 _REQUIRED_OF_ADDS = ("path", "size", "modificationTime", "dataChange")
+_REQUIRED_OF_REMOVES = ("path", "dataChange")
+_REQUIRED_OF_VECTORS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _BLOCK_BYTES = 8 << 20
 
 _SINGLE_TYPES: dict[str, pa.DataType] = {
@@ -89,6 +91,14 @@ _FILE_ACTIONS = {"add": FILES_SCHEMA, "remove": TOMBSTONES_SCHEMA}
 _MAPS = ("partitionValues", "tags")
 
 _Keys = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def _lacks(actions: pa.Table, required: Sequence[str]) -> bool:
+    """Whether a required member is missing somewhere."""
+    vectors = actions.column("deletionVector").drop_null()
+    return any(actions.column(name).null_count for name in required) or any(
+        pc.struct_field(vectors, name).null_count for name in _REQUIRED_OF_VECTORS
+    )
 
 
 def _without_commit_info(body: bytes) -> bytes:

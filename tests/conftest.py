@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[dict[str, str]]:
     """Storage options for an S3 on the loopback that lives as long as the test session; its one bucket is `S3_BUCKET`."""
-    from moto.server import DomainDispatcherApplication, create_backend_app  # heavy: only for the tests that need it
+    from moto.server import create_backend_app  # heavy: only for the tests that need it
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):
@@ -43,7 +43,7 @@ def s3_options() -> Iterator[dict[str, str]]:
         def log(self, type: str, message: str, *args: object) -> None:
             pass
 
-    moto = DomainDispatcherApplication(create_backend_app)
+    moto = create_backend_app("s3")
     one_at_a_time = threading.Lock()
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:

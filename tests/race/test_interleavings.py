@@ -25,7 +25,7 @@ from tahoe.testing.interleaving import Interleaver, SteppedStore
 from tahoe.txn.commit import RetryPolicy
 from tests.race.operations import SCHEMA, contents, rows
 
-RUNS = int(os.environ.get("TAHOE_RACE_RUNS", "60"))
+RUNS = int(os.environ.get("TAHOE_RACE_RUNS", "40"))
 SEEDS = [int(os.environ["TAHOE_RACE_SEED"])] if "TAHOE_RACE_SEED" in os.environ else list(range(RUNS))
 NOW_MS = time.time_ns() // 1_000_000  # the stores' own times are of today, and cleaning the log compares them with the clock
 WRITERS, STEPS = 3, 4

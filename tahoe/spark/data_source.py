@@ -35,9 +35,8 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.insert import Insert
 from tahoe.spark.fitting import nullable_schema
 from tahoe.spark.options import insert_request, read_request
-from tahoe.spark.relation import shown_metadata
 from tahoe.spark.storage import storage_options
-from tahoe.spark.translate import from_spark_schema, to_spark_schema
+from tahoe.spark.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
@@ -69,7 +68,7 @@ class DeltaDataSource(DataSource):
         return "delta"
 
     def schema(self) -> SparkStruct:
-        return to_spark_schema(shown_metadata(self._snapshot().schema))
+        return to_spark_schema(with_shown_metadata(self._snapshot().schema))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
         snapshot = self._snapshot()

@@ -8,10 +8,12 @@ plans; nothing here changes after construction.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -20,13 +22,12 @@ import pyarrow.compute as pc
 from tahoe.expr.predicate import Predicate, all_of
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep
-from tahoe.schema.mapping import physical_schema
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.deleted_rows import DELETED_ROWS, bitmaps
 from tahoe.spark.errors import kept_for_the_caller
 from tahoe.spark.jvm import JavaObject, Jvm
-from tahoe.spark.translate import Names, to_predicate
+from tahoe.spark.translate import Names, shown_metadata, to_predicate
 from tahoe.store.location import absolute_url, decode_path
 
 __all__ = ["FileIndex", "Listing", "hadoop_url", "list_files", "opaque_columns", "partition_schema_json"]
@@ -61,8 +62,11 @@ class FileIndex:
         self._time_zone = time_zone
         self._with_deleted_rows = with_deleted_rows
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
-        chosen = None if files is None else tuple(files["path"].to_pylist())
-        self._key = (snapshot.store.url, snapshot.version, snapshot.metadata.id, snapshot.segment.last_modified_ms, chosen)
+        chosen = "all files" if files is None else hashlib.sha256("\n".join(files["path"].to_pylist()).encode()).hexdigest()
+        self._identity = (
+            f"Tahoe[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
+            f"time {snapshot.segment.last_modified_ms}, {chosen}]"
+        )
 
     # -- the trait ---------------------------------------------------------------------------------------------------------
 
@@ -104,14 +108,16 @@ class FileIndex:
         return self._jvm.option(None)
 
     def toString(self) -> str:  # noqa: N802
-        return f"Tahoe[{self._snapshot.store.url}, version {self._snapshot.version}]"
+        return self._identity
 
     def hashCode(self) -> int:  # noqa: N802
-        return hash(self._key) & 0x7FFFFFFF
+        return zlib.crc32(self._identity.encode()) & 0x7FFFFFFF
 
-    def equals(self, other: object) -> bool:
-        """The same files of the same version, so that Spark reuses exchanges and what was cached."""
-        return isinstance(other, FileIndex) and other._key == self._key
+    @kept_for_the_caller
+    def equals(self, other: JavaObject) -> bool:
+        """The same files of the same version, so that Spark reuses exchanges and what was cached. The other comes as an object of the
+        JVM, whatever it is there; its text tells."""
+        return other is not None and bool(other.toString() == self._identity)
 
     class Java:
         implements = ["org.apache.spark.sql.execution.datasources.FileIndex"]  # noqa: RUF012 - py4j's own form
@@ -204,7 +210,9 @@ def hadoop_url(url: str) -> str:
 
 def partition_schema_json(snapshot: Snapshot, with_deleted_rows: bool) -> str:
     """The partition columns of the relation under their physical names, as Spark's JSON."""
-    columns = physical_schema(snapshot.config.partition_schema).fields
+    columns = [
+        replace(column, name=column.physical_name, metadata=shown_metadata(column)) for column in snapshot.config.partition_schema
+    ]
     hidden = (StructField(DELETED_ROWS, _BINARY),) if with_deleted_rows else ()
     return StructType((*columns, *hidden)).to_json()
 

@@ -25,13 +25,11 @@ from tahoe.spark.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.errors import install
 from tahoe.spark.file_index import FileIndex, opaque_columns, partition_schema_json
 from tahoe.spark.jvm import JavaObject, Jvm
-from tahoe.spark.translate import Names, to_predicate, to_spark_schema
+from tahoe.spark.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
 
-__all__ = ["Condition", "condition_of", "read_snapshot", "shown_metadata"]
+__all__ = ["Condition", "condition_of", "read_snapshot"]
 
 _VOID = PrimitiveType("void")
-# What the log keeps beside a column for writers; Spark would act on some of it, or show it as if it were the user's.
-_HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")
 _BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.read.ignoreMissing": "true"}
 
 
@@ -92,11 +90,6 @@ def condition_of(spark: SparkSession, snapshot: Snapshot, text: str) -> Conditio
     return Condition(tuple(predicate for predicate in found if predicate is not None), None not in exact)
 
 
-def shown_metadata(schema: StructType) -> StructType:
-    """The schema with the metadata that is the user's to see: comments and the like, nothing of the protocol."""
-    return transform_fields(schema, lambda column: replace(column, metadata=_shown(column)))
-
-
 def _scan(
     spark: SparkSession,
     jvm: Jvm,
@@ -140,7 +133,7 @@ def _file_schema(config: TableConfig, by_id: bool) -> StructType:
     """What the files hold, under physical names: no partition columns, no void."""
 
     def physical(column: StructField) -> StructField:
-        metadata = dict(_shown(column))
+        metadata = dict(shown_metadata(column))
         if by_id and column.field_id is not None:
             metadata["parquet.field.id"] = column.field_id
         return replace(column, name=column.physical_name, metadata=metadata)
@@ -158,16 +151,21 @@ def _has_vectors(snapshot: Snapshot, files: pa.Table | None) -> bool:
 
 
 def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
-    shown = shown_metadata(schema)
+    shown = with_shown_metadata(schema)
     if base.schema == to_spark_schema(shown):
         return base
-    columns = [
-        _logical(
-            base[quote_identifier(column.physical_name)] if column.data_type != _VOID else sf.lit(None), column.data_type
-        ).alias(column.name)
-        for column in schema
-    ]
-    return base.select(*columns)
+    return base.select(*(_column(base, column) for column in schema))
+
+
+def _column(base: DataFrame, column: StructField) -> Column:
+    """One column of the table. A column that is already what it shall be keeps its identity: an alias would hide from Spark that two scans
+    are the same."""
+    if column.data_type == _VOID:
+        return sf.lit(None).alias(column.name)
+    found = base[quote_identifier(column.physical_name)]
+    if column.name == column.physical_name and _is_plain(column.data_type):
+        return found
+    return _logical(found, column.data_type).alias(column.name)
 
 
 def _logical(values: Column, data_type: DataType) -> Column:
@@ -182,8 +180,7 @@ def _logical(values: Column, data_type: DataType) -> Column:
         case MapType(key, value) if _holds_void(data_type):
             values = sf.transform_values(values, lambda _, one: _logical(one, value))
             return sf.transform_keys(values, lambda one, _: _logical(one, key))
-    target = StructType((StructField("x", shown_metadata_of(data_type)),))
-    return values.cast(to_spark_schema(target).fields[0].dataType)
+    return values.cast(to_spark_type(with_shown_metadata(data_type)))
 
 
 def _renamed(values: Column, struct: StructType) -> Column:
@@ -197,10 +194,6 @@ def _renamed(values: Column, struct: StructType) -> Column:
 
 
 _MARK = "__tahoe_mark"
-
-
-def shown_metadata_of(data_type: DataType) -> DataType:
-    return transform_fields(data_type, lambda column: replace(column, metadata=_shown(column)))
 
 
 def _is_plain(data_type: DataType) -> bool:
@@ -236,7 +229,3 @@ def _without_void(data_type: DataType) -> DataType:
         case MapType(key, value):
             return replace(data_type, key_type=_without_void(key), value_type=_without_void(value))
     return data_type
-
-
-def _shown(column: StructField) -> dict[str, object]:
-    return {key: value for key, value in column.metadata.items() if not key.startswith("delta.") and key not in _HIDDEN_KEYS}

@@ -214,7 +214,9 @@ def moment(spark: SparkSession, text: str) -> Any:
 
     jvm = Jvm.of(spark)
     zone = jvm.option(spark.conf.get("spark.sql.session.timeZone"))
-    literal = jvm.catalyst("expressions.Literal").apply(text)
+    literal = jvm.catalyst("expressions.Literal")(
+        jvm.java_class("org.apache.spark.unsafe.types.UTF8String").fromString(text), jvm.data_type('"string"')
+    )
     cast = jvm.catalyst("expressions.Cast")(
         literal, jvm.data_type('"timestamp"'), zone, jvm.catalyst("expressions.EvalMode").LEGACY()
     )

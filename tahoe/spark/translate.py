@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql.types import ArrayType as SparkArray
 from pyspark.sql.types import DataType as SparkType
@@ -35,10 +35,23 @@ from tahoe.expr.predicate import (
     all_of,
     any_of,
 )
+from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.spark.jvm import JavaObject
 
-__all__ = ["Names", "from_spark_schema", "to_predicate", "to_spark_schema", "to_spark_type"]
+__all__ = [
+    "Names",
+    "from_spark_schema",
+    "shown_metadata",
+    "to_predicate",
+    "to_spark_schema",
+    "to_spark_type",
+    "with_shown_metadata",
+]
+
+_Type = TypeVar("_Type", bound=DataType)
+# What the log keeps beside a column for writers; Spark would act on some of it, or show it as if it were the user's.
+_HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")
 
 
 def to_spark_schema(schema: StructType) -> SparkStruct:
@@ -65,6 +78,16 @@ def from_spark_schema(schema: SparkStruct) -> StructType:
                 column=column.name,
             ) from error
     return schema_from_json(plain.json())
+
+
+def shown_metadata(column: StructField) -> dict[str, Any]:
+    """The metadata of a column that is the user's to see: comments and the like, nothing of the protocol."""
+    return {key: value for key, value in column.metadata.items() if not key.startswith("delta.") and key not in _HIDDEN_KEYS}
+
+
+def with_shown_metadata(data_type: _Type) -> _Type:
+    """The type with `shown_metadata` alone, at every depth."""
+    return transform_fields(data_type, lambda column: replace(column, metadata=shown_metadata(column)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,499 @@
+"""What the native scan asks of the log, and what Spark makes of its answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.ops.insert import WriteOptions
+from tahoe.protocol.actions import AddFile, Metadata, Protocol, to_json_line
+from tahoe.protocol.dv import descriptor_in_file, pack
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.table import Table
+
+LONG, STRING, INTEGER = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
+
+
+def load(spark: SparkSession, path: str, **options: str) -> DataFrame:
+    return spark.read.format("delta").options(**options).load(path)
+
+
+def files_read(frame: DataFrame) -> int:
+    """How many files Spark's scans were given, counted in the executed plan."""
+    frame.collect()
+    metrics = []
+    pending = [frame._jdf.queryExecution().executedPlan()]
+    while pending:
+        plan = pending.pop()
+        if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+            pending.append(plan.executedPlan())
+            continue
+        if plan.getClass().getSimpleName() == "FileSourceScanExec":
+            metrics.append(int(plan.metrics().apply("numFiles").value()))
+        pending += [plan.children().apply(i) for i in range(plan.children().size())]
+    return sum(metrics)
+
+
+def write_log(folder: Path, *actions: object, version: int = 0) -> None:
+    (folder / "_delta_log").mkdir(exist_ok=True, parents=True)
+    lines = [to_json_line(action) for action in actions]  # type: ignore[arg-type]
+    (folder / "_delta_log" / f"{version:020d}.json").write_text("\n".join(lines))
+
+
+def add(folder: Path, name: str, table: pa.Table, **more: object) -> AddFile:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, folder / name)
+    size = os.path.getsize(folder / name)
+    return AddFile(name, more.pop("partition_values", {}), size, 1, True, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Ten days, two regions, one file each, ordered ids."""
+    path = str(tmp_path_factory.mktemp("sales") / "table")
+    table = Table(path)
+    for day in range(10):
+        rows = pa.table(
+            {
+                "id": pa.array(range(day * 100, day * 100 + 100)),
+                "day": pa.array([date(2026, 1, 1 + day)] * 100),
+                "region": pa.array(["eu", "us"] * 50),
+                "price": pa.array([Decimal(i) / 4 for i in range(100)], pa.decimal128(9, 2)),
+            }
+        )
+        table.write(rows, WriteOptions("append", partition_by=("day", "region")))
+    return path
+
+
+class TestSkipping:
+    @pytest.mark.parametrize(
+        ("condition", "files", "rows"),
+        [
+            ("true", 20, 1000),
+            ("day = '2026-01-03'", 2, 100),
+            ("day = '2026-01-03' and region = 'eu'", 1, 50),
+            ("day in ('2026-01-03', '2026-01-04')", 4, 200),
+            ("day > '2026-01-08' or region = 'us'", 12, 600),
+            ("not (region = 'eu')", 10, 500),
+            ("region like 'e%'", 10, 500),
+            ("region is null", 0, 0),
+            ("upper(region) = 'EU'", 10, 500),
+            ("year(day) = 2026 and dayofmonth(day) = 3", 2, 100),
+            ("concat(region, cast(day as string)) = 'eu2026-01-05'", 1, 50),
+            ("day = '2026-01-03' and id % 2 = 0", 2, 50),
+            ("id < 150", 4, 150),
+            ("id = 155", 2, 1),
+            ("id in (5, 995)", 4, 2),
+            ("id in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)", 2, 12),
+            ("id between 95 and 105 and region = 'eu'", 2, 5),
+            ("price > 24.5", 10, 10),
+            ("price >= 1000", 0, 0),
+            # Of a condition on both, Spark hands over the part on data columns alone.
+            ("id = 2 and region = 'eu' or id = 955", 4, 2),
+            ("region = 'eu' and (id < 100 or price = 1000)", 1, 50),
+        ],
+    )
+    def test_a_filter_reads_the_files_that_can_match_and_no_others(self, spark, sales, condition, files, rows):
+        frame = load(spark, sales).where(condition)
+        assert frame.count() == rows
+        assert files_read(load(spark, sales).where(condition)) == files
+
+    def test_a_join_prunes_partitions_by_the_other_side_at_run_time(self, spark, sales):
+        other = spark.createDataFrame([("eu", 1)], "region string, x int").where("x = 1")
+        joined = load(spark, sales).join(sf.broadcast(other), "region")
+        assert joined.count() == 500
+
+    def test_only_the_columns_asked_for_are_read(self, spark, sales):
+        plan = load(spark, sales).select("id")._jdf.queryExecution().executedPlan().toString()
+        assert "ReadSchema: struct<id:bigint>" in plan
+
+    def test_the_size_of_the_live_files_is_what_the_optimizer_sees(self, spark, sales):
+        frame = load(spark, sales)
+        expected = sum(Table(sales).files()["size"].to_pylist())
+        assert int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()) == expected
+
+    def test_input_files_are_the_live_files(self, spark, sales):
+        assert len(load(spark, sales).inputFiles()) == 20
+
+    def test_two_scans_of_one_version_share_an_exchange(self, spark, sales):
+        one = load(spark, sales).groupBy("id").count()
+        other = load(spark, sales).groupBy("id").count()
+        joined = one.union(other)
+        joined.collect()
+        assert "ReusedExchange" in joined._jdf.queryExecution().executedPlan().toString()
+
+    def test_what_was_cached_is_used_for_the_same_version_and_not_for_a_newer_one(self, spark, path):
+        spark.range(3).write.format("delta").save(path)
+        cached = load(spark, path).cache()
+        assert cached.count() == 3
+        spark.range(2).write.format("delta").mode("append").save(path)
+        assert load(spark, path, versionAsOf="0").count() == 3
+        assert "InMemoryTableScan" in load(spark, path, versionAsOf="0")._jdf.queryExecution().executedPlan().toString()
+        assert load(spark, path).count() == 5
+        cached.unpersist()
+
+    def test_metadata_columns_are_there(self, spark, sales):
+        found = (
+            load(spark, sales).where("id = 5").select("_metadata.file_name", "_metadata.row_index", "_metadata.file_size").first()
+        )
+        assert found[0].endswith(".parquet")
+        assert found[2] > 0
+
+    def test_ten_thousand_files_are_listed_in_a_few_seconds(self, spark, tmp_path):
+        schema = StructType((StructField("id", LONG), StructField("part", STRING)))
+        pq.write_table(pa.table({"id": pa.array([1, 2], pa.int64())}), tmp_path / "one.parquet")
+        size = os.path.getsize(tmp_path / "one.parquet")
+        adds = []
+        for i in range(10_000):
+            stats = json.dumps({"numRecords": 2, "minValues": {"id": i}, "maxValues": {"id": i}, "nullCount": {"id": 0}})
+            adds.append(AddFile(f"part={i % 1000}/{i}.parquet", {"part": str(i % 1000)}, size, 1, True, stats))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json(), ("part",)), *adds)
+        frame = load(spark, str(tmp_path))
+        assert len(frame.inputFiles()) == 10_000
+        assert frame.where("id = 4321")._jdf.queryExecution().executedPlan() is not None
+
+
+class TestPartitionValues:
+    TYPES = (
+        ("string", "ö / %2F=;'\"", "ö / %2F=;'\""),
+        ("integer", "-7", -7),
+        ("long", "9223372036854775807", 2**63 - 1),
+        ("short", "-32768", -32768),
+        ("byte", "127", 127),
+        ("double", "1.5E10", 1.5e10),
+        ("float", "0.5", 0.5),
+        ("boolean", "true", True),
+        ("date", "1582-10-04", date(1582, 10, 4)),
+        ("binary", "ab", bytearray(b"ab")),
+        ("timestamp_ntz", "2026-01-01 00:00:00.5", datetime(2026, 1, 1, 0, 0, 0, 500_000)),
+    )
+
+    @pytest.mark.parametrize(("name", "text", "value"), TYPES, ids=[name for name, _, _ in TYPES])
+    def test_values_come_from_the_log_not_from_the_path(self, spark, tmp_path, name, text, value):
+        schema = StructType((StructField("id", LONG), StructField("p", PrimitiveType(name))))
+        features = frozenset(["timestampNtz"])
+        protocol = Protocol(3, 7, features, features) if name == "timestamp_ntz" else Protocol(1, 2)
+        one = add(tmp_path, "p=wrong/a.parquet", pa.table({"id": [1]}), partition_values={"p": text})
+        null = add(tmp_path, "elsewhere/b.parquet", pa.table({"id": [2]}), partition_values={"p": None})
+        empty = add(tmp_path, "c.parquet", pa.table({"id": [3]}), partition_values={"p": ""})
+        write_log(tmp_path, protocol, Metadata("x", schema.to_json(), ("p",)), one, null, empty)
+        frame = load(spark, str(tmp_path))
+        assert {row.id: row.p for row in frame.collect()} == {1: value, 2: None, 3: None}
+        assert [row.id for row in frame.where(sf.col("p") == sf.lit(value)).collect()] == [1]
+        assert sorted(row.id for row in frame.where("p is null").collect()) == [2, 3]
+
+    def test_a_timestamp_without_a_zone_is_the_sessions_local_time_and_filters_agree(self, spark, tmp_path):
+        schema = StructType((StructField("id", LONG), StructField("p", PrimitiveType("timestamp"))))
+        local = add(tmp_path, "a.parquet", pa.table({"id": [1]}), partition_values={"p": "2026-07-01 12:00:00"})
+        utc = add(tmp_path, "b.parquet", pa.table({"id": [2]}), partition_values={"p": "2026-07-01T12:00:00.000000Z"})
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json(), ("p",)), local, utc)
+        session = spark.newSession()
+        session.conf.set("spark.tahoe.enabled", "true")
+        session.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+        frame = load(session, str(tmp_path))
+        assert [row.id for row in frame.where("p = timestamp'2026-07-01 12:00:00'").collect()] == [1]
+        assert [row.id for row in frame.where("p = timestamp'2026-07-01 05:00:00'").collect()] == [2]
+        assert files_read(load(session, str(tmp_path)).where("p = timestamp'2026-07-01 12:00:00'")) == 1
+
+    def test_a_partition_value_that_is_none_of_its_type_is_an_error_not_a_null(self, spark, tmp_path):
+        schema = StructType((StructField("id", LONG), StructField("p", INTEGER)))
+        one = add(tmp_path, "a.parquet", pa.table({"id": [1]}), partition_values={"p": "seven"})
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json(), ("p",)), one)
+        with pytest.raises(Exception, match="seven"):
+            load(spark, str(tmp_path)).collect()
+
+
+class TestDeletionVectors:
+    @pytest.fixture
+    def table(self, tmp_path) -> Path:
+        """Three files of 100,000 rows in two partitions: one without a vector, one with some rows dead, one with the last row dead."""
+        from pyroaring import BitMap64
+
+        schema = StructType((StructField("id", LONG), StructField("p", STRING)))
+        dead = [None, BitMap64([0, 31, 32, 63, 64, 65_535, 65_536, 99_998]), BitMap64([99_999])]
+        data, placed = pack([bitmap for bitmap in dead if bitmap is not None])
+        uuid = "b1b2c3d4-0000-4000-8000-000000000001"
+        (tmp_path / f"deletion_vector_{uuid}.bin").write_bytes(data)
+        vectors = [None, *(descriptor_in_file(uuid, place) for place in placed)]
+        adds = []
+        for i, vector in enumerate(vectors):
+            rows = pa.table({"id": pa.array(range(i * 100_000, (i + 1) * 100_000))})
+            value = "a" if i < 2 else "b"
+            adds.append(
+                add(
+                    tmp_path,
+                    f"{i}.parquet",
+                    rows,
+                    partition_values={"p": value},
+                    stats='{"numRecords":100000}',
+                    deletion_vector=vector,
+                )
+            )
+        features = frozenset(["deletionVectors"])
+        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json(), ("p",)), *adds)
+        return tmp_path
+
+    def test_dead_rows_are_left_out(self, spark, table):
+        frame = load(spark, str(table))
+        assert frame.columns == ["id", "p"]
+        assert frame.count() == 299_991
+        dead = [100_000 + i for i in (0, 31, 32, 63, 64, 65_535, 65_536, 99_998)] + [299_999]
+        assert frame.where(sf.col("id").isin(dead)).count() == 0
+        assert frame.where(sf.col("id").isin([100_001, 100_030, 100_033, 199_999, 299_998])).count() == 5
+
+    def test_they_are_left_out_by_the_row_wise_reader_too(self, spark, table):
+        session = spark.newSession()
+        session.conf.set("spark.tahoe.enabled", "true")
+        session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        assert load(session, str(table)).count() == 299_991
+
+    def test_filters_still_reach_the_reader_and_the_log(self, spark, table):
+        frame = load(spark, str(table)).where("p = 'b' and id > 299990")
+        assert [row.id for row in frame.orderBy("id").collect()] == list(range(299_991, 299_999))
+        assert files_read(load(spark, str(table)).where("p = 'b'")) == 1
+        assert "GreaterThan(id,299990)" in frame._jdf.queryExecution().executedPlan().toString()
+
+    def test_metadata_columns_are_there(self, spark, table):
+        found = load(spark, str(table)).where("id = 199999").select("_metadata.row_index", "_metadata.file_name").first()
+        assert tuple(found) == (99_999, "1.parquet")
+
+    def test_only_the_vectors_of_the_files_read_are_fetched(self, spark, table):
+        for file in table.glob("*.bin"):
+            file.unlink()
+        frame = load(spark, str(table))
+        with pytest.raises(NotFound):
+            frame.where("p = 'b'").count()
+
+    def test_a_damaged_vector_is_the_cores_error_without_java_in_it(self, spark, table):
+        file = next(table.glob("*.bin"))
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+        with pytest.raises(CorruptTable) as raised:
+            load(spark, str(table)).where("p = 'b'").count()
+        assert raised.value.code == "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH"
+        assert "py4j" not in str(raised.value)
+        assert raised.value.__cause__ is None
+
+
+class TestColumnMapping:
+    @pytest.fixture
+    def mapped(self, tmp_path) -> Path:
+        """Names with blanks and dots, renamed at every depth; names exchanged between two columns."""
+
+        def named(name: str, physical: str, number: int, data_type) -> StructField:
+            metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+            return StructField(name, data_type, True, metadata)
+
+        inner = StructType((named("in side", "c4", 4, LONG), named("c4", "c5", 5, STRING), named("same", "same", 6, LONG)))
+        schema = StructType(
+            (
+                named("a b.c", "c1", 1, LONG),
+                named("c1", "c2", 2, LONG),
+                named("nested", "c3", 3, inner),
+                named("list", "c7", 7, ArrayType(StructType((named("x", "c8", 8, LONG),)))),
+                named("map", "c9", 9, MapType(STRING, StructType((named("y", "c10", 10, LONG),)))),
+                named("part", "c11", 11, STRING),
+            )
+        )
+        rows = pa.table(
+            {
+                "c1": [1, 2],
+                "c2": [10, 20],
+                "c3": pa.array(
+                    [{"c4": 5, "c5": "five", "same": 7}, None],
+                    pa.struct({"c4": pa.int64(), "c5": pa.string(), "same": pa.int64()}),
+                ),
+                "c7": [[{"c8": 1}], []],
+                "c9": pa.array([[("k", {"c10": 2})], []], pa.map_(pa.string(), pa.struct({"c10": pa.int64()}))),
+            }
+        )
+        properties = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "11"}
+        one = add(tmp_path, "xY/a.parquet", rows, partition_values={"c11": "p"})
+        write_log(tmp_path, Protocol(2, 5), Metadata("x", schema.to_json(), ("part",), properties), one)
+        return tmp_path
+
+    def test_logical_names_and_values_at_every_depth(self, spark, mapped):
+        first, second = load(spark, str(mapped)).orderBy("`a b.c`").collect()
+        assert first.asDict(recursive=True) == {
+            "a b.c": 1,
+            "c1": 10,
+            "nested": {"in side": 5, "c4": "five", "same": 7},
+            "list": [{"x": 1}],
+            "map": {"k": {"y": 2}},
+            "part": "p",
+        }
+        assert second.nested is None
+
+    def test_filters_on_renamed_and_nested_columns_reach_the_parquet_reader(self, spark, mapped):
+        frame = load(spark, str(mapped)).where("`a b.c` = 1 and nested.`in side` = 5 and part = 'p'").select("nested.c4")
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert "EqualTo(c1,1)" in plan
+        assert "EqualTo(c3.c4,5)" in plan
+        assert "ReadSchema: struct<c1:bigint,c3:struct<c4:bigint,c5:string>>" in plan
+        assert [row[0] for row in frame.collect()] == ["five"]
+
+    def test_the_protocols_metadata_is_not_shown(self, spark, mapped):
+        assert [field.metadata for field in load(spark, str(mapped)).schema.fields] == [{}] * 6
+
+    def test_with_mode_id_fields_are_found_by_their_ids_whatever_their_names(self, spark, tmp_path):
+        metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "physical"}
+        schema = StructType((StructField("logical", LONG, True, metadata),))
+        file_schema = pa.schema([pa.field("another", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+        one = add(tmp_path, "a.parquet", pa.table({"another": [7]}, schema=file_schema))
+        properties = {"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "1"}
+        write_log(tmp_path, Protocol(2, 5), Metadata("x", schema.to_json(), (), properties), one)
+        assert [row.logical for row in load(spark, str(tmp_path)).collect()] == [7]
+        assert spark.conf.get("spark.sql.parquet.fieldId.read.enabled") == "false"
+
+
+class TestTypes:
+    WIDER = (
+        ("byte", pa.int8(), LONG, 5),
+        ("short", pa.int16(), INTEGER, 5),
+        ("integer", pa.int32(), LONG, 5),
+        ("integer", pa.int32(), PrimitiveType("double"), 5.0),
+        ("float", pa.float32(), PrimitiveType("double"), 0.5),
+        ("date", pa.date32(), PrimitiveType("timestamp_ntz"), datetime(2026, 1, 2)),
+        ("decimal(5,2)", pa.decimal128(5, 2), DecimalType(12, 4), Decimal("1.5000")),
+        ("decimal(12,2)", pa.decimal128(12, 2), DecimalType(30, 5), Decimal("1.50000")),
+        ("integer", pa.int32(), DecimalType(12, 2), Decimal("5.00")),
+        ("long", pa.int64(), DecimalType(22, 2), Decimal("5.00")),
+    )
+
+    @pytest.mark.parametrize(("old", "arrow", "new", "value"), WIDER, ids=[f"{old}-{new}" for old, _, new, _ in WIDER])
+    @pytest.mark.parametrize("nested", [False, True])
+    def test_files_of_a_narrower_type_are_read_as_the_columns_type(self, spark, tmp_path, old, arrow, new, value, nested):
+        changes = {"delta.typeChanges": [{"fromType": old, "toType": str(new), "tableVersion": 1}]}
+        column = StructField("v", new, True, changes)
+        stored = {"date": date(2026, 1, 2), "float": 0.5}.get(old, Decimal("1.5") if old.startswith("decimal") else 5)
+        values = pa.array([stored, None], arrow)
+        if nested:
+            column = StructField("s", StructType((column,)))
+            values = pa.StructArray.from_arrays([values], ["v"])
+        features = frozenset(["typeWidening", "timestampNtz"])
+        one = add(tmp_path, "a.parquet", pa.table({column.name: values}))
+        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", StructType((column,)).to_json()), one)
+        found = [row[0].v if nested else row[0] for row in load(spark, str(tmp_path)).collect()]
+        assert found == [value, None]
+
+    def test_columns_that_old_files_lack_are_null(self, spark, tmp_path):
+        schema = StructType(
+            (StructField("a", LONG), StructField("b", StructType((StructField("c", LONG), StructField("d", STRING)))))
+        )
+        old = add(tmp_path, "old.parquet", pa.table({"a": [1]}))
+        middle = add(tmp_path, "middle.parquet", pa.table({"a": [2], "b": [{"c": 3}]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), old, middle)
+        rows = [row.asDict(recursive=True) for row in load(spark, str(tmp_path)).orderBy("a").collect()]
+        assert rows == [{"a": 1, "b": None}, {"a": 2, "b": {"c": 3, "d": None}}]
+
+    def test_void_columns_are_there_and_null(self, spark, tmp_path):
+        void = PrimitiveType("void")
+        inner = StructType((StructField("a", LONG), StructField("nothing", void)))
+        schema = StructType((StructField("void", void), StructField("id", LONG), StructField("s", inner)))
+        one = add(tmp_path, "a.parquet", pa.table({"id": [1], "s": [{"a": 2}]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), one)
+        frame = load(spark, str(tmp_path))
+        assert frame.schema.simpleString() == "struct<void:void,id:bigint,s:struct<a:bigint,nothing:void>>"
+        assert frame.where("id = 1 and s.a = 2").first().asDict(recursive=True) == {
+            "void": None,
+            "id": 1,
+            "s": {"a": 2, "nothing": None},
+        }
+
+    def test_timestamps_of_all_units_and_int96_are_the_same_instants(self, spark, tmp_path):
+        schema = from_arrow_schema(pa.schema([("t", pa.timestamp("us", "UTC"))]))
+        moment = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+        adds = []
+        for name, options in (
+            ("us", {}),
+            ("ms", {"coerce_timestamps": "ms"}),
+            ("int96", {"use_deprecated_int96_timestamps": True}),
+        ):
+            pq.write_table(
+                pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC"))}), tmp_path / f"{name}.parquet", **options
+            )
+            adds.append(AddFile(f"{name}.parquet", {}, os.path.getsize(tmp_path / f"{name}.parquet"), 1, True))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), *adds)
+        frame = load(spark, str(tmp_path)).select(sf.unix_micros("t"))
+        assert {row[0] for row in frame.collect()} == {int(moment.timestamp() * 1_000_000)}
+
+    def test_a_default_value_of_a_column_is_not_read_into_old_files(self, spark, tmp_path):
+        keys = {"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7", "comment": "seen"}
+        schema = StructType((StructField("a", LONG), StructField("b", LONG, True, keys)))
+        one = add(tmp_path, "a.parquet", pa.table({"a": [1]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), one)
+        frame = load(spark, str(tmp_path))
+        assert frame.first().b is None
+        assert frame.schema["b"].metadata == {"comment": "seen"}
+
+
+class TestTimeTravel:
+    @pytest.fixture
+    def versions(self, spark, path) -> str:
+        """Version v has v + 1 rows, and is from 12:0v UTC on the first of January 2026."""
+        for version in range(3):
+            spark.range(1).write.format("delta").mode("append").save(path)
+            moment = datetime(2026, 1, 1, 12, version, tzinfo=UTC).timestamp()
+            os.utime(Path(path) / "_delta_log" / f"{version:020d}.json", (moment, moment))
+        return path
+
+    @pytest.mark.parametrize(
+        ("options", "suffix", "rows"),
+        [
+            ({}, "", 3),
+            ({"versionAsOf": "0"}, "", 1),
+            ({"VERSIONASOF": "1"}, "", 2),
+            ({}, "@v1", 2),
+            ({}, "@V0", 1),
+            ({"timestampAsOf": "2026-01-01 12:01:30"}, "", 2),
+            ({"timestampAsOf": "2026-01-01T12:01:30Z"}, "", 2),
+            ({"timestampAsOf": "2026-01-01 13:01:30+01:00"}, "", 2),
+            ({}, "@20260101120030000", 1),
+        ],
+    )
+    def test_a_version_is_named_by_option_or_path(self, spark, versions, options, suffix, rows):
+        assert load(spark, versions + suffix, **options).count() == rows
+
+    def test_a_timestamp_without_a_zone_is_the_sessions_local_time(self, spark, versions):
+        session = spark.newSession()
+        session.conf.set("spark.tahoe.enabled", "true")
+        session.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+        assert load(session, versions, timestampAsOf="2026-01-01 04:01:30").count() == 2
+
+    @pytest.mark.parametrize(
+        ("options", "suffix", "code"),
+        [
+            ({"versionAsOf": "7"}, "", "DELTA_VERSION_NOT_FOUND"),
+            ({"timestampAsOf": "2026-01-02"}, "", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+            ({"timestampAsOf": "2025-01-02"}, "", "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
+            ({"timestampAsOf": "yesterday-ish"}, "", "DELTA_TIMESTAMP_INVALID"),
+            ({"timestampAsOf": "2026-01-01", "versionAsOf": "1"}, "", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
+            ({"versionAsOf": "1"}, "@v1", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
+            ({"versionAsOf": "one"}, "", "DELTA_ILLEGAL_OPTION"),
+            ({}, "-not-there", "DELTA_TABLE_NOT_FOUND"),
+        ],
+    )
+    def test_what_is_not_there_is_refused_by_the_references_codes(self, spark, versions, options, suffix, code):
+        with pytest.raises((NotFound, InvalidRequest)) as raised:
+            load(spark, versions + suffix, **options)
+        assert raised.value.code == code
+
+    def test_a_schema_of_ones_own_and_the_change_feed_are_refused(self, spark, versions):
+        with pytest.raises(InvalidRequest, match="its own schema"):
+            spark.read.format("delta").schema("id long").load(versions)
+        with pytest.raises(Unsupported, match="readChangeFeed"):
+            load(spark, versions, readChangeFeed="true")

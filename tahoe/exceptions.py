@@ -158,7 +158,11 @@ class CommitStateUnknown(StorageFailure):
         self._resolve = resolve
 
     def resolve(self) -> bool:
-        """True when the commit happened, False when it did not; raises again while storage does not answer."""
+        """True when the commit is in the log, False when it is not; raises again while storage does not answer.
+
+        False is said of now: a request that is still on its way may land later. Wait as long as storage lets requests live (minutes)
+        before running the operation again.
+        """
         return self._resolve()
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tahoe.expr.predicate import Predicate
 from tahoe.lazy import cached_property
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import read_commit
+from tahoe.log.paths import LOG_FOLDER, commit_name
+from tahoe.log.reader import parse_commit, read_commit
 from tahoe.log.replay import (
     TableState,
     advance_files,
@@ -177,18 +177,32 @@ class Snapshot:
         known = self.store.head(commit_name(self.version))
         if newest is None or known is None or (known.size, known.modified_ms) != (newest.size, newest.modified_ms):
             return self._replaced()
-        entry = self.store.head(commit_name(self.version + 1))
-        if entry is None:
+        following = self._newer_commits()
+        if not following:
             return self
-        following = [entry]
-        while (entry := self.store.head(commit_name(self.version + len(following) + 1))) is not None:
-            if len(following) == _MOST_STEPS:
-                return Snapshot.at(self.store)
-            following.append(entry)
+        if len(following) > _MOST_STEPS:
+            return Snapshot.at(self.store)
         found = self
-        for number, entry in enumerate(following, start=self.version + 1):
-            found = found.after(read_commit(self.store, number), entry)
+        bodies = self.store.get_many([entry.name for entry in following])
+        for entry, body in zip(following, bodies, strict=True):
+            found = found.after(parse_commit(entry.name, body, self.store.url), entry)
         found.config.ensure_readable()
+        return found
+
+    def _newer_commits(self) -> list[Entry]:
+        """The commits since this version. One question where there is none, which is the usual answer; else one listing more."""
+        first = commit_name(self.version + 1)
+        entry = self.store.head(first)
+        if entry is None:
+            return []
+        listed = {found.name: found for found in self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])}
+        listed[first] = entry
+        # A listing may lag behind what was written, so the name after its last commit is asked for too.
+        found = []
+        while (entry := listed.get(commit_name(self.version + len(found) + 1))) is not None:
+            found.append(entry)
+        while (entry := self.store.head(commit_name(self.version + len(found) + 1))) is not None:
+            found.append(entry)
         return found
 
     def _replaced(self) -> Snapshot:
@@ -198,5 +212,5 @@ class Snapshot:
         return latest
 
 
-# Beyond this many new commits a listing is cheaper than a question for each.
+# Beyond this many new commits a checkpoint is likely to be among them.
 _MOST_STEPS = 32

@@ -19,10 +19,13 @@ from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
 from tahoe.ops.check import Violation, check_table
 from tahoe.ops.create import create_operation, new_metadata, with_properties
+from tahoe.ops.delete import stage_delete
 from tahoe.ops.detail import detail
 from tahoe.ops.insert import ArrowData, WriteOptions, already_written, stage_write
+from tahoe.ops.row_changes import RowsChanged, Staged
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import Bounds, feed
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -238,6 +241,35 @@ class Table:
                 return self.write(data, options, user_metadata=user_metadata)
             raise
 
+    def delete(self, where: str | Predicate | None = None, *, user_metadata: str | None = None) -> RowsChanged:
+        """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.delete`."""
+        transaction = self.begin()
+        return self._change_rows(transaction, stage_delete(transaction, where), user_metadata)
+
+    def changes(
+        self,
+        start_version: int | None = None,
+        end_version: int | None = None,
+        *,
+        start_timestamp: str | date | datetime | None = None,
+        end_timestamp: str | date | datetime | None = None,
+    ) -> pa.Table:
+        """The change data feed from one commit to another, both included: the rows that came and went.
+
+        Args:
+            start_version, start_timestamp: one of the two.
+            end_version, end_timestamp: at most one; none for the newest version.
+
+        Returns:
+            The table's columns, ``_change_type`` (insert, update_preimage, update_postimage or delete), ``_commit_version`` and
+            ``_commit_timestamp``.
+
+        Raises: see `tahoe.snapshot.changes.feed`.
+        """
+        first = None if start_timestamp is None else parse_timestamp(start_timestamp)
+        last = None if end_timestamp is None else parse_timestamp(end_timestamp)
+        return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
+
     def set_properties(self, properties: Mapping[str, str]) -> int:
         """Set table properties; the version that has them."""
         return self._alter("SET TBLPROPERTIES", dict(properties), {"properties": _json(dict(properties))})
@@ -289,6 +321,14 @@ class Table:
 
     def _read_commit(self, version: int) -> tuple[Any, ...]:
         return read_commit(self.store, version)
+
+    def _change_rows(self, transaction: Transaction, staged: Staged, user_metadata: str | None) -> RowsChanged:
+        """Commit what was staged; where no row is to be changed, nothing is committed."""
+        version, metrics = None, {}
+        if staged.operation is not None:
+            metrics = dict(staged.operation.metrics)
+            version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
+        return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
 
     def _alter(self, name: str, properties: Mapping[str, str | None], parameters: Mapping[str, Any]) -> int:
         transaction = self.begin()

@@ -36,6 +36,7 @@ __all__ = [
     "stage_adds",
     "stage_removals",
     "stage_write",
+    "tagged",
     "write_operation",
 ]
 
@@ -111,8 +112,8 @@ def stage_adds(
     copied: list[AddFile] = []
     if options.mode == "overwrite" and transaction.snapshot is not None:
         removed, copied = stage_removals(transaction, config, adds, predicate, options)
-    staged = [_tagged(config, replace(add, data_change=options.data_change)) for add in adds]
-    copied = [_tagged(config, add) for add in copied]
+    staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
+    copied = [tagged(config, add) for add in copied]
     transaction.stage(*removed, *staged, *copied)
     if options.app is not None:
         transaction.stage_app(*options.app)
@@ -219,15 +220,15 @@ def write_operation(
     return Operation("WRITE", parameters, metrics)
 
 
-_IN_HAND = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
-
-
-def _tagged(config: TableConfig, add: AddFile) -> AddFile:
+def tagged(config: TableConfig, add: AddFile) -> AddFile:
     """The file with the tag by which later upgrades of IcebergCompat know that it fulfils that version."""
     version = config.iceberg_compat_version
     if version is None or version < 2:
         return add
     return replace(add, tags={**(add.tags or {}), "ICEBERG_COMPAT_VERSION": str(version)})
+
+
+_IN_HAND = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
 
 
 def _rows(add: AddFile) -> int:

@@ -32,7 +32,9 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["ArrowData", "ArrowStream", "file_schema", "write_arrow"]
+__all__ = ["CHANGE_DATA_FOLDER", "ArrowData", "ArrowStream", "file_schema", "random_prefix", "write_arrow"]
+
+CHANGE_DATA_FOLDER = "_change_data"
 
 
 class ArrowStream(Protocol):
@@ -64,6 +66,8 @@ def write_arrow(
     clock: Clock,
     max_rows_per_file: int | None = None,
     compression: str | None = None,
+    *,
+    change_data: bool = False,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
@@ -73,6 +77,7 @@ def write_arrow(
         max_rows_per_file: more rows go to further files; None for one file a partition, as far as memory allows.
         compression: ``snappy``, ``zstd``, ``gzip``, ``lz4_raw`` or ``none``; None for the table's
             ``delta.parquet.compression.codec``, or snappy.
+        change_data: the files are change data files: named and placed as these.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
@@ -86,7 +91,7 @@ def write_arrow(
     if data_schema != to_arrow_schema(config.schema):
         check_writable(from_arrow_schema(data_schema), config.schema)
     layout = _Layout.of(config)
-    writer = _Writer(config, layout, store, clock, _codec(compression, config))
+    writer = _Writer(config, layout, store, clock, _codec(compression, config), change_data)
     try:
         for partition, rows in _files_of(layout, (layout.conformed(table) for table in tables), max_rows_per_file):
             writer.write(partition, rows)
@@ -94,6 +99,11 @@ def write_arrow(
         writer.delete_written()
         raise
     return writer.added
+
+
+def random_prefix(clock: Clock, length: int) -> str:
+    """The name of a folder for tables with random file prefixes."""
+    return "".join(_LETTERS[int(clock.random() * len(_LETTERS))] for _ in range(length))
 
 
 def file_schema(config: TableConfig) -> pa.Schema:
@@ -199,7 +209,9 @@ class _Layout:
 class _Writer:
     """Puts files into the store and remembers them."""
 
-    def __init__(self, config: TableConfig, layout: _Layout, store: LogStore, clock: Clock, codec: str) -> None:
+    def __init__(
+        self, config: TableConfig, layout: _Layout, store: LogStore, clock: Clock, codec: str, change_data: bool
+    ) -> None:
         self.added: list[AddFile] = []
         self._names: list[str] = []
         self._config = config
@@ -207,6 +219,7 @@ class _Writer:
         self._store = store
         self._clock = clock
         self._codec = codec
+        self._folder, self._kind = (f"{CHANGE_DATA_FOLDER}/", "cdc") if change_data else ("", "part")
         configuration = config.metadata.configuration
         self._indexed = indexed_columns(config.schema, config.partition_columns, configuration)
         self._prefix_length = string_prefix_length(configuration)
@@ -240,11 +253,11 @@ class _Writer:
     def _new_name(self, values: Mapping[str, str | None]) -> str:
         """As the reference names files, ``part-00000-<uuid>-c000.snappy.parquet``, with ``.c000`` in partitioned tables."""
         separator = "." if values else "-"
-        name = f"part-{len(self._names):05d}-{self._clock.uuid()}{separator}c000{_SUFFIXES[self._codec]}.parquet"
+        name = f"{self._kind}-{len(self._names):05d}-{self._clock.uuid()}{separator}c000{_SUFFIXES[self._codec]}.parquet"
         if self._config.random_prefixes:
             length = int(self._config.properties.get("delta.randomPrefixLength"))
-            return f"{''.join(_LETTERS[int(self._clock.random() * len(_LETTERS))] for _ in range(length))}/{name}"
-        return f"{hive_folder(list(values), values)}/{name}" if values else name
+            return f"{self._folder}{random_prefix(self._clock, length)}/{name}"
+        return f"{self._folder}{hive_folder(list(values), values)}/{name}" if values else f"{self._folder}{name}"
 
 
 def _tables(data: ArrowData) -> tuple[Iterable[pa.Table], pa.Schema]:

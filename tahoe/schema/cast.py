@@ -92,7 +92,9 @@ def find_physical(struct: pa.DataType, column: StructField) -> int | None:
 
 
 def find_by_id(struct: pa.DataType, column: StructField) -> int | None:
-    """By Parquet field id (column mapping mode ``id``)."""
+    """By Parquet field id (column mapping mode ``id``); a column that has none, as those of the change data feed, by name."""
+    if column.field_id is None:
+        return find_physical(struct, column)
     wanted = str(column.field_id).encode()
     for index in range(struct.num_fields):
         metadata = struct.field(index).metadata

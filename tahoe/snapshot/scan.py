@@ -69,6 +69,21 @@ class Scan:
         """The matching rows of these files only."""
         return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), to_arrow_schema(self.schema))
 
+    def read_with_positions(self, add: AddFile, position_column: str) -> pa.Table:
+        """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
+        config, store = self.snapshot.config, self.snapshot.store
+        batches = read_file(
+            self._task(add),
+            self.schema,
+            config.column_mapping_mode,
+            config.partition_columns,
+            store.open_input,
+            lambda descriptor: decode(descriptor, store.get, store.url),
+            row_index_column=position_column,
+        )
+        schema = to_arrow_schema(self.schema).append(pa.field(position_column, pa.int64(), nullable=False))
+        return pa.Table.from_batches(batches, schema)
+
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
         return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))

@@ -18,7 +18,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.expr.predicate import Predicate, split_by_columns
+from tahoe.expr.predicate import Predicate, references, split_by_columns
 from tahoe.log.checkpoint_reader import CheckpointReader, RowGroup, concat, conformed_adds
 from tahoe.log.files import FILES_SCHEMA, files_table
 from tahoe.log.text_filter import TextFilter, text_filter
@@ -38,7 +38,8 @@ class ScanPlan:
 
     Args:
         condition: of `stats_predicate`; None where nothing can be said.
-        on_partitions, on_data: the predicate's two parts.
+        on_partitions, on_data: the predicate's two parts; the second may speak of partition columns, too.
+        reads_partitions: whether any part does.
         statistics: the part of the statistics that `condition` reads.
         texts: refutes the text of statistics; None where it must be parsed.
     """
@@ -49,6 +50,7 @@ class ScanPlan:
     condition: Predicate | None
     on_partitions: Predicate | None
     on_data: Predicate | None
+    reads_partitions: bool
     statistics: pa.StructType
     texts: TextFilter | None
 
@@ -56,6 +58,7 @@ class ScanPlan:
 def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> ScanPlan:
     """See `ScanPlan`."""
     on_partitions, on_data = split_by_columns(predicate, partition_columns)
+    partitioned = {name.lower() for name in partition_columns}
     data_condition = None if on_data is None else stats_predicate(on_data, schema, partition_columns)
     return ScanPlan(
         predicate=predicate,
@@ -64,6 +67,7 @@ def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Seque
         condition=stats_predicate(predicate, schema, partition_columns),
         on_partitions=on_partitions,
         on_data=on_data if data_condition is not None else None,
+        reads_partitions=bool(partitioned & {path[0].lower() for path in references(predicate)}),
         statistics=pa.struct([]) if data_condition is None else wanted_statistics(data_condition, schema),
         texts=text_filter(data_condition, schema),
     )
@@ -139,7 +143,9 @@ def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
     """The leaf columns that decide about a row; none where no column can."""
     leaves = group.file.leaves
     columns = []
-    if plan.on_partitions is not None and any(leaf.startswith("add.partitionValues.") for leaf in leaves):
+    if plan.reads_partitions:
+        if not any(leaf.startswith("add.partitionValues.") for leaf in leaves):
+            return []
         columns.append("add.partitionValues")
     if plan.on_data is not None:
         parsed = [path for path in _leaf_paths(plan.statistics, "add.stats_parsed") if path in leaves]
@@ -151,19 +157,19 @@ def _sift(batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
     struct = batch.column("add")
     members = _members(struct)
     mask = struct.is_valid()
-    exact = plan.on_partitions is None or "partitionValues" in members
-    if plan.on_partitions is not None and exact:
-        mask = pc.and_(mask, _kept(plan.on_partitions, plan, partitionValues=members["partitionValues"]))
-    if plan.on_data is None or not mask.true_count:
-        return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
-    if "stats_parsed" in members:
-        mask = pc.and_(mask, _kept(plan.on_data, plan, stats_parsed=members["stats_parsed"]))
-        exact = exact and not pc.any(pc.and_(mask, members["stats_parsed"].is_null())).as_py()
-    elif plan.texts is not None:
-        mask = pc.and_not(mask, pc.fill_null(plan.texts.refuted(members["stats"]), False))
-        exact = False
-    elif "stats" in members:
-        mask = pc.and_(mask, _kept(plan.on_data, plan, stats=members["stats"]))
+    exact = True
+    if plan.on_partitions is not None:
+        mask = pc.and_(mask, _kept(plan.on_partitions, plan, members, "partitionValues"))
+    if plan.on_data is not None and mask.true_count:
+        if "stats_parsed" in members:
+            mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats_parsed"))
+            exact = not pc.any(pc.and_(mask, members["stats_parsed"].is_null())).as_py()
+        elif plan.texts is not None and "stats" in members:
+            mask = pc.and_not(mask, pc.fill_null(plan.texts.refuted(members["stats"]), False))
+            exact = False
+        else:
+            mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats"))
+            exact = "stats" in members
     return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
 
 
@@ -171,8 +177,9 @@ def _texts(members: dict[str, pa.Array], mask: pa.Array) -> pa.Array | None:
     return members["stats"].filter(mask) if "stats" in members else None
 
 
-def _kept(predicate: Predicate, plan: ScanPlan, **columns: pa.Array) -> pa.Array:
-    return keep(predicate, pa.table(columns), plan.schema, plan.partition_columns)
+def _kept(predicate: Predicate, plan: ScanPlan, members: dict[str, pa.Array], *names: str) -> pa.Array:
+    facts = pa.table({name: members[name] for name in names if name in members})
+    return keep(predicate, facts, plan.schema, plan.partition_columns)
 
 
 def _decided(files: pa.Table, plan: ScanPlan) -> pa.Table:

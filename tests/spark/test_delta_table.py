@@ -1,0 +1,183 @@
+"""`tahoe.tables.DeltaTable` and its builder, as programs written for delta-spark use them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from pyspark.errors import ParseException
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.table import Table
+from tahoe.tables import DETAIL, HISTORY, DeltaTable, IdentityGenerator
+
+
+@pytest.fixture
+def table(spark, path) -> DeltaTable:
+    spark.range(3).selectExpr("id", "id % 2 p").write.format("delta").partitionBy("p").option(
+        "delta.checkpointInterval", "5"
+    ).save(path)
+    spark.range(1).selectExpr("id", "0L p").write.format("delta").mode("append").option("userMetadata", "why").save(path)
+    return DeltaTable.forPath(spark, path)
+
+
+def test_to_df_is_the_newest_version_and_an_alias_names_it(spark, table, path):
+    assert table.toDF().count() == 4
+    spark.range(1).selectExpr("id", "0L p").write.format("delta").mode("append").save(path)
+    assert table.toDF().count() == 5
+    assert table.alias("t").toDF().where("t.id = 2").count() == 1
+
+
+def test_history_has_the_references_columns_newest_first(table):
+    history = table.history()
+    assert history.schema == HISTORY
+    rows = history.collect()
+    assert [row.version for row in rows] == [1, 0]
+    assert rows[0].operation == "WRITE"
+    assert rows[0].operationParameters == {"mode": "Append", "partitionBy": '["p"]'}
+    assert rows[0].operationMetrics["numOutputRows"] == "1"
+    assert rows[0].userMetadata == "why"
+    assert rows[0].isBlindAppend is True
+    assert rows[0].readVersion == 0
+    assert isinstance(rows[0].timestamp, datetime)
+    assert table.history(1).count() == 1
+    with pytest.raises(ValueError, match="limit needs to be an int"):
+        table.history("1")  # type: ignore[arg-type]
+
+
+def test_detail_has_the_references_columns(table, path):
+    detail = table.detail()
+    assert detail.schema == DETAIL
+    row = detail.first()
+    assert row.format == "delta"
+    assert row.location == f"file://{path}"
+    assert row.partitionColumns == ["p"]
+    assert row.numFiles == Table(path).snapshot().num_files
+    assert row.properties == {"delta.checkpointInterval": "5"}
+    assert (row.minReaderVersion, row.minWriterVersion) == (1, 2)
+    assert row.tableFeatures == ["appendOnly", "invariants"]
+
+
+def test_tables_are_found_by_path_and_by_the_name_of_a_path(spark, table, path, tmp_path):
+    assert DeltaTable.isDeltaTable(spark, path)
+    assert DeltaTable.isDeltaTable(spark, f"delta.`{path}`")
+    assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "nothing"))
+    assert DeltaTable.forName(spark, f"delta.`{path}`").toDF().count() == 4
+    with pytest.raises(NotFound):
+        DeltaTable.forPath(spark, str(tmp_path / "nothing"))
+    with pytest.raises(Unsupported, match="catalog"):
+        DeltaTable.forName(spark, "db.table")
+
+
+def test_a_builder_creates_a_table(spark, path):
+    made = (
+        DeltaTable.create(spark)
+        .location(path)
+        .addColumn("id", "bigint", nullable=False, comment="the key")
+        .addColumns([StructField("a", IntegerType())])
+        .addColumn("p", LongType())
+        .partitionedBy("p")
+        .comment("made here")
+        .property("delta.appendOnly", "true")
+        .execute()
+    )
+    schema = made.toDF().schema
+    assert schema.simpleString() == "struct<id:bigint,a:int,p:bigint>"
+    assert (schema["id"].nullable, schema["id"].metadata) == (False, {"comment": "the key"})
+    metadata = Table(path).snapshot().metadata
+    assert (metadata.partition_columns, metadata.description, metadata.configuration) == (
+        ("p",),
+        "made here",
+        {"delta.appendOnly": "true"},
+    )
+    first = made.history().first()
+    assert first.operation == "CREATE TABLE"
+    assert first.operationParameters["partitionBy"] == '["p"]'
+
+
+def test_create_refuses_what_is_there_and_create_if_not_exists_leaves_it(spark, table, path):
+    with pytest.raises(InvalidRequest) as raised:
+        DeltaTable.create(spark).location(path).addColumn("x", "int").execute()
+    assert raised.value.code == "DELTA_TABLE_ALREADY_EXISTS"
+    kept = DeltaTable.createIfNotExists(spark).location(path).addColumn("x", "int").execute()
+    assert kept.toDF().columns == ["id", "p"]
+
+
+def test_replace_needs_a_table_and_create_or_replace_does_not(spark, path):
+    with pytest.raises(NotFound) as raised:
+        DeltaTable.replace(spark).location(path).addColumn("x", "int").execute()
+    assert raised.value.code == "DELTA_CANNOT_REPLACE_MISSING_TABLE"
+    DeltaTable.createOrReplace(spark).location(path).addColumn("x", "int").execute()
+    spark.sql("select 1 x").write.format("delta").mode("append").save(path)
+    replaced = DeltaTable.replace(spark).tableName(f"delta.`{path}`").addColumn("y", "string").execute()
+    assert replaced.toDF().columns == ["y"]
+    assert replaced.toDF().count() == 0
+    assert replaced.history().first().operation == "REPLACE TABLE"
+    assert spark.read.format("delta").option("versionAsOf", 1).load(path).count() == 1
+
+
+def test_without_a_session_the_active_one_is_taken(spark, path):
+    assert DeltaTable.create().location(path).addColumn("x", "int").execute().toDF().columns == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda builder: builder.tableName(1), TypeError),
+        (lambda builder: builder.tableName("db.name"), Unsupported),
+        (lambda builder: builder.location(1), TypeError),
+        (lambda builder: builder.comment(1), TypeError),
+        (lambda builder: builder.addColumn(1, "int"), TypeError),
+        (lambda builder: builder.addColumn("a", 1), TypeError),
+        (lambda builder: builder.addColumn("a", "1"), ParseException),
+        (lambda builder: builder.addColumn("a", "int", nullable=1), TypeError),
+        (lambda builder: builder.addColumn("a", "int", comment=1), TypeError),
+        (lambda builder: builder.addColumn("a", "int", generatedAlwaysAs=1), TypeError),
+        (lambda builder: builder.addColumn("a", "int", generatedAlwaysAs="1"), Unsupported),
+        (lambda builder: builder.addColumn("a", "bigint", generatedAlwaysAs=IdentityGenerator(step=0)), ValueError),
+        (lambda builder: builder.addColumn("a", "bigint", generatedByDefaultAs=""), TypeError),
+        (
+            lambda builder: builder.addColumn("a", "int", generatedAlwaysAs="", generatedByDefaultAs=IdentityGenerator()),
+            ValueError,
+        ),
+        (lambda builder: builder.addColumns([1]), TypeError),
+        (lambda builder: builder.addColumns(1), TypeError),
+        (lambda builder: builder.partitionedBy(1), TypeError),
+        (lambda builder: builder.partitionedBy([1]), TypeError),
+        (lambda builder: builder.clusterBy(1), TypeError),
+        (lambda builder: builder.clusterBy("a"), Unsupported),
+        (lambda builder: builder.property(1, "1"), TypeError),
+        (lambda builder: builder.property("1", 1), TypeError),
+        (lambda builder: builder.execute(), InvalidRequest),
+        (lambda builder: builder.location("/tmp/x").addColumns(StructType([])).partitionedBy("a").execute(), InvalidRequest),
+    ],
+)
+def test_a_builder_refuses_wrong_arguments(spark, call, error):
+    with pytest.raises(error):
+        call(DeltaTable.create(spark))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("delete", ()),
+        ("update", (None, {"id": "1"})),
+        ("merge", (None, "true")),
+        ("vacuum", ()),
+        ("optimize", ()),
+        ("restoreToVersion", (0,)),
+        ("restoreToTimestamp", ("2026-01-01",)),
+        ("generate", ("symlink_format_manifest",)),
+        ("upgradeTableProtocol", (1, 2)),
+        ("addFeatureSupport", ("deletionVectors",)),
+        ("dropFeatureSupport", ("deletionVectors",)),
+        ("clone", ("/elsewhere",)),
+        ("cloneAtVersion", (0, "/elsewhere")),
+        ("cloneAtTimestamp", ("2026-01-01", "/elsewhere")),
+        ("convertToDelta", (None, "parquet.`/x`")),
+    ],
+)
+def test_what_is_not_in_this_version_refuses_by_name(table, name, arguments):
+    with pytest.raises(Unsupported, match=name):
+        getattr(table, name)(*arguments)

@@ -1,0 +1,118 @@
+"""What `tahoe.enable` changes, and what it leaves as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+
+import tahoe
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.spark.session import is_enabled
+
+
+def test_enable_gives_the_same_session_back_and_doing_it_again_changes_nothing(spark):
+    load, save = DataFrameReader.load, DataFrameWriter.save
+    assert tahoe.enable(spark) is spark
+    assert (DataFrameReader.load, DataFrameWriter.save) == (load, save)
+    assert is_enabled(spark)
+
+
+def test_other_formats_are_untouched(spark, tmp_path):
+    for format in ("parquet", "json", "csv", "orc"):
+        spark.range(3).write.format(format).mode("overwrite").save(str(tmp_path / format))
+        assert spark.read.format(format).schema("id long").load(str(tmp_path / format)).count() == 3
+    spark.range(3).write.parquet(str(tmp_path / "more"))
+    assert spark.read.load([str(tmp_path / "parquet"), str(tmp_path / "more")]).count() == 6
+    assert spark.read.load(path=str(tmp_path / "json"), format="json", schema="id long").count() == 3
+
+
+def test_a_session_in_which_it_was_not_called_has_the_portable_source(plain, spark, path):
+    assert not is_enabled(plain)
+    spark.range(3).write.format("delta").save(path)
+    plan = plain.read.format("delta").load(path)._jdf.queryExecution().executedPlan().toString()
+    assert "FileScan" not in plan
+    plan = spark.read.format("delta").load(path)._jdf.queryExecution().executedPlan().toString()
+    assert "FileScan parquet" in plan
+
+
+def test_a_copy_of_the_session_has_it_too(spark, path):
+    copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    copy.range(2).write.format("delta").save(path)
+    assert copy.read.format("delta").load(path).count() == 2
+
+
+def test_the_default_format_of_a_session_may_be_delta(spark, path):
+    session = tahoe.enable(spark.newSession())
+    session.conf.set("spark.sql.sources.default", "delta")
+    session.range(2).write.save(path)
+    assert session.read.load(path).count() == 2
+    assert (session.read.load(path)._jdf.queryExecution().executedPlan().toString()).count("FileScan parquet") == 1
+
+
+def test_every_way_to_spell_a_read(spark, path):
+    spark.range(2).write.format("delta").save(path)
+    spark.range(1).write.format("delta").mode("append").save(path)
+    read = spark.read
+    assert read.load(path, format="delta").count() == 3
+    assert spark.read.load(path=path, format="Delta", versionAsOf=0).count() == 2
+    assert spark.read.options(versionAsOf=0, path=path).format("delta").load().count() == 2
+    assert spark.read.format("delta").load([path]).count() == 3
+    assert spark.read.format("delta").load(f"file:{path}").count() == 3
+    spark.read.format("delta").load(path).createOrReplaceTempView("three")
+    assert spark.sql("select count(*) from three").first()[0] == 3
+
+
+@pytest.mark.parametrize("paths", [None, ["a", "b"], []], ids=str)
+def test_a_read_without_one_path_is_refused(spark, paths):
+    with pytest.raises(InvalidRequest):
+        spark.read.format("delta").load(paths)
+
+
+def test_a_path_that_is_given_twice_is_refused(spark, path):
+    with pytest.raises(InvalidRequest, match="twice"):
+        spark.read.format("delta").option("path", "/elsewhere").load(path)
+
+
+def test_a_table_that_is_not_there_is_named_without_java_in_the_message(spark, path):
+    with pytest.raises(NotFound) as raised:
+        spark.read.format("delta").load(path)
+    assert path in str(raised.value)
+    assert "java" not in str(raised.value)
+
+
+def test_many_threads_read_and_plan_side_by_side(spark, path):
+    spark.range(1000).selectExpr("id", "id % 10 p").write.format("delta").partitionBy("p").save(path)
+
+    def count(p: int) -> int:
+        frame = spark.read.format("delta").load(path)
+        return frame.where(f"p = {p}").join(frame.where(f"p = {p}"), "id").count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(10))) == [100] * 10
+
+
+def test_subqueries_and_broadcast_joins_plan_on_threads_of_the_jvm(spark, path):
+    spark.range(100).selectExpr("id", "id % 10 p").write.format("delta").partitionBy("p").save(path)
+    spark.read.format("delta").load(path).createOrReplaceTempView("t")
+    found = spark.sql(
+        "select count(*) from t where id > (select avg(id) from t where p = 3) and p in (select p from t where id = 55)"
+    )
+    assert found.first()[0] == 5
+
+
+def test_configure_spark_with_delta_pip_has_delta_sparks_signature():
+    builder = SparkSession.builder
+    assert tahoe.configure_spark_with_delta_pip(builder) is builder
+    with pytest.raises(TypeError, match=r"SparkSession\.Builder"):
+        tahoe.configure_spark_with_delta_pip("builder")  # type: ignore[arg-type]
+
+
+def test_importing_the_package_does_not_import_spark():
+    program = "import sys, tahoe, tahoe.table; print('pyspark' in sys.modules)"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "False"

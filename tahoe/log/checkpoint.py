@@ -1,8 +1,9 @@
 """Writes classic checkpoints straight from Arrow columns (PROTOCOL.md, "Checkpoints", "Checkpoint Schema").
 
-The layout serves those who read a part: what is not a live file comes first, in row groups of its own, so that protocol and metadata
-cost one small read; the live files follow in the order of the log, which keeps files that were added together in one row group, so
-that its Parquet statistics over ``stats_parsed`` can leave it out. Pages carry checksums, which tell a flipped bit.
+The layout serves those who read a part: what is not a live file comes first, in row groups of its own, so that protocol and
+metadata cost one small read; the live files follow in the order of the log, which keeps files that were added together in one
+row group, so that its Parquet statistics over ``stats_parsed`` can leave it out. Pages carry checksums, which tell a flipped
+bit.
 
 A checkpoint counts only when its footer shows every row that was to be written; ``_last_checkpoint`` is written after it.
 """
@@ -58,8 +59,9 @@ def write_checkpoint(
     Args:
         state: of that version.
         files: its live files (`tahoe.log.replay.replay_files`).
-        tombstones: what was removed (`tahoe.log.replay.replay_tombstones`); those older than ``delta.deletedFileRetentionDuration``
-            are left out, as are transactions older than ``delta.setTransactionRetentionDuration``.
+        tombstones: what was removed (`tahoe.log.replay.replay_tombstones`); those older than
+            ``delta.deletedFileRetentionDuration`` are left out, as are transactions older than
+            ``delta.setTransactionRetentionDuration``.
         config: of that version.
         now_ms: milliseconds since the epoch.
     """
@@ -294,7 +296,8 @@ def _verify(data: pa.Buffer, rows: int, adds: int, url: str, version: int) -> No
         found += column.num_values - column.statistics.null_count
     if metadata.num_rows != rows or found != adds:
         raise TahoeError(
-            f"Table {url}: the checkpoint of version {version} was not written, for it came out with {metadata.num_rows} actions and "
+            f"Table {url}: the checkpoint of version {version} was not written, for it came out with "
+            f"{metadata.num_rows} actions and "
             f"{found} files in place of {rows} and {adds}. The table is whole without it; write the checkpoint again.",
             code="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
             table=url,

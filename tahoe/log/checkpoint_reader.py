@@ -1,7 +1,7 @@
 """Reads checkpoints of all kinds: classic, multi-part and V2, whose file actions may be in sidecars.
 
-Only the leaf columns that are asked for are read, row group by row group on a few threads, and nothing becomes a Python object but the
-few actions that are not files. Before any of it counts, the checkpoint is held against what others say of it: the
+Only the leaf columns that are asked for are read, row group by row group on a few threads, and nothing becomes a Python object
+but the few actions that are not files. Before any of it counts, the checkpoint is held against what others say of it: the
 ``_last_checkpoint`` hint, the ``.crc`` of its version, the tags and sizes that it states itself. Whatever does not fit is
 `DamagedCheckpoint`, which the replay answers with an older checkpoint or the commits themselves.
 """
@@ -58,7 +58,8 @@ class DamagedCheckpoint(CorruptTable):
         self.names = checkpoint.names
         super().__init__(
             message
-            or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are complete, or restore "
+            or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are "
+            "complete, or restore "
             "it from a backup.",
             table=url,
             file=file,
@@ -254,7 +255,7 @@ def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, text
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The tables one after another; a column that only some have is null in the others, structs are merged by their members' names."""
+    """The tables one after another; a column or a member of a struct that only some have is null in the others."""
     if not parts:
         return schema.empty_table()
     if all(part.schema == parts[0].schema for part in parts):

@@ -108,7 +108,8 @@ def parse_checksum(name: str, data: bytes, url: str) -> VersionChecksum:
         return _checksum(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CorruptTable) as error:
         raise CorruptTable(
-            f"Table {url}: the checksum {name} is damaged ({type(error).__name__}: {error}). It is not needed to read the table: delete it.",
+            f"Table {url}: the checksum {name} is damaged ({type(error).__name__}: {error}). It is not needed to "
+            "read the table: delete it.",
             code="DELTA_TXN_LOG_FAILED_INTEGRITY",
             table=url,
             file=name,

@@ -1,7 +1,7 @@
 """Live files and tombstones as Arrow tables, and the way between a table's rows and single actions.
 
-One row is one logical file. Its key is its path, decoded, together with the unique id of its deletion vector (PROTOCOL.md, "Add File
-and Remove File"), so that ``a%20b``, ``/table/a b`` and ``file:///table/a%20b`` are one file.
+One row is one logical file. Its key is its path, decoded, together with the unique id of its deletion vector (PROTOCOL.md, "Add
+File and Remove File"), so that ``a%20b``, ``/table/a b`` and ``file:///table/a%20b`` are one file.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def _vector(row: Mapping[str, Any] | None) -> DeletionVectorDescriptor | None:
 
 
 def _json_text(value: Any) -> str:
-    """A struct of statistics as the JSON of `add.stats`: absent members left out, times and decimals as the specification has them."""
+    """A struct of statistics as the JSON of `add.stats`, without absent members."""
     if isinstance(value, Mapping):
         return (
             "{"

@@ -3,8 +3,8 @@
 The commits' bytes are joined and read by Arrow's JSON reader with a schema of the actions' members. That reader has no maps, so
 partition values and tags are read as structs, whose members are found while reading, and turned into maps afterwards.
 
-This is a shortcut for the usual. Wherever a commit is unusual (an error, a member of another kind, a blank line, two actions in one
-line, …) the answer is None, and `tahoe.log.reader` reads the same bytes exactly, or says exactly what is wrong with them.
+This is a shortcut for the usual. Wherever a commit is unusual (an error, a member of another kind, a blank line, two actions in
+one line, …) the answer is None, and `tahoe.log.reader` reads the same bytes exactly, or says exactly what is wrong with them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``_last_checkpoint``: where a recent checkpoint is (PROTOCOL.md, "Last Checkpoint File"). A hint, never the truth.
 
-A missing or damaged hint costs a longer listing. A good one also says how large its checkpoint is, which unmasks a checkpoint that was
-written short.
+A missing or damaged hint costs a longer listing. A good one also says how large its checkpoint is, which unmasks a checkpoint
+that was written short.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
 def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
     """Raises ValueError, KeyError, TypeError where the text is no valid hint or its checksum is wrong."""
     value = json.loads(data, object_pairs_hook=_without_duplicates)
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
     stated = value.get("checksum")
     if stated is not None and stated != checksum_of_json(value):
         raise ValueError("its checksum does not fit its content")
-    found = LastCheckpoint(
+    return LastCheckpoint(
         version=_count(value["version"]),
         size=_count(value["size"]),
         parts=_count_or_none(value.get("parts")),
@@ -71,7 +73,6 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
         num_of_add_files=_count_or_none(value.get("numOfAddFiles")),
         checksummed=stated is not None,
     )
-    return found
 
 
 def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
@@ -85,7 +86,7 @@ def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
 
 
 def checksum_of_json(value: Mapping[str, Any]) -> str:
-    """The MD5 of the canonical form (PROTOCOL.md, "JSON checksum"), as 32 hexadecimal digits; a member ``checksum`` is left out."""
+    """The MD5 of the canonical form (PROTOCOL.md, "JSON checksum") without ``checksum`` itself, as 32 hexadecimal digits."""
     return hashlib.md5(canonical_json(value).encode(), usedforsecurity=False).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Commits and other newline-delimited JSON of the log, read exactly: every action as a frozen value, every fault by file and line.
+"""Commits and other JSON lines of the log, read exactly: every action as a frozen value, every fault by file and line.
 
 `tahoe.log.json_columns` reads many commits at once into columns; where it meets anything unusual it asks this module.
 """
@@ -27,7 +27,7 @@ __all__ = ["check_no_duplicates", "duplicate", "parse_actions", "parse_commit", 
 
 
 def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
-    """The actions of one version's commit, in the order of the file. Actions that this version of Tahoe does not know are left out.
+    """The actions of one version's commit, in the order of the file, without those that this version of Tahoe does not know.
 
     Raises:
         NotFound: ``DELTA_VERSION_NOT_FOUND`` where the log has no such commit (any more).
@@ -38,7 +38,8 @@ def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
         data = store.get(name)
     except NotFound as error:
         raise NotFound(
-            f"Table {store.url}: the commit {name} is not in the log. Versions older than the log's retention lose their commits; "
+            f"Table {store.url}: the commit {name} is not in the log. Versions older than the log's retention lose "
+            "their commits; "
             "ask for a newer one.",
             code="DELTA_VERSION_NOT_FOUND",
             table=store.url,

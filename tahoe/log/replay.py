@@ -271,7 +271,7 @@ def _check_balance(store: LogStore, segment: LogSegment, checkpoint: CheckpointR
 
 
 def _state_mismatch(state: TableState, checksum: VersionChecksum) -> str | None:
-    """What the checksum says that the log does not. Transactions that only the log has may have expired for the checksum's writer."""
+    """What the checksum says that the log does not. (A transaction that only the log has may have expired for its writer.)"""
     if checksum.protocol != state.protocol:
         return "another protocol than its checksum"
     mine, stated = state.metadata, checksum.metadata
@@ -304,12 +304,14 @@ def _report_mismatch(store: LogStore, segment: LogSegment, checksum: VersionChec
     if segment.checkpoint is not None:
         file = segment.checkpoint.names[0]
         message = (
-            f"{begin} The checkpoint {file} is short, a commit after it has lost lines, or the checksum {name} is wrong: restore the "
+            f"{begin} The checkpoint {file} is short, a commit after it has lost lines, or the checksum {name} is "
+            "wrong: restore the "
             "damaged one from a backup, or delete the checksum if another reader confirms the log."
         )
         raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
     raise CorruptTable(
-        f"{begin} A commit has lost lines, or the checksum {name} is wrong: restore the damaged commit from a backup, or delete the "
+        f"{begin} A commit has lost lines, or the checksum {name} is wrong: restore the damaged commit from a "
+        "backup, or delete the "
         "checksum if another reader confirms the log.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=store.url,
@@ -349,7 +351,7 @@ class _DoubtedCompactions(Exception):
 
 
 def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStore, LogSegment], T]) -> T:
-    """`read` of the segment; where its compactions or its checkpoint cannot be right, of the commits or an older checkpoint instead."""
+    """`read` of the segment; where its compactions or its checkpoint cannot be right, of what can take their place."""
     current = segment.memo.get("replacement", segment)
     damaged: set[str] = set()
     first: DamagedCheckpoint | None = None

@@ -1,10 +1,10 @@
-"""The live files that a predicate keeps, without making the table of all live files: the predicate goes into the checkpoint's read.
+"""The live files that a predicate keeps, without making the table of all: the predicate goes into the checkpoint's read.
 
 Three sieves, each finer and dearer than the one before. None throws out what the next would keep, so only the last decides:
 
 1. row groups, by the Parquet statistics of ``stats_parsed`` and ``partitionValues_parsed`` (no data is read);
-2. rows, by the few leaf columns that the predicate speaks of: ``stats_parsed`` where it is there, else the text of the statistics, which
-   `tahoe.log.text_filter` refutes without parsing it;
+2. rows, by the few leaf columns that the predicate speaks of: ``stats_parsed`` where it is there, else the text of the
+   statistics, which `tahoe.log.text_filter` refutes without parsing it;
 3. `tahoe.protocol.skipping.keep`, on the whole rows that the second could only narrow down.
 """
 
@@ -74,7 +74,7 @@ def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Seque
 
 
 def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) -> pa.Table:
-    """The checkpoint's files that the predicate keeps, as `FILES_SCHEMA`; ``stats_parsed`` only where the statistics have no text.
+    """The checkpoint's files that the predicate keeps: `FILES_SCHEMA`, and ``stats_parsed`` where statistics have no text.
 
     Args:
         threads: how many row groups may be read side by side.
@@ -209,7 +209,7 @@ def _leaf_paths(kind: pa.StructType, path: str) -> Iterator[str]:
 
 
 def _side_by_side(threads: int) -> Callable[..., Iterator[T]]:
-    """A `map` whose function runs on other threads while the next argument is made; not more are made ahead than threads can take."""
+    """A `map` whose function runs on other threads while the next argument is made, a few ahead."""
 
     def run(function: Callable[[pa.RecordBatch], T], arguments: Iterator[pa.RecordBatch]) -> Iterator[T]:
         with ThreadPoolExecutor(threads) as pool:

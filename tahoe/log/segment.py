@@ -1,7 +1,7 @@
 """`LogSegment`: the fewest files of the log that give one version, with no gap and at most one complete checkpoint.
 
-How far a listing is trusted. A listing may lag behind what was written: it may lack the newest commit, or one in the middle. So it is
-only where looking begins. Above its newest commit the following names are asked for one by one until one is absent (one
+How far a listing is trusted. A listing may lag behind what was written: it may lack the newest commit, or one in the middle. So
+it is only where looking begins. Above its newest commit the following names are asked for one by one until one is absent (one
 request more for each read of the newest version), and a gap inside it is an error only after the missing names were asked for
 too. A listing that lacks a checkpoint or a compaction only costs time.
 """
@@ -134,7 +134,8 @@ def extend(segment: LogSegment, store: LogStore) -> LogSegment:
     Asks for the next commit by name. Only where it is there, what is new is listed.
     """
     if store.head(commit_name(segment.version + 1)) is None:
-        # Commits go oldest first when a log is cleaned: while ours is there, the next one was not cleaned away, it is not written yet.
+        # Commits go oldest first when a log is cleaned: while ours is there, the next one was not cleaned away, it is not
+        # written yet.
         return segment if store.head(commit_name(segment.version)) is not None else segment_for(store)
     listing = _Listing.read(store, segment.version + 1)
     if any(True for _ in listing.checkpoints(None, ())):
@@ -157,7 +158,7 @@ def extend(segment: LogSegment, store: LogStore) -> LogSegment:
 
 
 def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
-    """The complete checkpoints of a listing by version; multi-part ones that lack a part are left out, as the specification asks."""
+    """The complete checkpoints of a listing by version; multi-part ones that lack a part do not count (PROTOCOL.md)."""
     found: dict[int, list[Checkpoint]] = {}
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
@@ -271,7 +272,8 @@ def _newest(store: LogStore, listing: _Listing, version: int | None, hint: LastC
         if orphans:
             raise CorruptTable(
                 f"Table {store.url}: the checksum of version {max(orphans)} is in the log, but the commit "
-                f"{commit_name(newest + 1)} is missing, so the newest changes of the table are lost. Restore the missing commits from "
+                f"{commit_name(newest + 1)} is missing, so the newest changes of the table are lost. Restore the "
+                "missing commits from "
                 f"a backup, or read version {newest} by its number.",
                 code="DELTA_LOG_FILE_NOT_FOUND",
                 table=store.url,
@@ -308,7 +310,8 @@ def _require_own_commit(store: LogStore, listing: _Listing, target: int, newest:
     entry = store.head(commit_name(target))
     if entry is None:
         raise CorruptTable(
-            f"Table {store.url}: the log has a checkpoint of version {target}, but neither the commit {commit_name(target)} nor a "
+            f"Table {store.url}: the log has a checkpoint of version {target}, but neither the commit "
+            f"{commit_name(target)} nor a "
             "later one, so commits are lost. Restore the missing commits from a backup.",
             code="DELTA_LOG_FILE_NOT_FOUND",
             table=store.url,
@@ -343,7 +346,8 @@ def _check_whole(
         raise _no_version(store, target, newest)
     raise CorruptTable(
         f"Table {store.url}: version {target} cannot be read, for its log begins with "
-        f"{_shown(min(listing.commits, default=None))} and holds no {'other ' if without else ''}complete checkpoint to begin from. "
+        f"{_shown(min(listing.commits, default=None))} and holds no {'other ' if without else ''}complete checkpoint "
+        "to begin from. "
         f"Restore {commit_name(0)} and what follows, or a checkpoint, from a backup.",
         code="DELTA_TRUNCATED_TRANSACTION_LOG",
         table=store.url,
@@ -383,7 +387,8 @@ def _fewest(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...
 def _no_table(store: LogStore, listing: _Listing, hint: LastCheckpoint | None) -> NotFound | CorruptTable:
     if hint is None and listing.is_empty:
         return NotFound(
-            f"There is no Delta table at {store.url}: its folder {LOG_FOLDER} is missing or empty. Check the path, or create the table.",
+            f"There is no Delta table at {store.url}: its folder {LOG_FOLDER} is missing or empty. Check the path, "
+            "or create the table.",
             code="DELTA_TABLE_NOT_FOUND",
             table=store.url,
         )
@@ -399,7 +404,8 @@ def _no_version(store: LogStore, asked: int, newest: int) -> NotFound:
     whole = _Listing.read(store, None)
     earliest = 0 if 0 in whole.commits else min(whole.complete_checkpoints, default=newest)
     return NotFound(
-        f"Table {store.url} has no version {asked}: the versions that can be read are {earliest} to {newest}. Ask for one of them.",
+        f"Table {store.url} has no version {asked}: the versions that can be read are {earliest} to {newest}. Ask "
+        "for one of them.",
         code="DELTA_VERSION_NOT_FOUND",
         table=store.url,
         version=asked,

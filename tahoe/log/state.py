@@ -17,8 +17,8 @@ class TableState:
     Args:
         transactions: the newest of each application.
         domains: by name, without removed ones.
-        in_commit_timestamp: of the version's own commit, in milliseconds since the epoch; None where that commit states none, or was
-            not read because a checkpoint or a compaction took its place.
+        in_commit_timestamp: of the version's own commit, in milliseconds since the epoch; None where that commit states none,
+            or was not read because a checkpoint or a compaction took its place.
         transaction_id: `commitInfo.txnId` of the version's own commit; None likewise.
     """
 

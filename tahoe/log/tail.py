@@ -40,12 +40,13 @@ class Tail:
         adds: files that are live at the end (`FILES_SCHEMA`), oldest first.
         removes: files that are gone at the end (`TOMBSTONES_SCHEMA`).
         keys: the keys of both (`tahoe.log.files.file_keys`): what earlier files say of them no longer counts.
-        net_files: by how many the commits change the number of live files, if they remove only what was there and add only what was
-            not; a mismatch with a checksum is a reason to look closer, no proof.
+        net_files: by how many the commits change the number of live files, if they remove only what was there and add only what
+            was not; a mismatch with a checksum is a reason to look closer, no proof.
         transactions: by application.
         domains: by name, removed ones included.
         commit_info: of the newest commit; None where it states none or was read inside of a compaction.
-        checksum, checkpoint_checksum: of the segment's version and of its checkpoint's; None where there is none or it is damaged.
+        checksum, checkpoint_checksum: of the segment's version and of its checkpoint's; None where there is none or it is
+            damaged.
     """
 
     adds: pa.Table
@@ -86,7 +87,7 @@ def read_tail(store: LogStore, segment: LogSegment) -> Tail:
 _BYTES_WORTH_COLUMNS = 256 << 10
 
 
-class _DamagedCompaction(Exception):  # noqa: N818 - caught in this module
+class _DamagedCompaction(Exception):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
         self.name = name

@@ -1,9 +1,9 @@
 """Throws out files by the text of their statistics, without parsing it.
 
-A checkpoint without struct statistics holds one JSON text a file. Parsing a million of them takes longer than all the rest of a scan.
-But most texts can be refuted as they are: ``id <= 5`` cannot hold where the text says ``"minValues":{…"id":`` followed by a number that
-is greater than 5, and "a number greater than 5" is a regular expression over digits. So a condition on bounds becomes one expression,
-which Arrow matches at about a gigabyte a second without leaving its columns.
+A checkpoint without struct statistics holds one JSON text a file. Parsing a million of them takes longer than all the rest of a
+scan. But most texts can be refuted as they are: ``id <= 5`` cannot hold where the text says ``"minValues":{…"id":`` followed by
+a number that is greater than 5, and "a number greater than 5" is a regular expression over digits. So a condition on bounds
+becomes one expression, which Arrow matches at about a gigabyte a second without leaving its columns.
 
 It only ever proves that a condition is false. Where the text is unusual (an escape in a text, an exponent in a number, a time
 zone, structs in structs) the expression does not match, the file stays, and is judged by its parsed statistics later.

@@ -11,8 +11,8 @@ from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.json_columns import read_columns
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import parse_commit, read_commit
-from tahoe.log.tail import _newest_of_actions
 from tahoe.log.segment import TailFile
+from tahoe.log.tail import _newest_of_actions
 from tahoe.protocol.actions import AddFile, CommitInfo
 from tahoe.store.log_store import Entry
 from tests.unit.log.logs import METADATA, PROTOCOL, add, lines, memory_log, remove

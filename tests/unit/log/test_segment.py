@@ -175,7 +175,7 @@ class TestWhatIsNotThere:
     def test_a_log_that_begins_late_without_a_checkpoint_is_damage(self) -> None:
         log = _log(5)
         log.store.delete(commit_name(0))
-        with pytest.raises(CorruptTable, match="00000000000000000001.json") as caught:
+        with pytest.raises(CorruptTable, match=r"00000000000000000001\.json") as caught:
             segment_for(log.store)
         assert caught.value.code == "DELTA_TRUNCATED_TRANSACTION_LOG"
 

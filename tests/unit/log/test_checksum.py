@@ -1,0 +1,129 @@
+"""The version checksum: written from the one before and the commit, equal to what the files add up to."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tahoe.exceptions import CorruptTable
+from tahoe.log.checksum import checksum_of, parse_checksum, read_checksum, write_checksum, write_checksum_after
+from tahoe.log.paths import checksum_name, commit_name
+from tahoe.log.reader import parse_commit
+from tahoe.log.replay import advance_state, replay_files, replay_state
+from tahoe.log.segment import segment_for
+from tahoe.protocol.actions import Action, CommitInfo, DomainMetadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.config import TableConfig
+from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, memory_log, remove, vector
+
+WITH_VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors", "domainMetadata"}))
+
+
+def commit(log: Log, *actions: Action) -> None:
+    """One commit and its checksum, as the hook after a commit writes it."""
+    version = log.commit(*actions)
+    written = parse_commit(commit_name(version), log.store.get(commit_name(version)), log.store.url)
+    before = log.state(version - 1) if version else replace(log.state(0))
+    state = advance_state(before, written)
+    write_checksum_after(log.store, version, state, written)
+
+
+def test_the_first_commit_has_a_checksum_in_the_specifications_words() -> None:
+    log = memory_log()
+    commit(log, PROTOCOL, METADATA, add("a", size=5), SetTransaction("app", 3), DomainMetadata("d", "x"))
+    value = json.loads(log.store.get(checksum_name(0)))
+    assert value == {
+        "txnId": "txn-0",
+        "tableSizeBytes": 5,
+        "numFiles": 1,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [{"appId": "app", "version": 3}],
+        "domainMetadata": [{"domain": "d", "configuration": "x", "removed": False}],
+        "metadata": METADATA.to_json_value(),
+        "protocol": PROTOCOL.to_json_value(),
+    }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_written_from_commit_to_commit_it_equals_what_the_files_add_up_to(seed: int) -> None:
+    chance = random.Random(seed)
+    log = memory_log()
+    commit(log, WITH_VECTORS, METADATA, add("f0"))
+    for number in range(1, 8):
+        actions: list[Action] = [add(f"f{number}", size=chance.randrange(99))]
+        for old in chance.sample(list(log.versions[-1].values()), min(2, len(log.versions[-1]))):
+            actions.append(remove(old))
+            if chance.random() < 0.6:
+                actions.append(replace(old, deletion_vector=vector(f"v{number}", chance.randrange(1, 9))))
+        if chance.random() < 0.4:
+            actions.append(SetTransaction("app", number))
+        commit(log, *actions)
+        segment = segment_for(log.store)
+        state, files = replay_state(log.store, segment), replay_files(log.store, segment)
+        config = TableConfig(state.protocol, state.metadata, log.store.url)
+        assert read_checksum(log.store, number) == checksum_of(state, files, config)
+
+
+def test_in_commit_timestamps_are_stated_where_they_are_on() -> None:
+    log = memory_log()
+    features = Protocol(1, 7, None, frozenset({"inCommitTimestamp"}))
+    metadata = replace(METADATA, configuration={"delta.enableInCommitTimestamps": "true"})
+    version = log.commit(CommitInfo({"inCommitTimestamp": 55, "txnId": "t"}), features, metadata, info=False)
+    written = parse_commit(commit_name(version), log.store.get(commit_name(version)), log.store.url)
+    found = write_checksum_after(log.store, version, log.state(), written)
+    assert found is not None and (found.in_commit_timestamp, found.transaction_id) == (55, "t")
+    assert read_checksum(log.store, version) == found
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [RemoveFile("a", 5, True)],
+        [replace(add("a"), data_change=False, tags={"new": "statistics"})],
+    ],
+)
+def test_a_commit_that_does_not_tell_leaves_its_version_without_one(actions: Sequence[Action]) -> None:
+    log = memory_log()
+    commit(log, PROTOCOL, METADATA, add("a"))
+    commit(log, *actions)
+    commit(log, add("b"))
+    assert read_checksum(log.store, 1) is None and read_checksum(log.store, 2) is None
+
+
+def test_one_that_is_there_is_never_overwritten() -> None:
+    log = memory_log()
+    commit(log, PROTOCOL, METADATA)
+    found = read_checksum(log.store, 0)
+    assert found is not None
+    assert not write_checksum(log.store, 0, replace(found, num_files=9))
+    assert read_checksum(log.store, 0) == found
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"numMetadata":2,"numProtocol":1}', b"\xff", b"null"])
+def test_a_damaged_one_says_so_by_name(data: bytes) -> None:
+    with pytest.raises(CorruptTable, match=checksum_name(4)):
+        parse_checksum(checksum_name(4), data, "memory://m/t")
+
+
+def test_one_as_spark_writes_it_is_understood() -> None:
+    text = {
+        "txnId": "0d1b",
+        "tableSizeBytes": 1,
+        "numFiles": 1,
+        "numDeletedRecordsOpt": 0,
+        "numDeletionVectorsOpt": 0,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [],
+        "domainMetadata": [],
+        "metadata": METADATA.to_json_value(),
+        "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+        "histogramOpt": {"sortedBinBoundaries": [0], "fileCounts": [1], "totalBytes": [1]},
+        "allFiles": [add("a").to_json_value()],
+    }
+    found = parse_checksum(checksum_name(0), json.dumps(text).encode(), "memory://m/t")
+    assert (found.num_files, found.num_deleted_records, found.protocol) == (1, 0, Protocol(1, 2))

@@ -23,6 +23,7 @@ from tahoe.ops.delete import stage_delete
 from tahoe.ops.detail import detail
 from tahoe.ops.insert import ArrowData, WriteOptions, already_written, stage_write
 from tahoe.ops.row_changes import RowsChanged, Staged
+from tahoe.ops.update import stage_update
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import Bounds, feed
@@ -245,6 +246,17 @@ class Table:
         """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.delete`."""
         transaction = self.begin()
         return self._change_rows(transaction, stage_delete(transaction, where), user_metadata)
+
+    def update(
+        self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
+    ) -> RowsChanged:
+        """Give columns new values in the rows for which `where` is true, in all rows without it; see `tahoe.ops.update`.
+
+        Args:
+            values: column, or nested field as ``a.b`` → SQL expression over the row as it was: ``{"price": "price * 1.1"}``.
+        """
+        transaction = self.begin()
+        return self._change_rows(transaction, stage_update(transaction, values, where), user_metadata)
 
     def changes(
         self,

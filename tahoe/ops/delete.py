@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
-
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import TRUE, Predicate, references
-from tahoe.log.replay import add_files
+from tahoe.expr.predicate import Predicate
+from tahoe.ops.conditions import RowCondition, find_changes, row_condition, whole_files
 from tahoe.ops.row_changes import (
-    FileChange,
     Staged,
-    bitmap,
     change_rows,
-    file_with_positions,
     kept_rows,
     living_rows,
     mark_dead,
@@ -32,14 +25,15 @@ from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["find_rows", "stage_delete"]
+__all__ = ["stage_delete"]
 
 
-def stage_delete(transaction: Transaction, where: str | Predicate | None = None) -> Staged:
+def stage_delete(transaction: Transaction, where: str | Predicate | None = None, *, time_zone: str = "UTC") -> Staged:
     """Stage the deletion of the rows for which `where` is true; rows for which it is NULL stay.
 
     Args:
         where: SQL text, or a predicate; None for all rows.
+        time_zone: of the session, for texts that become timestamps.
 
     Raises:
         InvalidRequest: a condition that is not understood, or an append-only table.
@@ -47,32 +41,18 @@ def stage_delete(transaction: Transaction, where: str | Predicate | None = None)
     """
     snapshot = snapshot_to_change(transaction)
     refuse_if_append_only(snapshot.config)
-    predicate = parse_predicate(where, snapshot.schema) if isinstance(where, str) else (TRUE if where is None else where)
-    partition_columns = {name.lower() for name in snapshot.partition_columns}
-    if all(path[0].lower() in partition_columns for path in references(predicate)):
-        return _whole_files(transaction, snapshot, predicate, where)
-    return _rows(transaction, snapshot, predicate, where)
+    condition = row_condition(where, snapshot.schema, time_zone)
+    whole = whole_files(snapshot, condition)
+    return _rows(transaction, snapshot, condition) if whole is None else _whole_files(transaction, snapshot, condition, whole)
 
 
-def find_rows(snapshot: Snapshot, add: AddFile, predicate: Predicate) -> FileChange | None:
-    """The rows of a file for which `predicate` is true, reading only the columns that it speaks of; None for no row."""
-    names = {snapshot.schema.field(path[0]).name for path in references(predicate)}
-    rows, positions = file_with_positions(snapshot, add, sorted(names))
-    mask = evaluate(predicate, rows).fill_null(False)
-    if isinstance(mask, pa.ChunkedArray):
-        mask = mask.combine_chunks()
-    found = positions.filter(mask)
-    return FileChange(add, len(positions), bitmap(found)) if len(found) else None
-
-
-def _whole_files(transaction: Transaction, snapshot: Snapshot, predicate: Predicate, where: str | Predicate | None) -> Staged:
+def _whole_files(transaction: Transaction, snapshot: Snapshot, condition: RowCondition, adds: list[AddFile]) -> Staged:
     """Partition values decide: only the log is written. The change data feed follows from the removed files."""
     started = transaction.clock.now_ms()
-    if predicate == TRUE:
+    if condition.is_for_all_rows:
         transaction.read_whole_table()
     else:
-        transaction.read(predicate)
-    adds = add_files(snapshot.files_matching(predicate))
+        transaction.read(condition.predicate)
     if not adds:
         return Staged(None)
     deleted = sum(living_rows(snapshot, add) for add in adds)
@@ -83,15 +63,13 @@ def _whole_files(transaction: Transaction, snapshot: Snapshot, predicate: Predic
         "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in adds),
         "numDeletedRows": deleted,
     }
-    return Staged(Operation("DELETE", _parameters(where), metrics), num_deleted_rows=deleted)
+    return Staged(Operation("DELETE", _parameters(condition), metrics), num_deleted_rows=deleted)
 
 
-def _rows(transaction: Transaction, snapshot: Snapshot, predicate: Predicate, where: str | Predicate | None) -> Staged:
+def _rows(transaction: Transaction, snapshot: Snapshot, condition: RowCondition) -> Staged:
     started = transaction.clock.now_ms()
     config = snapshot.config
-    transaction.read(predicate)
-    candidates = add_files(snapshot.files_matching(predicate))
-    changes = [change for add in candidates if (change := find_rows(snapshot, add, predicate)) is not None]
+    changes = find_changes(transaction, snapshot, condition)
     if not changes:
         return Staged(None)
     scanned = transaction.clock.now_ms()
@@ -124,11 +102,12 @@ def _rows(transaction: Transaction, snapshot: Snapshot, predicate: Predicate, wh
             "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in stay),
         }
     )
-    return Staged(Operation("DELETE", _parameters(where), metrics), num_deleted_rows=deleted)
+    return Staged(Operation("DELETE", _parameters(condition), metrics), num_deleted_rows=deleted)
 
 
-def _parameters(where: str | Predicate | None) -> dict[str, str]:
-    return {"predicate": json.dumps([] if where is None else [str(where)], separators=(",", ":"), ensure_ascii=False)}
+def _parameters(condition: RowCondition) -> dict[str, str]:
+    texts = [] if condition.text is None else [condition.text]
+    return {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
 
 
 def _metrics(started: int, scanned: int, transaction: Transaction) -> dict[str, int | str]:

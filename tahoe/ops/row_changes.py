@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +28,6 @@ from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
 from tahoe.protocol.file_statistics import FileStatistics
-from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
 from tahoe.snapshot.scan import Scan
@@ -46,6 +46,7 @@ __all__ = [
     "bitmap",
     "change_rows",
     "file_with_positions",
+    "is_in",
     "kept_rows",
     "living_rows",
     "mark_dead",
@@ -171,6 +172,12 @@ def bitmap(positions: pa.Array) -> BitMap64:
     return BitMap64(memoryview(positions.to_numpy(zero_copy_only=False)).cast("B").cast("Q"))
 
 
+def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
+    """Which of the positions are in the set."""
+    found = pa.array(dead.to_array(), pa.uint64()) if len(dead) else pa.array([], pa.uint64())
+    return pc.is_in(positions.cast(pa.uint64()), value_set=found)
+
+
 def living_rows(snapshot: Snapshot, add: AddFile) -> int:
     """How many rows of a file the table has: by its statistics, else by its footer."""
     dead = add.deletion_vector.cardinality if add.deletion_vector else 0
@@ -181,14 +188,14 @@ def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.
     """File by file, all columns of the rows that stay."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
-        yield rows.filter(pc.invert(_is_in(positions, change.dead)))
+        yield rows.filter(pc.invert(is_in(positions, change.dead)))
 
 
 def change_rows(snapshot: Snapshot, changes: Iterable[FileChange], kind: str) -> Iterator[pa.Table]:
     """File by file, the rows that go, for the change data feed."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
-        yield with_change_type(rows.filter(_is_in(positions, change.dead)), kind)
+        yield with_change_type(rows.filter(is_in(positions, change.dead)), kind)
 
 
 def without_dead_files(changes: Iterable[FileChange]) -> list[FileChange]:
@@ -227,7 +234,7 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
 
 def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddFile]:
     """Write rows of the table's schema to new files, and stage these."""
-    data = _stream(rows, to_arrow_schema(config.schema))
+    data = _stream(rows)
     adds = (
         [] if data is None else [tagged(config, add) for add in write_arrow(config, transaction.store, data, transaction.clock)]
     )
@@ -238,7 +245,7 @@ def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.
 def write_change_data(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddCDCFile]:
     """Write rows with their ``_change_type`` to change data files, and stage these (PROTOCOL.md, "Writer Requirements for AddCDCFile")."""
     schema = StructType((*config.schema.fields, CHANGE_TYPE))
-    data = _stream(rows, to_arrow_schema(schema))
+    data = _stream(rows)
     if data is None:
         return []
     widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
@@ -260,11 +267,6 @@ def vector_metrics(changes: Iterable[FileChange], marked: bool) -> dict[str, int
         added += stays
         removed += change.add.deletion_vector is not None
     return {"numDeletionVectorsAdded": added, "numDeletionVectorsRemoved": removed}
-
-
-def _is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
-    found = pa.array(dead.to_array(), pa.uint64()) if len(dead) else pa.array([], pa.uint64())
-    return pc.is_in(positions.cast(pa.uint64()), value_set=found)
 
 
 def _merged(change: FileChange, fetch: Callable[[str], bytes], root_url: str) -> BitMap64:
@@ -316,15 +318,16 @@ def _physical_rows(store: LogStore, add: AddFile) -> int:
         return int(pq.read_metadata(source).num_rows)
 
 
-def _stream(tables: Iterable[pa.Table], schema: pa.Schema) -> ArrowData | None:
-    """The tables as one stream; None where they have no row."""
-    batches = (batch for table in tables for batch in table.to_batches() if batch.num_rows)
-    first = next(batches, None)
+def _stream(tables: Iterable[pa.Table]) -> ArrowData | None:
+    """The tables as one stream; None where they have no row. Which columns may be null is for the writer to check."""
+    filled = (table for table in tables if table.num_rows)
+    first = next(filled, None)
     if first is None:
         return None
+    schema = pa.schema([column.with_nullable(True) for column in first.schema])
 
-    def all_batches() -> Iterator[pa.RecordBatch]:
-        yield first
-        yield from batches
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in chain([first], filled):
+            yield from table.cast(schema).to_batches()
 
-    return pa.RecordBatchReader.from_batches(schema, all_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches())

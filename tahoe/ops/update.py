@@ -1,0 +1,120 @@
+"""UPDATE without Spark: changed rows go to new files, and their old versions go by deletion vectors or by rewriting files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.predicate import Predicate
+from tahoe.ops.assignments import Assignment, assigned, parse_assignments
+from tahoe.ops.conditions import find_changes, row_condition
+from tahoe.ops.row_changes import (
+    FileChange,
+    Staged,
+    file_with_positions,
+    is_in,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    snapshot_to_change,
+    uses_vectors,
+    vector_metrics,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["stage_update"]
+
+
+def stage_update(
+    transaction: Transaction, values: Mapping[str, str], where: str | Predicate | None = None, *, time_zone: str = "UTC"
+) -> Staged:
+    """Stage new values for the rows for which `where` is true; the others stay as they are.
+
+    Args:
+        values: column, or nested field as ``a.b`` → SQL expression over the row as it was.
+        where: SQL text, or a predicate; None for all rows.
+        time_zone: of the session, for texts that become timestamps.
+
+    Raises:
+        InvalidRequest: text that is not understood, a value that cannot be computed or stored, or an append-only table.
+        NotFound: there is no table.
+    """
+    snapshot = snapshot_to_change(transaction)
+    config = snapshot.config
+    refuse_if_append_only(config)
+    if not values:
+        raise InvalidRequest("An UPDATE needs at least one assignment.", table=config.table)
+    started = transaction.clock.now_ms()
+    condition = row_condition(where, config.schema, time_zone)
+    assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
+    changes = find_changes(transaction, snapshot, condition)
+    if not changes:
+        return Staged(None)
+    scanned = transaction.clock.now_ms()
+    marked = uses_vectors(config)
+    stay = without_dead_files(changes)
+    gone = [change.add for change in changes if change.is_whole or not marked]
+    remove_files(transaction, gone)
+    rows = _new_rows(snapshot, changes, assignments) if marked else _whole_new_files(snapshot, changes, assignments)
+    added = write_rows(transaction, config, rows)
+    feed = []
+    if config.properties.enable_change_data_feed:
+        feed = write_change_data(transaction, config, _feed(snapshot, changes, assignments))
+    if marked:
+        mark_dead(transaction, config, stay)
+    updated = sum(len(change.dead) for change in changes)
+    ended = transaction.clock.now_ms()
+    metrics: dict[str, int | str] = {
+        "numAddedFiles": len(added),
+        "numAddedBytes": sum(add.size for add in added),
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(add.size for add in gone),
+        **vector_metrics(changes, marked),
+        "numAddedChangeFiles": len(feed),
+        "numUpdatedRows": updated,
+        "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in changes),
+        "executionTimeMs": ended - started,
+        "scanTimeMs": scanned - started,
+        "rewriteTimeMs": ended - scanned,
+    }
+    texts = [] if condition.text is None else [condition.text]
+    parameters = {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
+    return Staged(Operation("UPDATE", parameters, metrics), num_updated_rows=updated)
+
+
+def _new_rows(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+    """File by file, the changed rows as they will be."""
+    for change in changes:
+        rows, positions = file_with_positions(snapshot, change.add)
+        before = rows.filter(is_in(positions, change.dead))
+        yield assigned(before, snapshot.schema, assignments, before)
+
+
+def _whole_new_files(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+    """File by file, all rows as they will be, in their old order."""
+    for change in changes:
+        rows, positions = file_with_positions(snapshot, change.add)
+        dead = is_in(positions, change.dead)
+        before = rows.filter(dead)
+        after = assigned(before, snapshot.schema, assignments, before)
+        stay = rows.filter(pc.invert(dead)).cast(after.schema)
+        order = pc.sort_indices(pa.concat_arrays([positions.filter(pc.invert(dead)), positions.filter(dead)]))
+        yield pa.concat_tables([stay, after]).take(order)
+
+
+def _feed(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+    """File by file, the changed rows as they were and as they will be."""
+    for change in changes:
+        rows, positions = file_with_positions(snapshot, change.add)
+        before = rows.filter(is_in(positions, change.dead))
+        yield with_change_type(before, "update_preimage")
+        yield with_change_type(assigned(before, snapshot.schema, assignments, before), "update_postimage")

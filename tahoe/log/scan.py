@@ -99,7 +99,8 @@ def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) 
     return concat(parts, FILES_SCHEMA)
 
 
-_BATCH_ROWS = 32_768
+# Small enough that a batch stays in the processor's cache and its memory is used again for the next.
+_BATCH_ROWS = 8_192
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""Measurements in processes of their own, so that each pays for its own memory and nobody profits from what ran before."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+__all__ = ["Measured", "answer", "by_turns", "show"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: seconds of the work without imports, the process's peak memory in MB, and what it found."""
+
+    seconds: float
+    peak_mb: float
+    found: object
+
+
+def answer(work: Callable[[], object]) -> None:
+    """In the measured process: do the work and print what it took."""
+    started = time.perf_counter()
+    found = work()
+    seconds = time.perf_counter() - started
+    print(json.dumps({"seconds": seconds, "peak_mb": _peak_mb(), "found": found}))
+
+
+def by_turns(
+    script: Path, runs: Mapping[str, Sequence[str]], rounds: int, after: Callable[[], None] | None = None
+) -> dict[str, list[Measured]]:
+    """Each run in each round, in a new process each; turns are taken, so that whatever else the machine does meets all.
+
+    Args:
+        runs: the script's arguments by the name of the run.
+        after: cleans up after each.
+    """
+    found: dict[str, list[Measured]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, arguments in runs.items():
+            done = subprocess.run([sys.executable, script, *arguments], check=True, capture_output=True, text=True)
+            found[name].append(Measured(**json.loads(done.stdout.splitlines()[-1])))
+            if after is not None:
+                after()
+    return found
+
+
+def show(title: str, cases: Mapping[str, tuple[Mapping[str, list[Measured]], str]]) -> None:
+    """One line a case and peer: medians, the ratio of the times, and the goal.
+
+    Args:
+        cases: the measurements of a case, Tahoe's under the name ``Tahoe``, and the goal as text (``≥ 10``), which the slowest-to-beat
+            peer decides.
+    """
+    grid = Grid(title=title)
+    for header in ("case", "peer", "Tahoe, s", "peer, s", "peer / Tahoe", "Tahoe, MB", "peer, MB", "goal"):
+        grid.add_column(header, justify="left" if header in ("case", "peer", "goal") else "right")
+    for case, (measured, goal) in cases.items():
+        ours = measured["Tahoe"]
+        peers = [name for name in measured if name != "Tahoe"]
+        for peer in peers:
+            theirs = measured[peer]
+            ratio = statistics.median(b.seconds / a.seconds for a, b in zip(ours, theirs, strict=True))
+            grid.add_row(
+                case if peer == peers[0] else "",
+                peer,
+                f"{_median(ours):.3f}",
+                f"{_median(theirs):.3f}",
+                f"{ratio:.1f}",
+                f"{statistics.median(m.peak_mb for m in ours):.0f}",
+                f"{statistics.median(m.peak_mb for m in theirs):.0f}",
+                goal if peer == peers[0] else "",
+            )
+    Console(width=130).print(grid)
+
+
+def _peak_mb() -> float:
+    """The most memory that was resident. (`getrusage` would answer with the parent's, where that was more.)"""
+    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def _median(measured: list[Measured]) -> float:
+    return statistics.median(each.seconds for each in measured)

@@ -12,6 +12,7 @@ from tahoe.protocol.actions import Metadata
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, validate_properties
+from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.schema.evolve import check_column_names, check_duplicates
 from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
@@ -46,7 +47,7 @@ def new_metadata(
     check_duplicates(schema)
     columns = _partition_columns(schema, partition_by)
     configuration = validate_properties(properties or {})
-    configuration = {**required_properties(configuration), **configuration}
+    configuration = with_materialized_columns({**required_properties(configuration), **configuration}, clock)
     schema, configuration = _mapped(schema, configuration, existing_table=False, clock=clock)
     return Metadata(
         id=table_id or clock.uuid(),
@@ -80,7 +81,7 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     setting = validate_properties({key: value for key, value in properties.items() if value is not None})
     removed = {key.lower() for key, value in properties.items() if value is None}
     kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
-    configuration = {**kept, **setting}
+    configuration = with_materialized_columns({**kept, **setting}, clock)
     _check_mapping_change(config, configuration)
     schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)

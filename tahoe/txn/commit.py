@@ -12,14 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tahoe.clock import Clock
-from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, NotFound, StorageFailure
+from tahoe.exceptions import (
+    CommitStateUnknown,
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    DeltaConcurrentModificationException,
+    NotFound,
+    StorageFailure,
+)
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import parse_commit
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
-from tahoe.txn.conflict import Winner, rebase
+from tahoe.txn.conflict import rebase
+from tahoe.txn.evidence import gather, store_large_vectors
 from tahoe.txn.prepare import PreparedCommit
+from tahoe.txn.row_level import questions
+from tahoe.txn.winner import Winner
 
 __all__ = ["Committed", "RetryPolicy", "commit"]
 
@@ -76,9 +87,7 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
         if taken_by is None:
             return Committed(prepared.version, _snapshot(store, prepared, won), prepared.full_actions(), attempts, prepared)
         winners = _winners(store, prepared.version, taken_by)
-        moved = rebase(prepared, winners, clock.now_ms())
-        if isinstance(moved, DeltaConcurrentModificationException):
-            raise moved
+        moved = _moved(store, prepared, winners, clock)
         if clock.now_ms() > deadline:
             raise StorageFailure(
                 f"The commit to table {store.url} lost {attempts} races in {policy.deadline_seconds:.0f} seconds and gave up at "
@@ -87,8 +96,21 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
                 table=store.url,
             )
         won += winners
-        prepared = moved
+        prepared = store_large_vectors(store, moved, clock)
         _wait(clock, policy, attempts)
+
+
+def _moved(store: LogStore, prepared: PreparedCommit, winners: Sequence[Winner], clock: Clock) -> PreparedCommit:
+    """The commit past the winners; where files conflict, after a look at the rows. Raises the conflict that stays."""
+    moved = rebase(prepared, winners, clock.now_ms())
+    if isinstance(moved, _DECIDED_BY_ROWS) and (asked := questions(prepared, winners)):
+        moved = rebase(prepared, winners, clock.now_ms(), gather(store, prepared, asked))
+    if isinstance(moved, DeltaConcurrentModificationException):
+        raise moved
+    return moved
+
+
+_DECIDED_BY_ROWS = (ConcurrentAppendException, ConcurrentDeleteReadException, ConcurrentDeleteDeleteException)
 
 
 def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bytes | None:

@@ -1,187 +1,263 @@
-"""Whether a commit may be moved past one that won its version: pure, in the reference's order, cheap checks first.
+"""Whether a commit may be moved past those that won its version: pure, in the reference's order, cheap checks first.
 
-Sources: PROTOCOL.md says nothing of conflicts; the order and the classes are the reference's conflict checker's.
+Sources: PROTOCOL.md says nothing of conflicts; the order and the classes are the reference's conflict checker's. Beyond it, files
+are judged by statistics and, where `tahoe.txn.row_level` has the evidence, by rows.
 Each reason is its own error, naming the winner's version and operation, and what would avoid it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
     ConcurrentTransactionException,
+    ConcurrentWriteException,
     DeltaConcurrentModificationException,
     MetadataChangedException,
     ProtocolChangedException,
 )
-from tahoe.log.replay import files_table
-from tahoe.protocol.actions import (
-    Action,
-    AddFile,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    SetTransaction,
-)
+from tahoe.expr.predicate import Column, Comparison, Literal, Not
+from tahoe.log.files import canonical_path
+from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, RemoveFile, SetTransaction
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import check_writable, features_of
-from tahoe.protocol.skipping import keep
-from tahoe.txn.prepare import SNAPSHOT_ISOLATION, PreparedCommit
+from tahoe.protocol.partition import deserialize
+from tahoe.protocol.row_tracking import DOMAIN, PRESERVED, high_water_mark
+from tahoe.txn.metadata_changes import asks_nothing_of_written_files, enables_row_tracking
+from tahoe.txn.prepare import PreparedCommit, enables_in_commit_timestamps, with_enablement
+from tahoe.txn.row_level import (
+    NO_EVIDENCE,
+    Evidence,
+    adds_that_count,
+    files_met,
+    merged,
+    rows_read,
+    rows_taken,
+)
+from tahoe.txn.winner import Winner
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
 
 __all__ = ["Winner", "rebase"]
 
 
-@dataclass(frozen=True)
-class Winner:
-    """A commit that took the version that another wanted."""
-
-    version: int
-    actions: tuple[Action, ...]
-
-    @cached_property
-    def info(self) -> CommitInfo:
-        return next((a for a in self.actions if isinstance(a, CommitInfo)), CommitInfo({}))
-
-    @property
-    def operation(self) -> str:
-        return str(self.info.values.get("operation", "an unnamed operation"))
-
-    @cached_property
-    def adds(self) -> list[AddFile]:
-        return [a for a in self.actions if isinstance(a, AddFile)]
-
-    @cached_property
-    def removes(self) -> list[RemoveFile]:
-        return [a for a in self.actions if isinstance(a, RemoveFile)]
-
-
-def rebase(mine: PreparedCommit, winners: Sequence[Winner], now_ms: int) -> PreparedCommit | DeltaConcurrentModificationException:
+def rebase(
+    mine: PreparedCommit, winners: Sequence[Winner], now_ms: int, evidence: Evidence = NO_EVIDENCE
+) -> PreparedCommit | DeltaConcurrentModificationException:
     """The commit for the version after the last winner, or the conflict that forbids it, as a value.
 
     Args:
         winners: every commit since `mine.version`, oldest first, without a gap.
         now_ms: the clock's time, for the in-commit timestamp.
+        evidence: vectors and rows that were read; what is not in it counts as a conflict.
     """
-    for winner in winners:
-        for conflict in _conflicts(mine, winner):
-            return conflict
-    timestamp = max([mine.timestamp, now_ms, *(w.info.in_commit_timestamp + 1 for w in winners if w.info.in_commit_timestamp)])
-    return replace(mine, version=winners[-1].version + 1, timestamp=timestamp)
+    moved = mine
+    try:
+        for winner in winners:
+            moved = _past(moved, winner, evidence)
+    except DeltaConcurrentModificationException as conflict:
+        return conflict
+    earlier = [w.info.in_commit_timestamp + 1 for w in winners if w.info.in_commit_timestamp]
+    moved = replace(moved, version=winners[-1].version + 1, timestamp=max([mine.timestamp, now_ms, *earlier]))
+    return _with_enablement(moved)
 
 
-def _conflicts(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    yield from _first_commit(mine, winner)
-    yield from _protocol(mine, winner)
-    yield from _metadata(mine, winner)
-    yield from _domains(mine, winner)
-    yield from _applications(mine, winner)
-    yield from _added(mine, winner)
-    yield from _removed_that_was_read(mine, winner)
-    yield from _removed_twice(mine, winner)
+def _past(mine: PreparedCommit, winner: Winner, evidence: Evidence) -> PreparedCommit:
+    _check_may_be_moved(mine, winner)
+    mine = _past_protocol(mine, winner)
+    mine = _past_metadata(mine, winner)
+    _check_domains(mine, winner)
+    _check_applications(mine, winner)
+    mine = _past_row_ids(mine, winner)
+    taken = rows_taken(winner, evidence, mine.config.table)
+    _check_added(mine, winner, evidence, taken)
+    _check_removed(mine, winner, taken)
+    return _past_changes_of_the_same_files(mine, winner, evidence, taken)
 
 
-def _first_commit(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
+def _check_may_be_moved(mine: PreparedCommit, winner: Winner) -> None:
     if mine.snapshot is None:
-        yield ProtocolChangedException(
+        raise ProtocolChangedException(
             f"Table {mine.config.table} was created by another writer ({_told(winner)}) while this one was creating it. "
             "Read the table again and append to it.",
             **_facts(mine, winner),
         )
-
-
-def _protocol(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    theirs = next((a for a in winner.actions if isinstance(a, Protocol)), None)
-    if theirs is None:
-        return
-    check_writable(theirs, mine.config.table)
-    dropped = mine.snapshot is not None and not features_of(mine.snapshot.protocol) <= features_of(theirs)
-    if mine.changes_protocol or dropped:
-        yield ProtocolChangedException(
-            f"The protocol of table {mine.config.table} was changed by {_told(winner)}. Run the operation again.",
+    if not mine.may_be_moved:
+        raise ConcurrentWriteException(
+            f"{_told(winner)} was committed to table {mine.config.table} while this operation ran, and it may take no later version "
+            "than the one it was made for. Run the operation again while no other writes to the table.",
             **_facts(mine, winner),
         )
 
 
-def _metadata(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    if any(isinstance(a, Metadata) for a in winner.actions):
-        yield MetadataChangedException(
+def _past_protocol(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
+    theirs = winner.protocol
+    if theirs is None:
+        return mine
+    check_writable(theirs, mine.config.table)
+    dropped = mine.snapshot is not None and not features_of(mine.snapshot.protocol) <= features_of(theirs)
+    if mine.changes_protocol or dropped:
+        raise ProtocolChangedException(
+            f"The protocol of table {mine.config.table} was changed by {_told(winner)}. Run the operation again.",
+            **_facts(mine, winner),
+        )
+    return replace(mine, config=replace(mine.config, protocol=theirs))
+
+
+def _past_metadata(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
+    theirs, before = winner.metadata, mine.config.metadata
+    if theirs is None:
+        return mine
+    if mine.changes_metadata or not asks_nothing_of_written_files(before, theirs, mine.config.features):
+        raise MetadataChangedException(
             f"The schema or the properties of table {mine.config.table} were changed by {_told(winner)}. "
             "Read the table again and run the operation again.",
             **_facts(mine, winner),
         )
+    info = mine.commit_info
+    if enables_row_tracking(before, theirs):
+        # The commit's files were written before there were ids to keep.
+        info = {**info, "tags": {**info.get("tags", {}), PRESERVED: "false"}}
+    return replace(mine, config=replace(mine.config, metadata=theirs), commit_info=info)
 
 
-def _domains(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    theirs = {a.domain for a in winner.actions if isinstance(a, DomainMetadata)}
+def _check_domains(mine: PreparedCommit, winner: Winner) -> None:
+    theirs = {a.domain for a in winner.actions if isinstance(a, DomainMetadata)} - {DOMAIN}
     for action in mine.actions:
         if isinstance(action, DomainMetadata) and action.domain in theirs:
-            yield ConcurrentTransactionException(
+            raise ConcurrentTransactionException(
                 f"The metadata domain '{action.domain}' of table {mine.config.table} was changed by {_told(winner)} too. "
                 "Run the operation again.",
                 **_facts(mine, winner, domain=action.domain),
             )
 
 
-def _applications(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
+def _check_applications(mine: PreparedCommit, winner: Winner) -> None:
     for action in winner.actions:
         if isinstance(action, SetTransaction) and action.app_id in mine.reads.app_ids:
-            yield ConcurrentTransactionException(
+            raise ConcurrentTransactionException(
                 f"Application '{action.app_id}' has written its version {action.version} to table {mine.config.table} with "
                 f"{_told(winner)}. Two writers use one application id: stop one of them, or run again to skip what is there.",
                 **_facts(mine, winner, app_id=action.app_id),
             )
 
 
-def _added(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    if mine.isolation_level == SNAPSHOT_ISOLATION or not winner.adds:
-        return
-    met = winner.adds[0] if mine.reads.whole_table else _first_met(mine, winner)
-    if met is not None:
-        where = ", ".join(f"{k}={v}" for k, v in met.partition_values.items())
-        yield ConcurrentAppendException(
-            f"{_told(winner)} added file {met.path}{f' (partition {where})' if where else ''} to what this operation on table "
-            f"{mine.config.table} read. Run the operation again, or narrow what it reads"
-            f"{' with a condition on the partition columns' if mine.config.partition_columns else ''}.",
-            **_facts(mine, winner, file=met.path),
+def _past_row_ids(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
+    """Ids for new files begin after the winner's; a file that the winner gave ids to keeps them."""
+    mark = high_water_mark(winner.actions)
+    if mark is not None:
+        mine = replace(mine, row_id_mark=max(mark, mine.row_id_mark))
+    given = {add.key: add for add in winner.adds if add.base_row_id is not None and not add.data_change}
+    if not any(isinstance(action, (AddFile, RemoveFile)) and action.base_row_id is None for action in mine.actions) or not given:
+        return mine
+    paths = {path: add for (path, _), add in given.items()}
+    return replace(mine, actions=tuple(_with_ids_of(action, paths.get(getattr(action, "path", ""))) for action in mine.actions))
+
+
+def _with_ids_of(action: Action, theirs: AddFile | None) -> Action:
+    if theirs is None or not isinstance(action, (AddFile, RemoveFile)):
+        return action
+    return replace(action, base_row_id=theirs.base_row_id, default_row_commit_version=theirs.default_row_commit_version)
+
+
+def _check_added(mine: PreparedCommit, winner: Winner, evidence: Evidence, taken: dict[str, BitMap64]) -> None:
+    """New rows that should have been read. A file that only lost rows brings none; whether those were read, is decided below."""
+    root = mine.config.table
+    new = [add for add in adds_that_count(mine, winner) if canonical_path(add.path, root) not in taken]
+    if mine.reads.whole_table and new:
+        raise _appended(mine, winner, new[0], "the whole table")
+    for add in files_met(mine, new):
+        matches = evidence.matches.get(canonical_path(add.path, root))
+        dead = evidence.dead(add.deletion_vector)
+        if matches is None or dead is None or matches - dead:
+            raise _appended(mine, winner, add, " or ".join(f"the rows with {p}" for p in mine.reads.predicates))
+
+
+def _appended(mine: PreparedCommit, winner: Winner, add: AddFile, read: str) -> ConcurrentAppendException:
+    avoiding = _condition_without(mine.config, add)
+    hint = f" Or leave its partition out with the condition {avoiding}." if avoiding else ""
+    return ConcurrentAppendException(
+        f"{_told(winner)} added file {add.path}{_partition(add)} to table {mine.config.table}, of which this operation read {read}. "
+        f"Run the operation again.{hint}",
+        **_facts(mine, winner, file=add.path, avoiding=avoiding),
+    )
+
+
+def _check_removed(mine: PreparedCommit, winner: Winner, taken: dict[str, BitMap64]) -> None:
+    """Files that went, or rows of files, that were read."""
+    root, read = mine.config.table, rows_read(mine)
+    for remove in winner.removes:
+        path = canonical_path(remove.path, root)
+        if mine.reads.whole_table:
+            raise _deleted(mine, winner, remove, "removed")
+        if path not in read:
+            continue
+        rows = read[path]
+        if rows is None or (rows and path not in taken):
+            raise _deleted(mine, winner, remove, "changed rows of" if path in taken else "removed")
+        if path in taken and rows & taken[path]:
+            raise _deleted(mine, winner, remove, f"changed {len(rows & taken[path])} of the {len(rows)} rows read of")
+
+
+def _deleted(mine: PreparedCommit, winner: Winner, file: RemoveFile | AddFile, did: str) -> ConcurrentDeleteReadException:
+    avoiding = _condition_without(mine.config, file)
+    hint = f" Or leave its partition out with the condition {avoiding}." if avoiding else ""
+    return ConcurrentDeleteReadException(
+        f"{_told(winner)} {did} file {file.path}{_partition(file)}, which this operation on table {mine.config.table} read. "
+        f"Run the operation again.{hint}",
+        **_facts(mine, winner, file=file.path, avoiding=avoiding),
+    )
+
+
+def _past_changes_of_the_same_files(
+    mine: PreparedCommit, winner: Winner, evidence: Evidence, taken: dict[str, BitMap64]
+) -> PreparedCommit:
+    root = mine.config.table
+    theirs = {canonical_path(remove.path, root) for remove in winner.removes}
+    both = {canonical_path(a.path, root): a for a in mine.actions if isinstance(a, RemoveFile)}
+    both = {path: remove for path, remove in both.items() if path in theirs}
+    if not both:
+        return mine
+    found = merged(mine, winner, evidence, both) if both.keys() <= taken.keys() else None
+    if found is None:
+        remove = next((remove for path, remove in both.items() if path not in taken), next(iter(both.values())))
+        raise ConcurrentDeleteDeleteException(
+            f"{_told(winner)} removed or changed file {remove.path}{_partition(remove)}, which this operation on table {root} "
+            "removes or changes too. Run the operation again.",
+            **_facts(mine, winner, file=remove.path),
         )
+    kept = [a for a in mine.actions if not isinstance(a, (AddFile, RemoveFile)) or canonical_path(a.path, root) not in found]
+    return replace(mine, actions=(*kept, *(action for pair in found.values() for action in pair)))
 
 
-def _first_met(mine: PreparedCommit, winner: Winner) -> AddFile | None:
-    files = files_table(winner.adds) if mine.reads.predicates else None
-    for predicate in mine.reads.predicates:
-        mask = keep(predicate, files, mine.config.schema, mine.config.partition_columns)
-        met = mask.index(True).as_py() if len(mask) else -1
-        if met >= 0:
-            return winner.adds[met]
+def _with_enablement(moved: PreparedCommit) -> PreparedCommit:
+    """A commit that turns in-commit timestamps on states its own version and time, which have changed."""
+    if not moved.changes_metadata or not enables_in_commit_timestamps(moved.snapshot, moved.config):
+        return moved
+    config = with_enablement(moved.config, moved.version, moved.timestamp)
+    actions = tuple(config.metadata if isinstance(action, Metadata) else action for action in moved.actions)
+    return replace(moved, config=config, actions=actions)
+
+
+def _condition_without(config: TableConfig, file: AddFile | RemoveFile) -> str | None:
+    """SQL that leaves the file's partition out; None where the table is not partitioned."""
+    values = file.partition_values or {}
+    for column in config.partition_schema:
+        if column.physical_name in values:
+            value = Literal(deserialize(values[column.physical_name], column.data_type), column.data_type)
+            return str(Not(Comparison("<=>", Column((column.name,)), value)))
     return None
 
 
-def _removed_that_was_read(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    for remove in winner.removes:
-        if remove.key in mine.reads.file_keys or mine.reads.whole_table:
-            yield ConcurrentDeleteReadException(
-                f"{_told(winner)} removed file {remove.path}, which this operation on table {mine.config.table} read. "
-                "Run the operation again.",
-                **_facts(mine, winner, file=remove.path),
-            )
-
-
-def _removed_twice(mine: PreparedCommit, winner: Winner) -> Iterator[DeltaConcurrentModificationException]:
-    theirs = {remove.path for remove in winner.removes}
-    for action in mine.actions:
-        if isinstance(action, RemoveFile) and action.path in theirs:
-            yield ConcurrentDeleteDeleteException(
-                f"{_told(winner)} removed file {action.path}, which this operation on table {mine.config.table} removes too. "
-                "Run the operation again.",
-                **_facts(mine, winner, file=action.path),
-            )
+def _partition(file: AddFile | RemoveFile) -> str:
+    where = ", ".join(f"{name}={value}" for name, value in (file.partition_values or {}).items())
+    return f" (partition {where})" if where else ""
 
 
 def _told(winner: Winner) -> str:

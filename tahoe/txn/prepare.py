@@ -8,20 +8,46 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, to_json_line
+from tahoe.lazy import cached_property
+from tahoe.log.replay import add_files
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, to_json_line
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.features import upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX
+from tahoe.protocol.row_tracking import (
+    DOMAIN,
+    NO_ROW_IDS,
+    PRESERVED,
+    assigned,
+    assigns_row_ids,
+    has_row_tracking,
+    high_water_mark,
+    materialized_columns,
+)
 from tahoe.schema.mapping import check_mapping
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.txn.transaction import Operation, ReadSet, Transaction
+from tahoe.txn.transaction import (
+    SERIALIZABLE,
+    SNAPSHOT_ISOLATION,
+    WRITE_SERIALIZABLE,
+    Operation,
+    ReadSet,
+    Transaction,
+)
 from tahoe.version import ENGINE_INFO
 
-__all__ = ["SERIALIZABLE", "SNAPSHOT_ISOLATION", "PreparedCommit", "future_config", "prepare"]
+__all__ = [
+    "SERIALIZABLE",
+    "SNAPSHOT_ISOLATION",
+    "WRITE_SERIALIZABLE",
+    "PreparedCommit",
+    "enables_in_commit_timestamps",
+    "future_config",
+    "prepare",
+    "with_enablement",
+]
 
-SERIALIZABLE = "Serializable"
-SNAPSHOT_ISOLATION = "SnapshotIsolation"
 _NEW_TABLE_PROTOCOL = Protocol(1, 2)
 # What `SET TBLPROPERTIES` takes but the configuration never keeps: the protocol action says it.
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
@@ -36,10 +62,12 @@ class PreparedCommit:
         snapshot: what the transaction read; None for a new table.
         config: the table as it is after this commit.
         reads: see `ReadSet`.
-        actions: all actions but commitInfo; protocol and metadata first.
+        actions: all actions but commitInfo and what depends on the version; protocol and metadata first.
         commit_info: the provenance, without the timestamps that depend on the version.
-        isolation_level: ``Serializable``, or ``SnapshotIsolation`` for a commit that only rearranges data.
+        isolation_level: ``Serializable``, ``WriteSerializable``, or ``SnapshotIsolation`` for a commit that only rearranges data.
         timestamp: milliseconds; at least the read version's in-commit timestamp + 1.
+        row_id_mark: the highest row id that the versions before this one have given.
+        may_be_moved: whether a lost race may be tried again at a later version.
     """
 
     version: int
@@ -51,6 +79,8 @@ class PreparedCommit:
     isolation_level: str
     is_blind_append: bool
     timestamp: int
+    row_id_mark: int = NO_ROW_IDS
+    may_be_moved: bool = True
 
     @property
     def transaction_id(self) -> str:
@@ -65,11 +95,18 @@ class PreparedCommit:
         return any(isinstance(action, Protocol) for action in self.actions)
 
     def full_actions(self) -> tuple[Action, ...]:
-        """The actions as they are written: commitInfo first, as in-commit timestamps demand."""
+        """The actions as they are written: commitInfo first, as in-commit timestamps demand, and row ids where rows are tracked."""
+        return self._full_actions
+
+    @cached_property
+    def _full_actions(self) -> tuple[Action, ...]:
         info = {"timestamp": self.timestamp, **self.commit_info}
         if self.config.in_commit_timestamps:
             info = {"inCommitTimestamp": self.timestamp, **info}
-        return (CommitInfo(info), *self.actions)
+        actions = self.actions
+        if assigns_row_ids(self.config):
+            actions = assigned(actions, self.row_id_mark, self.version, self.config.table)
+        return (CommitInfo(info), *actions)
 
     def to_bytes(self) -> bytes:
         return "".join(to_json_line(action) + "\n" for action in self.full_actions()).encode("utf-8", "surrogatepass")
@@ -93,13 +130,17 @@ def prepare(
         snapshot.config.ensure_writable()
     config = future_config(transaction)
     config.ensure_writable()
-    enabling = _in_commit_timestamp_enablement(snapshot, config)
+    enabling = enables_in_commit_timestamps(snapshot, config)
     version = 0 if snapshot is None else snapshot.version + 1
     timestamp = clock.now_ms()
     if config.in_commit_timestamps:
         timestamp = max(timestamp, (snapshot.state.in_commit_timestamp or 0) + 1 if snapshot else timestamp)
     if enabling:
-        config = _with_enablement(config, version, timestamp)
+        config = with_enablement(config, version, timestamp)
+    reads, again = transaction.reads, list[AddFile]()
+    if has_row_tracking(config) and not (snapshot and has_row_tracking(snapshot.config)):
+        again = _files_without_row_ids(transaction, config)
+        reads = replace(reads, whole_table=True)
     _check(transaction, config)
     head: list[Action] = []
     if snapshot is None or config.protocol != snapshot.protocol:
@@ -107,18 +148,25 @@ def prepare(
     if snapshot is None or config.metadata != snapshot.metadata:
         head.append(config.metadata)
     blind = _is_blind_append(transaction)
-    isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else SERIALIZABLE
-    return PreparedCommit(
+    isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else transaction.isolation_level
+    if has_row_tracking(config):
+        tags = {PRESERVED: _text(_keeps_row_ids(transaction)), **(tags or {})}
+    prepared = PreparedCommit(
         version=version,
         snapshot=snapshot,
         config=config,
-        reads=transaction.reads,
-        actions=(*head, *transaction.staged),
+        reads=reads,
+        actions=(*head, *transaction.staged, *again),
         commit_info=_commit_info(transaction, operation, isolation, blind, user_metadata, tags),
         isolation_level=isolation,
         is_blind_append=blind,
         timestamp=timestamp,
+        row_id_mark=_row_id_mark(snapshot),
+        may_be_moved=transaction.may_be_moved,
     )
+    # Here a file that can be given no row ids is an error before anything is sent.
+    prepared.full_actions()
+    return prepared
 
 
 def future_config(transaction: Transaction) -> TableConfig:
@@ -168,11 +216,12 @@ def _stripped(metadata: Metadata) -> Metadata:
     return metadata if kept == metadata.configuration else replace(metadata, configuration=kept)
 
 
-def _in_commit_timestamp_enablement(snapshot: Snapshot | None, config: TableConfig) -> bool:
+def enables_in_commit_timestamps(snapshot: Snapshot | None, config: TableConfig) -> bool:
+    """Whether a commit on `snapshot` that makes the table `config` turns in-commit timestamps on for a table that has versions."""
     return config.in_commit_timestamps and snapshot is not None and not snapshot.config.in_commit_timestamps
 
 
-def _with_enablement(config: TableConfig, version: int, timestamp: int) -> TableConfig:
+def with_enablement(config: TableConfig, version: int, timestamp: int) -> TableConfig:
     """Record since when timestamps are in the commits (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps")."""
     noted = {
         **config.metadata.configuration,
@@ -182,8 +231,35 @@ def _with_enablement(config: TableConfig, version: int, timestamp: int) -> Table
     return replace(config, metadata=replace(config.metadata, configuration=noted))
 
 
+def _files_without_row_ids(transaction: Transaction, config: TableConfig) -> list[AddFile]:
+    """Where row tracking is enabled: the files from before it, committed anew so that the commit gives them ids."""
+    materialized_columns(config)
+    if transaction.snapshot is None:
+        return []
+    touched = {add.path for add in transaction.adds} | {remove.path for remove in transaction.removes}
+    live = add_files(transaction.snapshot.files())
+    return [replace(add, data_change=False) for add in live if add.base_row_id is None and add.path not in touched]
+
+
+def _row_id_mark(snapshot: Snapshot | None) -> int:
+    mark = None if snapshot is None else high_water_mark(snapshot.state.domains)
+    return NO_ROW_IDS if mark is None else mark
+
+
+def _keeps_row_ids(transaction: Transaction) -> bool:
+    """Whether no row is moved to another file, as far as actions tell; operations that keep ids while they move rows say so."""
+    gone = {remove.path for remove in transaction.removes}
+    return not gone or all(add.path in gone for add in transaction.adds)
+
+
+def _text(value: bool) -> str:
+    return "true" if value else "false"
+
+
 def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
+    if any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
+        raise InvalidRequest(f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.")
     twice = [key for key, count in Counter(add.key for add in adds).items() if count > 1]
     if twice:
         raise InvalidRequest(f"File {twice[0][0]} would be added twice by one commit to {config.table}.", file=twice[0][0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest
@@ -19,7 +19,14 @@ from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFi
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 
-__all__ = ["FileKey", "Operation", "ReadSet", "Transaction"]
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["SERIALIZABLE", "SNAPSHOT_ISOLATION", "WRITE_SERIALIZABLE", "FileKey", "Operation", "ReadSet", "Transaction"]
+
+SERIALIZABLE = "Serializable"
+WRITE_SERIALIZABLE = "WriteSerializable"
+SNAPSHOT_ISOLATION = "SnapshotIsolation"
 
 FileKey = tuple[str, str | None]
 
@@ -44,20 +51,22 @@ class ReadSet:
     """What a transaction has read of its snapshot.
 
     Args:
-        predicates: each says which rows were looked for; files that a winner added and that may hold such rows conflict.
+        predicates: each says which rows were looked for; a winner's new rows for which one is true conflict.
         whole_table: everything was read.
-        file_keys: logical files whose rows were read.
+        file_keys: logical files all of whose rows were read.
+        rows: logical files of which only some rows were read: by physical position, deleted rows left out.
         app_ids: applications whose last version was asked for.
     """
 
     predicates: tuple[Predicate, ...] = ()
     whole_table: bool = False
     file_keys: frozenset[FileKey] = frozenset()
+    rows: Mapping[FileKey, BitMap64] = field(default_factory=dict)
     app_ids: frozenset[str] = frozenset()
 
     @property
     def has_read_data(self) -> bool:
-        return self.whole_table or bool(self.predicates) or bool(self.file_keys)
+        return self.whole_table or bool(self.predicates) or bool(self.file_keys) or bool(self.rows)
 
 
 class Transaction:
@@ -67,6 +76,11 @@ class Transaction:
         store: the table's storage.
         snapshot: the version that the change starts from; None for a table that is not there yet.
         clock: time and names.
+
+    Attributes:
+        isolation_level: ``Serializable``, the only one that a table can ask for, or ``WriteSerializable``: blind appends that
+            win a race do not count as read. `prepare` lowers it where a commit only rearranges data.
+        may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
     """
 
     def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
@@ -77,6 +91,8 @@ class Transaction:
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
         self.staged: list[Action] = []
+        self.isolation_level = SERIALIZABLE
+        self.may_be_moved = True
 
     def __repr__(self) -> str:
         version = "none" if self.snapshot is None else self.snapshot.version
@@ -87,12 +103,27 @@ class Transaction:
         self.reads = replace(self.reads, whole_table=True)
 
     def read(self, predicate: Predicate) -> None:
-        """Note that rows matching `predicate` were looked for."""
+        """Note that rows matching `predicate` were looked for.
+
+        The operation must not depend on rows for which it is not true, so a weaker predicate than its condition is safe and a
+        stronger one is not. Every file that has such rows is noted too, by `read_files` or `read_rows`.
+        """
         self.reads = replace(self.reads, predicates=(*self.reads.predicates, predicate))
 
     def read_files(self, keys: Iterable[FileKey]) -> None:
-        """Note the logical files whose rows were read."""
+        """Note the logical files on all of whose rows the operation depends."""
         self.reads = replace(self.reads, file_keys=self.reads.file_keys | frozenset(keys))
+
+    def read_rows(self, key: FileKey, positions: BitMap64) -> None:
+        """Note that the operation depends on no rows of a logical file but these, so that others may change beside it.
+
+        Args:
+            positions: physical positions in the file: every row that was matched, whether it is changed or not. None at all says
+                that the file was looked at and nothing in it mattered.
+        """
+        known = self.reads.rows.get(key)
+        both = positions.copy() if known is None else known | positions
+        self.reads = replace(self.reads, rows={**self.reads.rows, key: both})
 
     def read_app(self, app_id: str) -> int | None:
         """The newest version that an application has written, None for none; noted as read."""

@@ -1,0 +1,165 @@
+"""Row tracking: which row ids and row commit versions the files of a commit get (PROTOCOL.md, "Row Tracking").
+
+    actions of a commit ──assigned──► the same, each new file with ``baseRowId`` and ``defaultRowCommitVersion``
+                                      and the domain ``delta.rowTracking`` where the high-water mark has risen
+
+Ids are given when a commit is put into bytes, from the high-water mark and the version that it goes for, so a commit that loses
+a race gets fresh ones without anything being taken back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.protocol.actions import Action, AddFile, DomainMetadata
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.properties import TableProperties
+
+__all__ = [
+    "DOMAIN",
+    "ENABLED",
+    "MATERIALIZED_ROW_COMMIT_VERSION",
+    "MATERIALIZED_ROW_ID",
+    "NO_ROW_IDS",
+    "PRESERVED",
+    "MaterializedColumns",
+    "assigned",
+    "assigns_row_ids",
+    "has_row_tracking",
+    "high_water_mark",
+    "materialized_columns",
+    "with_materialized_columns",
+]
+
+DOMAIN = "delta.rowTracking"
+ENABLED = "delta.enableRowTracking"
+MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
+MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
+# The tag of commitInfo that says whether rows kept their ids.
+PRESERVED = "delta.rowTracking.preserved"
+# The high-water mark of a table in which no id was given yet.
+NO_ROW_IDS = -1
+_SUSPENDED = "delta.rowTrackingSuspended"
+_MARK = "rowIdHighWaterMark"
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializedColumns:
+    """The names, in data files, of the columns that hold ids and versions which rows keep."""
+
+    row_id: str
+    row_commit_version: str
+
+
+def assigns_row_ids(config: TableConfig) -> bool:
+    """Whether writers must give ids: row tracking is supported and not suspended."""
+    return "rowTracking" in config.features and not config.properties.get(_SUSPENDED)
+
+
+def has_row_tracking(config: TableConfig) -> bool:
+    """Whether row tracking is enabled: every row has an id, and rows that are copied or changed keep theirs."""
+    return "rowTracking" in config.features and bool(config.properties.get(ENABLED))
+
+
+def materialized_columns(config: TableConfig) -> MaterializedColumns | None:
+    """Under which names rows keep their ids in data files; None where row tracking is not enabled."""
+    if not has_row_tracking(config):
+        return None
+    names = [config.properties.get(key) for key in (MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION)]
+    if None in names:
+        raise CorruptTable(
+            f"Table {config.table} has {ENABLED} = true without {MATERIALIZED_ROW_ID} and {MATERIALIZED_ROW_COMMIT_VERSION}, which "
+            "the specification demands. Unset the property, and set it again.",
+            code="DELTA_MATERIALIZED_ROW_TRACKING_COLUMN_NAME_MISSING",
+            table=config.table,
+        )
+    return MaterializedColumns(*names)
+
+
+def with_materialized_columns(configuration: Mapping[str, str], clock: Clock) -> dict[str, str]:
+    """The properties of a table, with names for the materialised columns where row tracking is enabled and they have none.
+
+    Raises `InvalidRequest` where row tracking is enabled and suspended at once.
+    """
+    properties = TableProperties(configuration)
+    if not properties.get(ENABLED):
+        return dict(configuration)
+    if properties.get(_SUSPENDED):
+        raise InvalidRequest(
+            f"{ENABLED} and {_SUSPENDED} cannot both be true. Set {_SUSPENDED} to false to enable row tracking.",
+            code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            property=_SUSPENDED,
+        )
+    # As the reference spells them, so that nobody takes them for columns of a user.
+    prefixes = {MATERIALIZED_ROW_ID: "_row-id-col-", MATERIALIZED_ROW_COMMIT_VERSION: "_row-commit-version-col-"}
+    named = {key: prefix + clock.uuid() for key, prefix in prefixes.items() if properties.get(key) is None}
+    return {**configuration, **named}
+
+
+def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) -> int | None:
+    """The highest row id given so far, of a table's domains or of a commit's actions; None where they do not say.
+
+    Raises `CorruptTable` where the domain is damaged.
+    """
+    if isinstance(domains, Mapping):
+        found = domains.get(DOMAIN)
+    else:
+        found = next((a for a in domains if isinstance(a, DomainMetadata) and a.domain == DOMAIN), None)
+    if found is None or found.removed:
+        return None
+    try:
+        return int(json.loads(found.configuration)[_MARK])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTable(
+            f"The metadata domain {DOMAIN} must hold a number '{_MARK}', found {found.configuration!r}. Repair the domainMetadata "
+            "action, with a number that is no lower than any row id of the table.",
+            domain=DOMAIN,
+        ) from error
+
+
+def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> tuple[Action, ...]:
+    """The actions of a commit with row ids and row commit versions for files that have none.
+
+    Files that were in the table before keep what they have.
+
+    Args:
+        mark: the high-water mark of the version before this one; `NO_ROW_IDS` where there is none.
+        version: the one that the commit goes for.
+
+    Returns:
+        The actions, the new high-water mark before them where it has risen.
+
+    Raises:
+        Unsupported: a new file has no count of records.
+    """
+    highest = mark
+    found: list[Action] = []
+    for action in actions:
+        if isinstance(action, AddFile) and (action.base_row_id is None or action.default_row_commit_version is None):
+            base = action.base_row_id
+            if base is None:
+                base, highest = highest + 1, highest + _num_records(action, table)
+            commit_version = version if action.default_row_commit_version is None else action.default_row_commit_version
+            action = replace(action, base_row_id=base, default_row_commit_version=commit_version)
+        found.append(action)
+    if highest == mark:
+        return tuple(found)
+    return (DomainMetadata(DOMAIN, json.dumps({_MARK: highest}, separators=(",", ":"))), *found)
+
+
+def _num_records(add: AddFile, table: str) -> int:
+    """Physical rows, those that a deletion vector removes included: each position has its id."""
+    records = json.loads(add.stats).get("numRecords") if add.stats else None
+    if not isinstance(records, int):
+        raise Unsupported(
+            f"Table {table} tracks rows, and file {add.path} has no numRecords in its statistics, so its rows cannot be given ids. "
+            "Write the file with statistics.",
+            code="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+            table=table,
+            file=add.path,
+        )
+    return records

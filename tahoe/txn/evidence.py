@@ -1,0 +1,103 @@
+"""Reads from storage what settles a conflict by rows, and puts merged vectors there: the edge of `tahoe.txn.row_level`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import count
+from typing import TYPE_CHECKING
+
+from tahoe.clock import Clock
+from tahoe.exceptions import NotFound
+from tahoe.expr.predicate import any_of, references
+from tahoe.log.files import canonical_path
+from tahoe.protocol.actions import Action, AddFile, DeletionVectorDescriptor
+from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
+from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.txn.prepare import PreparedCommit
+from tahoe.txn.row_level import Evidence, Questions
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["LARGEST_INLINE_VECTOR", "MOST_BYTES_READ", "gather", "store_large_vectors"]
+
+logger = logging.getLogger(__name__)
+
+# More than this of the winners' data files is not read: running the operation again costs about as much then.
+MOST_BYTES_READ = 256 << 20
+# Bytes of a merged vector beyond which it goes to a file, so that the log stays small.
+LARGEST_INLINE_VECTOR = 1024
+
+_VECTOR_FILES_KEPT = 16
+
+
+def gather(store: LogStore, mine: PreparedCommit, questions: Questions) -> Evidence:
+    """The answers that storage gives; a file that is gone stays unanswered, and its conflict stands."""
+    fetch = lru_cache(maxsize=_VECTOR_FILES_KEPT)(store.get)
+    vectors: dict[str, BitMap64] = {}
+    matches: dict[str, BitMap64] = {}
+    for descriptor in questions.vectors:
+        try:
+            vectors[descriptor.unique_id] = decode(descriptor, fetch, store.url)
+        except NotFound as error:
+            logger.warning("a conflict on %s stays undecided: %s", store.url, error)
+    if sum(add.size for add in questions.files) <= MOST_BYTES_READ:
+        for add in questions.files:
+            try:
+                matches[canonical_path(add.path, store.url)] = _matches(store, mine, add)
+            except NotFound as error:
+                logger.warning("a conflict on %s stays undecided: %s", store.url, error)
+    return Evidence(vectors, matches)
+
+
+def store_large_vectors(store: LogStore, prepared: PreparedCommit, clock: Clock) -> PreparedCommit:
+    """The commit with its larger inline vectors in one vector file. Where the commit is not made, VACUUM finds the file."""
+    large = {add.path: vector for add in prepared.actions if isinstance(add, AddFile) and (vector := _large_vector(add))}
+    if not large:
+        return prepared
+    uuid = clock.uuid()
+    data, places = pack(decode(vector, store.get, store.url) for vector in large.values())
+    store.put(new_file_name(uuid), data)
+    placed = {path: descriptor_in_file(uuid, place) for path, place in zip(large, places, strict=True)}
+    return replace(prepared, actions=tuple(_with_vector(action, placed) for action in prepared.actions))
+
+
+def _large_vector(add: AddFile) -> DeletionVectorDescriptor | None:
+    vector = add.deletion_vector
+    is_large = vector is not None and vector.storage_type == "i" and vector.size_in_bytes > LARGEST_INLINE_VECTOR
+    return vector if is_large else None
+
+
+def _with_vector(action: Action, placed: Mapping[str, DeletionVectorDescriptor]) -> Action:
+    if isinstance(action, AddFile) and action.path in placed:
+        return replace(action, deletion_vector=placed[action.path])
+    return action
+
+
+def _matches(store: LogStore, mine: PreparedCommit, add: AddFile) -> BitMap64:
+    """Physical positions of all rows of a file, dead ones too, for which one of the predicates is true."""
+    from pyroaring import BitMap64
+
+    config, predicate = mine.config, any_of(mine.reads.predicates)
+    columns = sorted({config.schema.field(path[0]).name for path in references(predicate)})
+    index = next(name for name in map("_position{}".format, count()) if config.schema.find(name) is None)
+    task = ReadTask(decode_path(add.path, store.url), add.size, dict(add.partition_values))
+    batches = read_file(
+        task,
+        config.schema.select(columns),
+        config.column_mapping_mode,
+        config.partition_columns,
+        store.open_input,
+        lambda descriptor: None,
+        predicate,
+        row_index_column=index,
+    )
+    found = BitMap64()
+    for batch in batches:
+        found.update(batch.column(index).to_pylist())
+    return found

@@ -54,7 +54,7 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         url: the table's URL, for messages.
     """
     lines = [_without_commit_info(body) for body in bodies]
-    if not all(lines):
+    if not all(lines) or any(_may_be_deep(body) for body in lines):
         return None
     counts = [body.count(b"\n") + (not body.endswith(b"\n")) for body in lines]
     joined = b"\n".join(body[:-1] if body.endswith(b"\n") else body for body in lines)
@@ -80,6 +80,7 @@ _REQUIRED_OF_ADDS = ("path", "size", "modificationTime", "dataChange")
 _REQUIRED_OF_REMOVES = ("path", "dataChange")
 _REQUIRED_OF_VECTORS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _BLOCK_BYTES = 8 << 20
+_MOST_BRACKETS = 2_000
 
 _SINGLE_TYPES: dict[str, pa.DataType] = {
     "protocol": pa.struct([("minReaderVersion", pa.int64())]),
@@ -106,6 +107,15 @@ def _without_commit_info(body: bytes) -> bytes:
     if body.startswith(b'{"commitInfo"'):
         return body.partition(b"\n")[2] or b"{}"
     return body
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Whether some line has so many brackets that it may be nested deeper than Arrow's recursion over types can go."""
+
+    def brackets(text: bytes) -> int:
+        return text.count(b"{") + text.count(b"[")
+
+    return brackets(body) > _MOST_BRACKETS and any(brackets(line) > _MOST_BRACKETS for line in body.split(b"\n"))
 
 
 def _first_keys(joined: bytes) -> _Keys:

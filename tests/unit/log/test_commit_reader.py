@@ -36,6 +36,7 @@ RIGHT = {
     "with an unknown action": '{"later":{"x":1}}\n' + ADD % "",
     "with null members": ADD % ',"stats":null,"tags":null,"deletionVector":null,"baseRowId":null',
     "with an escaped path": (ADD % "").replace('"a"', '"\\u0061"'),
+    "with a very deep unknown action": '{"deep":' + "[" * 900 + "]" * 900 + "}\n" + ADD % "",
     "with the greatest number": ADD % ',"baseRowId":9223372036854775807',
     "with the least number": ADD % ',"baseRowId":-9223372036854775808',
 }
@@ -67,6 +68,7 @@ WRONG = {
     "half a surrogate pair": (ADD % "").replace('"a"', '"\\ud800"'),
     "a number for a partition value": (ADD % "").replace("{},", '{"p":1},'),
     "a vector without its size": ADD % ',"deletionVector":{"storageType":"u","pathOrInlineDv":"x","cardinality":1}',
+    "a depth of 50,000 in an unknown member": ADD % (',"deep":' + '{"a":' * 50_000 + "1" + "}" * 50_000),
     "a depth of 100,000": '{"a":' * 100_000,
 }
 

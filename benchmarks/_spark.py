@@ -1,0 +1,72 @@
+"""What the benchmarks on Spark share: the session, the rows, and timing by turns."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+from pyspark.sql import DataFrame, SparkSession
+
+import tahoe
+
+# Six columns of the kinds that tables have; about 20 bytes a row in Parquet.
+COLUMNS = (
+    "id",
+    "cast(id % 1000 as int) k",
+    "rand(1) x",
+    "rand(2) y",
+    "concat('s', id % 100000) s",
+    "timestamp_micros(id * 1000000) t",
+)
+
+
+def session(cores: int = 2) -> SparkSession:
+    """A local session with Delta switched on."""
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.memory", "4g")
+    for key, value in {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}.items():
+        builder = builder.config(key, value)
+    return tahoe.enable(builder.getOrCreate())
+
+
+def rows(spark: SparkSession, count: int, files: int) -> DataFrame:
+    return spark.range(0, count, 1, files).selectExpr(*COLUMNS)
+
+
+def by_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each run in each round but the first; turns are taken, so that whatever else the machine does meets all."""
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(rounds + 1):
+        for name, run in runs.items():
+            started = time.perf_counter()
+            run()
+            if turn:
+                found[name].append(time.perf_counter() - started)
+    return found
+
+
+def show(title: str, first: str, table: Mapping[str, Mapping[str, list[float]]], base: str, goals: Mapping[str, str]) -> None:
+    """One line a case, one pair of columns a way: the median of its seconds, and of the ratios to `base` in the same round."""
+    ways = list(next(iter(table.values())))
+    grid = Grid(title=title)
+    grid.add_column(first)
+    for way in ways:
+        grid.add_column(f"{way}, s", justify="right")
+        if way != base:
+            grid.add_column(f"ratio, goal {goals[way]}" if way in goals else "ratio", justify="right")
+    for case, seconds in table.items():
+        cells = [case]
+        for way in ways:
+            cells.append(f"{statistics.median(seconds[way]):.3f}")
+            if way != base:
+                cells.append(f"{statistics.median(a / b for a, b in zip(seconds[way], seconds[base], strict=True)):.2f}")
+        grid.add_row(*cells)
+    Console(width=140).print(grid)

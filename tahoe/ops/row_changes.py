@@ -169,7 +169,10 @@ def bitmap(positions: pa.Array) -> BitMap64:
     """The set of these positions (int64, no nulls)."""
     from pyroaring import BitMap64
 
-    return BitMap64(memoryview(positions.to_numpy(zero_copy_only=False)).cast("B").cast("Q"))
+    if not len(positions):
+        return BitMap64()
+    values = memoryview(positions.buffers()[1]).cast("q")
+    return BitMap64(values[positions.offset : positions.offset + len(positions)])
 
 
 def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
@@ -213,7 +216,7 @@ def remove_files(transaction: Transaction, adds: Iterable[AddFile]) -> list[Remo
 
 
 def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[FileChange]) -> list[AddFile]:
-    """Stage the same files with deletion vectors that hold the old dead rows and the new ones, and note that they were read.
+    """Stage the same files with deletion vectors that hold the old dead rows and the new ones, and note that the new ones were read.
 
     Args:
         changes: of files of which rows stay.
@@ -227,7 +230,11 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
         replace(change.add, data_change=True, stats=_wide_statistics(store, change.add), deletion_vector=descriptor)
         for change, descriptor in zip(changes, descriptors, strict=True)
     ]
-    remove_files(transaction, (change.add for change in changes))
+    now = transaction.clock.now_ms()
+    for change in changes:
+        # Not the whole file: another writer may change other rows of it at the same time.
+        transaction.read_rows(change.add.key, change.dead)
+        transaction.stage(change.add.remove(now))
     transaction.stage(*marked)
     return marked
 

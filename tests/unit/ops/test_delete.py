@@ -227,10 +227,10 @@ def test_mapped_columns_are_deleted_by_and_shown_under_their_names(tmp_path: Pat
     }
 
 
-def test_a_delete_meets_a_winner_that_took_its_file(table: Table) -> None:
+def test_a_delete_meets_a_winner_that_took_a_row_of_its_own(table: Table) -> None:
     stale = Table(table.url)
     transaction = stale.begin()
-    staged = stage_delete(transaction, "id = 1")
+    staged = stage_delete(transaction, "id in (1, 2)")
     table.delete("id = 2")
     with pytest.raises(DeltaConcurrentModificationException):
         stale.commit(transaction, staged.operation)

@@ -1,0 +1,72 @@
+"""DELETE and UPDATE of one table by two writers at once, through `Table` alone."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException, DeltaConcurrentModificationException
+from tahoe.ops.delete import stage_delete
+from tahoe.ops.update import stage_update
+from tahoe.table import Table
+
+
+@pytest.fixture
+def table(tmp_path) -> Table:
+    schema = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+    made = Table.create(tmp_path, schema, properties={"delta.enableDeletionVectors": "true"})
+    made.append(pa.table({"id": range(100), "v": [0] * 100}))
+    return made
+
+
+def raced(table: Table, *stages) -> list[str]:
+    """All begin on the same version and commit in order; the names of the conflicts, '' where there was none."""
+    begun = [table.begin() for _ in stages]
+    staged = [stage(transaction) for stage, transaction in zip(stages, begun, strict=True)]
+    found = []
+    for transaction, each in zip(begun, staged, strict=True):
+        try:
+            table.commit(transaction, each.operation)
+            found.append("")
+        except DeltaConcurrentModificationException as conflict:
+            found.append(type(conflict).__name__)
+    return found
+
+
+def delete(where):
+    return lambda transaction: stage_delete(transaction, where)
+
+
+def update(where, value):
+    return lambda transaction: stage_update(transaction, {"v": str(value)}, where)
+
+
+def test_deletes_and_updates_of_different_rows_of_one_file_all_succeed(table):
+    assert raced(table, update("id < 10", 1), delete("id % 2 = 1 and id > 50"), update("id = 20 or id = 22", 3)) == ["", "", ""]
+    found = table.to_arrow().sort_by("id")
+    expected = {i: 1 if i < 10 else 3 if i in (20, 22) else 0 for i in range(100) if not (i % 2 == 1 and i > 50)}
+    assert dict(zip(found.column("id").to_pylist(), found.column("v").to_pylist(), strict=True)) == expected
+    assert table.check() == []
+
+
+def test_changes_of_the_same_row_conflict(table):
+    assert raced(table, delete("id = 5"), delete("id < 6")) == ["", ConcurrentDeleteReadException.__name__]
+    assert raced(table, update("id = 50", 1), update("v = 0 and id >= 50", 2)) == ["", ConcurrentDeleteReadException.__name__]
+
+
+def test_a_row_that_another_has_made_to_match_conflicts(table):
+    assert raced(table, update("id = 5", 7), delete("v = 7 or id = 6")) == ["", ConcurrentAppendException.__name__]
+
+
+def test_counters_that_many_writers_raise_lose_no_step(table):
+    """Each of 40 steps adds one to one row; begun in pairs that race, repeated until both are in."""
+    for step in range(20):
+        waiting = [step % 7, (step * 3) % 7]
+        while waiting:
+            conflicts = raced(table, *(_raise_by_one(number) for number in waiting))
+            waiting = [number for number, conflict in zip(waiting, conflicts, strict=True) if conflict]
+    assert sum(table.to_arrow().column("v").to_pylist()) == 40
+
+
+def _raise_by_one(number: int):
+    return lambda transaction: stage_update(transaction, {"v": "v + 1"}, f"id = {number}")

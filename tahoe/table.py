@@ -22,6 +22,8 @@ from tahoe.ops.create import create_operation, new_metadata, with_properties
 from tahoe.ops.delete import stage_delete
 from tahoe.ops.detail import detail
 from tahoe.ops.insert import ArrowData, WriteOptions, already_written, stage_write
+from tahoe.ops.merge import stage_merge
+from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
 from tahoe.ops.row_changes import RowsChanged, Staged
 from tahoe.ops.update import stage_update
 from tahoe.schema.arrow import from_arrow_schema
@@ -146,15 +148,18 @@ class Table:
         *,
         version: int | None = None,
         timestamp: str | date | datetime | None = None,
+        row_ids: bool = False,
     ) -> pa.Table:
         """The rows for which `filter` is true; files that cannot hold any are not read.
 
         Args:
             filter: SQL text such as ``month = 3 and dep_delay > 60``.
             columns: names in the order wanted; None for all.
+            row_ids: add ``_row_id``, which a row keeps as long as it lives, and ``_row_commit_version``, the version that inserted or
+                last changed it; for tables with ``delta.enableRowTracking``.
         """
         snapshot = self.snapshot(version, timestamp)
-        return snapshot.scan(_predicate(filter, snapshot), columns).to_arrow()
+        return snapshot.scan(_predicate(filter, snapshot), columns, row_ids=row_ids).to_arrow()
 
     def files(
         self,
@@ -257,6 +262,30 @@ class Table:
         """
         transaction = self.begin()
         return self._change_rows(transaction, stage_update(transaction, values, where), user_metadata)
+
+    def merge(
+        self,
+        source: ArrowData,
+        on: str,
+        *,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        user_metadata: str | None = None,
+    ) -> MergeBuilder:
+        """Bring the rows of `source` into the table, clause by clause; nothing happens before `execute`.
+
+        ``table.merge(rows, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()``
+
+        Args:
+            source: Arrow data; read once.
+            on: SQL text; where it is true, a row of the source matches a row of the table.
+        """
+
+        def run(statement: MergeStatement) -> RowsChanged:
+            transaction = self.begin()
+            return self._change_rows(transaction, stage_merge(transaction, statement), user_metadata)
+
+        return MergeBuilder(MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias), run)
 
     def changes(
         self,

@@ -5,7 +5,7 @@ A value is cast to its column as a write casts it: a value that would change by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.expr.compute import compute
-from tahoe.expr.expression import Expression, Reference, columns
+from tahoe.expr.expression import Expression, Reference
 from tahoe.expr.functions import cast_to
 from tahoe.expr.parse_expression import Schemas, parse_expression
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, conform, find_logical, store_cast
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = ["Assignment", "assigned", "columns_of", "parse_assignments", "stored"]
+__all__ = ["Assignment", "assigned", "parse_assignments", "stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,6 @@ def parse_assignments(
                 )
         found.append(Assignment(place.path, place.data_type, value))
     return tuple(found)
-
-
-def columns_of(assignments: Iterable[Assignment]) -> set[tuple[str | None, str]]:
-    """The columns that the values read, each with its qualifier."""
-    return {column for one in assignments for column in columns(one.value)}
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:

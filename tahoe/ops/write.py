@@ -32,7 +32,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CHANGE_DATA_FOLDER", "ArrowData", "ArrowStream", "file_schema", "random_prefix", "write_arrow"]
+__all__ = ["CHANGE_DATA_FOLDER", "ArrowData", "ArrowStream", "as_table", "file_schema", "random_prefix", "write_arrow"]
 
 CHANGE_DATA_FOLDER = "_change_data"
 
@@ -99,6 +99,12 @@ def write_arrow(
         writer.delete_written()
         raise
     return writer.added
+
+
+def as_table(data: ArrowData) -> pa.Table:
+    """The data in memory; a stream is read to its end."""
+    tables, schema = _tables(data)
+    return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def random_prefix(clock: Clock, length: int) -> str:

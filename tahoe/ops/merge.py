@@ -1,0 +1,405 @@
+"""MERGE without Spark: match, then write. Everything that can be refused is refused before a file is written.
+
+    source + keys of the target ─► pairs ─► one clause for each row ─┬─ rows of the target that go, file by file
+                                                                      ├─ rows that come: updated, inserted
+                                                                      └─ the change data feed, where rows of the target change
+A MERGE that only inserts touches no file of the target: it is an append of the rows that match none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.expression import Expression, Reference, columns
+from tahoe.expr.parse_expression import parse_condition, parse_expression
+from tahoe.expr.predicate import TRUE, Predicate
+from tahoe.log.replay import add_files
+from tahoe.ops.assignments import Assignment, assigned, parse_assignments
+from tahoe.ops.create import with_schema
+from tahoe.ops.merge_clauses import Action, Clause, Kind, MergeStatement
+from tahoe.ops.merge_match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
+from tahoe.ops.row_changes import (
+    FileChange,
+    Staged,
+    bitmap,
+    file_with_positions,
+    is_in,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    snapshot_to_change,
+    uses_vectors,
+    vector_metrics,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.ops.write import as_table
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.evolve import check_duplicates, check_writable, merge_schemas
+from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["stage_merge"]
+
+
+def stage_merge(transaction: Transaction, statement: MergeStatement) -> Staged:
+    """Stage what the clauses make of the target.
+
+    Raises:
+        InvalidRequest: text that is not understood, clauses that break a rule, a value that cannot be computed, an append-only
+            table; ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`` where two rows of the source would change one row.
+        SchemaMismatch: the source does not fit the target.
+        NotFound: there is no table.
+    """
+    statement.check()
+    snapshot = snapshot_to_change(transaction)
+    if not statement.only_inserts:
+        refuse_if_append_only(snapshot.config)
+    started = transaction.clock.now_ms()
+    table = as_table(statement.source)
+    source = Side(statement.source_alias, table, table.num_rows)
+    plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
+    match = _match(transaction, snapshot, plan, source)
+    scanned = transaction.clock.now_ms()
+    return _Writing(transaction, snapshot, plan, match, source).staged(started, scanned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A clause, understood."""
+
+    clause: Clause
+    condition: Expression | None
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The statement, understood.
+
+    Args:
+        config: of the table as it will be.
+    """
+
+    statement: MergeStatement
+    config: TableConfig
+    on: Expression
+    steps: tuple[_Step, ...]
+
+    def of(self, kind: Kind) -> list[_Step]:
+        return [step for step in self.steps if step.clause.kind == kind]
+
+    def target_columns_to_match(self) -> set[str]:
+        """What must be read of every candidate file."""
+        found = columns(self.on)
+        for step in self.steps:
+            if step.condition is not None:
+                found |= columns(step.condition)
+        return {name for qualifier, name in found if qualifier == self.statement.target_alias}
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """Which row falls to which clause.
+
+    Args:
+        adds: the files that were looked at.
+        offsets: the number of each file's first row among the living rows of them all, and that of all rows.
+        changes: for each clause that changes rows of the target: their numbers and, of matched ones, the row of the source.
+        inserts: for each clause that inserts: rows of the source.
+    """
+
+    adds: list[AddFile]
+    offsets: list[int]
+    changes: list[tuple[_Step, Pairs]]
+    inserts: list[tuple[_Step, pa.Array]]
+
+
+# ---- understanding the statement
+
+
+def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType) -> _Plan:
+    check_duplicates(source)
+    schema = _evolved(snapshot.schema, source, statement) if statement.schema_evolution else snapshot.schema
+    config = snapshot.config
+    if schema != config.schema:
+        transaction.set_metadata(with_schema(config, schema, transaction.clock))
+        config = future_config(transaction)
+    both = {statement.target_alias: snapshot.schema, statement.source_alias: source}
+    on = parse_condition(statement.on, both, statement.time_zone)
+    steps = tuple(_step(clause, statement, both, config.schema) for clause in statement.clauses)
+    return _Plan(statement, config, on, steps)
+
+
+def _step(clause: Clause, statement: MergeStatement, both: Mapping[str, StructType], schema: StructType) -> _Step:
+    seen = {
+        Kind.MATCHED: both,
+        Kind.NOT_MATCHED: {statement.source_alias: both[statement.source_alias]},
+        Kind.NOT_MATCHED_BY_SOURCE: {statement.target_alias: both[statement.target_alias]},
+    }[clause.kind]
+    condition = None if clause.condition is None else parse_condition(clause.condition, seen, statement.time_zone)
+    if clause.values is None:
+        return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema))
+    assignments = parse_assignments(clause.values, schema, seen, qualifier=statement.target_alias, time_zone=statement.time_zone)
+    return _Step(clause, condition, assignments)
+
+
+def _star(clause: Clause, statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
+    """``UPDATE SET *`` or ``INSERT *``: every column of the table, or with schema evolution those that the source has."""
+    missing = [column.name for column in schema if source.find(column.name) is None]
+    if missing and not statement.schema_evolution:
+        raise InvalidRequest(
+            f"{clause.action.name} * of a MERGE needs every column of the table in the source, which has no '{missing[0]}'. "
+            "Name the columns that are meant, or use schema evolution.",
+            code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+            column=missing[0],
+        )
+    given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
+    check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)))
+    return tuple(
+        Assignment((column.name,), column.data_type, Reference((found.name,), found.data_type, statement.source_alias))
+        for column, found in given
+    )
+
+
+def _evolved(target: StructType, source: StructType, statement: MergeStatement) -> StructType:
+    """The target's schema with the columns that its clauses may add: all of the source's for ``*``, else those assigned to."""
+    if any(clause.is_star for clause in statement.clauses):
+        return merge_schemas(target, source)
+    whole = merge_schemas(target, StructType(tuple(column for column in source if target.find(column.name) is None)))
+    places = [
+        parse_expression(key, {statement.target_alias: whole}) for clause in statement.clauses for key in clause.values or {}
+    ]
+    assigned_to = {place.path[0] for place in places if isinstance(place, Reference)}
+    known = set(target.names)
+    return StructType(tuple(column for column in whole if column.name in known or column.name in assigned_to))
+
+
+# ---- matching
+
+
+def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Side) -> _Match:
+    statement = plan.statement
+    by_source = plan.of(Kind.NOT_MATCHED_BY_SOURCE)
+    predicate: Predicate = TRUE
+    if by_source:
+        transaction.read_whole_table()
+    else:
+        predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
+        transaction.read(predicate)
+    adds = add_files(snapshot.files_matching(predicate))
+    rows, positions = read_target(snapshot, adds, plan.target_columns_to_match())
+    offsets = [0]
+    for places in positions:
+        offsets.append(offsets[-1] + len(places))
+    target = Side(statement.target_alias, rows, offsets[-1])
+    pairs = find_pairs(plan.on, target, source)
+    _note_matched_rows(transaction, adds, positions, offsets, pairs)
+
+    matched = plan.of(Kind.MATCHED)
+    seen = context(target, pairs.target, source, pairs.source)
+    changes = list(zip(matched, map(pairs.take, choose([step.condition for step in matched], seen)), strict=True))
+    changes = [(step, _each_once(found, statement, snapshot)) for step, found in changes]
+    _refuse_ambiguous([found for _, found in changes], snapshot)
+
+    new = _others(source.count, pairs.source)
+    inserting = plan.of(Kind.NOT_MATCHED)
+    chosen = choose([step.condition for step in inserting], context(None, None, source, new))
+    inserts = [(step, new.take(found)) for step, found in zip(inserting, chosen, strict=True)]
+
+    alone = _others(target.count, pairs.target) if by_source else pa.array([], pa.int64())
+    for step, found in zip(by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True):
+        changes.append((step, Pairs(alone.take(found), pa.nulls(len(found), pa.int64()))))
+    return _Match(adds, offsets, changes, inserts)
+
+
+def _note_matched_rows(
+    transaction: Transaction, adds: Sequence[AddFile], positions: Sequence[pa.Array], offsets: Sequence[int], pairs: Pairs
+) -> None:
+    """What is written depends on the rows that matched, changed or not."""
+    met = pc.unique(pairs.target)
+    for add, places, start in zip(adds, positions, offsets, strict=False):
+        inside = met.filter(pc.and_(pc.greater_equal(met, start), pc.less(met, start + len(places))))
+        if len(inside):
+            transaction.read_rows(add.key, bitmap(places.take(pc.subtract(inside, start))))
+
+
+def _each_once(pairs: Pairs, statement: MergeStatement, snapshot: Snapshot) -> Pairs:
+    """One pair for each row of the target, where it does not matter which."""
+    if not statement.may_match_often or not len(pairs.target):
+        return pairs
+    first = pa.table({"row": pairs.target, "source": pairs.source}).group_by("row").aggregate([("source", "min")])
+    first = first.sort_by("row").combine_chunks()
+    return Pairs(first.column("row").combine_chunks(), first.column("source_min").combine_chunks())
+
+
+def _refuse_ambiguous(changes: Sequence[Pairs], snapshot: Snapshot) -> None:
+    rows = pa.concat_arrays([pairs.target for pairs in changes]) if changes else pa.array([], pa.int64())
+    if len(rows) != len(rows.unique()):
+        raise InvalidRequest(
+            f"MERGE cannot be run on table {snapshot.store.url}: more than one row of the source matches the same row of the target and "
+            "would update or delete it, and the result would depend on their order. Remove duplicates from the source, or narrow "
+            "the condition. Nothing was written.",
+            code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+            table=snapshot.store.url,
+        )
+
+
+def _others(count: int, rows: pa.Array) -> pa.Array:
+    """The numbers below `count` that are not among `rows`."""
+    numbers = pa.arange(0, count)
+    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=rows)))
+
+
+# ---- writing
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """The second half: rows that go and rows that come."""
+
+    transaction: Transaction
+    snapshot: Snapshot
+    plan: _Plan
+    match: _Match
+    source: Side
+
+    def staged(self, started: int, scanned: int) -> Staged:
+        transaction, config = self.transaction, self.plan.config
+        updated, deleted = self._count(Action.UPDATE), self._count(Action.DELETE)
+        inserted = sum(len(rows) for _, rows in self.match.inserts)
+        if not updated + deleted + inserted and transaction.metadata is None:
+            return Staged(None)
+        marked = uses_vectors(config)
+        changes = self._file_changes()
+        stay = without_dead_files(changes)
+        gone = [change.add for change in changes if change.is_whole or not marked]
+        remove_files(transaction, gone)
+        added = write_rows(transaction, config, self._rows(changes, marked))
+        feed = []
+        if changes and config.properties.enable_change_data_feed:
+            feed = write_change_data(transaction, config, self._feed(changes))
+        if marked:
+            mark_dead(transaction, config, stay)
+        copied = 0 if marked else sum(change.living - len(change.dead) for change in changes)
+        ended = transaction.clock.now_ms()
+        vectors = vector_metrics(changes, marked)
+        metrics: dict[str, int | str] = {
+            "numSourceRows": self.source.count,
+            "numTargetRowsInserted": inserted,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsMatchedUpdated": self._count(Action.UPDATE, Kind.MATCHED),
+            "numTargetRowsNotMatchedBySourceUpdated": self._count(Action.UPDATE, Kind.NOT_MATCHED_BY_SOURCE),
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedDeleted": self._count(Action.DELETE, Kind.MATCHED),
+            "numTargetRowsNotMatchedBySourceDeleted": self._count(Action.DELETE, Kind.NOT_MATCHED_BY_SOURCE),
+            "numTargetRowsCopied": copied,
+            "numTargetBytesAdded": sum(add.size for add in added),
+            "numTargetBytesRemoved": sum(add.size for add in gone),
+            "numOutputRows": inserted + updated + copied,
+            "numTargetFilesAdded": len(added),
+            "numTargetFilesRemoved": len(gone),
+            "numTargetChangeFilesAdded": len(feed),
+            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
+            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
+            "numTargetDeletionVectorsUpdated": 0,
+            "executionTimeMs": ended - started,
+            "materializeSourceTimeMs": 0,
+            "scanTimeMs": scanned - started,
+            "rewriteTimeMs": ended - scanned,
+        }
+        return Staged(Operation("MERGE", _parameters(self.plan.statement), metrics), updated, deleted, inserted)
+
+    def _count(self, action: Action, kind: Kind | None = None) -> int:
+        return sum(
+            len(pairs.target)
+            for step, pairs in self.match.changes
+            if step.clause.action == action and kind in (None, step.clause.kind)
+        )
+
+    def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
+        """For each clause the rows of one file that it changes, numbered within the file."""
+        start, end = self.match.offsets[number : number + 2]
+        found = []
+        for step, pairs in self.match.changes:
+            inside = pairs.take(pc.indices_nonzero(pc.and_(pc.greater_equal(pairs.target, start), pc.less(pairs.target, end))))
+            if len(inside.target):
+                found.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
+        return found
+
+    def _file_changes(self) -> list[FileChange]:
+        changes = []
+        for number, add in enumerate(self.match.adds):
+            found = self._of_file(number)
+            if found:
+                rows = pa.concat_arrays([pairs.target for _, pairs in found])
+                _, positions = file_with_positions(self.snapshot, add, ())
+                changes.append(FileChange(add, len(positions), bitmap(positions.take(rows))))
+        return changes
+
+    def _rows(self, changes: Sequence[FileChange], marked: bool) -> Iterator[pa.Table]:
+        """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
+        for change in changes:
+            rows, positions = file_with_positions(self.snapshot, change.add)
+            if not marked:
+                kept = rows.filter(pc.invert(is_in(positions, change.dead)))
+                yield assigned(kept, self.plan.config.schema, (), kept)
+            for step, _, after in self._outcomes(change.add, rows):
+                if step.clause.action == Action.UPDATE:
+                    yield after
+        yield from self._inserted()
+
+    def _feed(self, changes: Sequence[FileChange]) -> Iterator[pa.Table]:
+        for change in changes:
+            rows, _ = file_with_positions(self.snapshot, change.add)
+            for step, before, after in self._outcomes(change.add, rows):
+                if step.clause.action == Action.DELETE:
+                    yield with_change_type(before, "delete")
+                else:
+                    yield with_change_type(before, "update_preimage")
+                    yield with_change_type(after, "update_postimage")
+        for table in self._inserted():
+            yield with_change_type(table, "insert")
+
+    def _outcomes(self, add: AddFile, rows: pa.Table) -> Iterator[tuple[_Step, pa.Table, pa.Table]]:
+        """For each clause its rows of a file, before and after, in the schema that the table will have."""
+        schema = self.plan.config.schema
+        target = Side(self.plan.statement.target_alias, rows, rows.num_rows)
+        for step, pairs in self._of_file(self.match.adds.index(add)):
+            matched = step.clause.kind == Kind.MATCHED
+            seen = context(target, pairs.target, self.source if matched else None, pairs.source if matched else None)
+            before = rows.take(pairs.target)
+            yield step, assigned(before, schema, (), seen), assigned(before, schema, step.assignments, seen)
+
+    def _inserted(self) -> Iterator[pa.Table]:
+        schema = self.plan.config.schema
+        for step, rows in self.match.inserts:
+            if len(rows):
+                empty = pa.table({}, schema=pa.schema([]))
+                yield assigned(empty, schema, step.assignments, context(None, None, self.source, rows))
+
+
+def _parameters(statement: MergeStatement) -> dict[str, Any]:
+    def shown(clause: Clause) -> dict[str, str]:
+        condition = {} if clause.condition is None else {"predicate": clause.condition}
+        return {**condition, "actionType": clause.action.value}
+
+    found: dict[str, Any] = {"predicate": _json([statement.on])}
+    return found | {kind.value: _json([shown(clause) for clause in statement.of(kind)]) for kind in Kind}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

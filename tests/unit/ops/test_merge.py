@@ -1,0 +1,377 @@
+"""MERGE: every clause, the rules among them, what is read, and what is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tahoe import Table
+from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch
+from tahoe.ops import merge_match
+from tahoe.ops.merge import stage_merge
+from tahoe.ops.merge_clauses import MergeBuilder
+from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
+
+SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("amount", pa.float64())])
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+KINDS = [{}, VECTORS, FEED, {**VECTORS, **FEED}]
+ON = "target.id = source.id"
+Rows = dict[int | None, tuple[str | None, float | None]]
+
+
+def rows(values: Rows) -> pa.Table:
+    parts, amounts = [part for part, _ in values.values()], [amount for _, amount in values.values()]
+    return pa.table({"id": list(values), "part": parts, "amount": amounts}, schema=SCHEMA)
+
+
+def found(table: Table, **asked: Any) -> Rows:
+    return {row["id"]: (row["part"], row["amount"]) for row in table.to_arrow(**asked).to_pylist()}
+
+
+def last(table: Table, kind: type) -> list[Any]:
+    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
+
+
+BEFORE: Rows = {1: ("a", 1.0), 2: ("a", 2.0), 3: ("b", 3.0), 4: ("b", 4.0), 5: ("b", None)}
+NEWS = rows({2: ("a", 20.0), 4: ("a", 40.0), 6: ("c", 60.0), 7: ("a", 70.0)})
+
+
+def make(path: Path, properties: dict[str, str] | None = None) -> Table:
+    table = Table.create(path / "t", SCHEMA, partition_by=["part"], properties=properties)
+    table.append(rows(BEFORE))
+    return table
+
+
+@pytest.fixture(params=KINDS, ids=["rewrite", "vectors", "rewrite-feed", "vectors-feed"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return make(tmp_path, request.param)
+
+
+def test_an_upsert_updates_what_matches_and_inserts_the_rest(table: Table) -> None:
+    outcome = table.merge(NEWS, ON).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (outcome.num_updated_rows, outcome.num_inserted_rows, outcome.num_deleted_rows) == (2, 2, 0)
+    assert outcome.num_affected_rows == 4
+    assert found(table) == BEFORE | {2: ("a", 20.0), 4: ("a", 40.0), 6: ("c", 60.0), 7: ("a", 70.0)}
+    assert found(table, version=1) == BEFORE
+    assert table.check() == []
+
+
+def test_of_several_clauses_the_first_whose_condition_is_true_counts(table: Table) -> None:
+    outcome = (
+        table.merge(NEWS, ON)
+        .when_matched_delete("target.amount = 2")
+        .when_matched_update({"amount": "source.amount + target.amount"}, "source.amount > 0")
+        .when_matched_update({"amount": "-1"})
+        .when_not_matched_insert({"id": "id", "part": "'new'"}, "id = 6")
+        .when_not_matched_insert({"id": "source.id * 10", "amount": "amount"})
+        .when_not_matched_by_source_update({"amount": "amount * 100"}, "id = 1")
+        .when_not_matched_by_source_delete("target.amount is null")
+        .execute()
+    )
+    assert found(table) == {1: ("a", 100.0), 3: ("b", 3.0), 4: ("b", 44.0), 6: ("new", None), 70: (None, 70.0)}
+    metrics = {
+        name: outcome.metrics[f"numTargetRows{name}"]
+        for name in (
+            "Inserted",
+            "Updated",
+            "MatchedUpdated",
+            "NotMatchedBySourceUpdated",
+            "Deleted",
+            "MatchedDeleted",
+            "NotMatchedBySourceDeleted",
+        )
+    }
+    assert list(metrics.values()) == [2, 2, 1, 1, 2, 1, 1]
+    assert table.check() == []
+
+
+def test_the_feed_tells_every_kind_of_change(table: Table) -> None:
+    table.set_properties(FEED)
+    version = (
+        table.merge(NEWS, ON)
+        .when_matched_delete("source.id = 2")
+        .when_matched_update_all()
+        .when_not_matched_insert_all("id = 6")
+        .when_not_matched_by_source_update({"part": "'z'"}, "id = 5")
+        .execute()
+        .version
+    )
+    told = sorted((r["id"], r["_change_type"], r["part"], r["amount"]) for r in table.changes(version).to_pylist())
+    assert told == [
+        (2, "delete", "a", 2.0),
+        (4, "update_postimage", "a", 40.0),
+        (4, "update_preimage", "b", 4.0),
+        (5, "update_postimage", "z", None),
+        (5, "update_preimage", "b", None),
+        (6, "insert", "c", 60.0),
+    ]
+
+
+def test_a_merge_that_only_inserts_is_an_append(table: Table) -> None:
+    outcome = table.merge(NEWS, ON).when_not_matched_insert_all().execute()
+    assert (outcome.num_inserted_rows, outcome.metrics["numTargetRowsCopied"]) == (2, 0)
+    assert (len(last(table, RemoveFile)), len(last(table, AddCDCFile))) == (0, 0)
+    assert found(table) == {6: ("c", 60.0), 7: ("a", 70.0)} | BEFORE
+    assert all(add.deletion_vector is None for add in last(table, AddFile))
+
+
+def test_an_append_only_table_takes_inserts_and_nothing_else(tmp_path: Path) -> None:
+    table = make(tmp_path, {"delta.appendOnly": "true"})
+    table.merge(NEWS, ON).when_not_matched_insert_all().execute()
+    with pytest.raises(InvalidRequest) as caught:
+        table.merge(NEWS, ON).when_matched_delete().when_not_matched_insert_all().execute()
+    assert caught.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+def test_nothing_to_do_is_no_commit(table: Table) -> None:
+    assert table.merge(NEWS, ON).when_matched_delete("source.id > 100").execute().version is None
+    assert table.merge(NEWS.slice(0, 0), ON).when_matched_update_all().when_not_matched_insert_all().execute().version is None
+    assert table.version() == 1
+
+
+def test_a_source_of_no_rows_leaves_every_row_without_a_match(table: Table) -> None:
+    table.merge(NEWS.slice(0, 0), ON).when_not_matched_by_source_delete("id < 3").execute()
+    assert set(found(table)) == {3, 4, 5}
+
+
+def test_keys_that_are_null_match_nothing(table: Table) -> None:
+    nulls = rows({None: ("n", 0.0)})
+    table.merge(nulls, ON).when_matched_delete().when_not_matched_insert_all().execute()
+    table.merge(nulls, ON).when_matched_delete().when_not_matched_insert({"id": "9"}).execute()
+    assert found(table) == BEFORE | {None: ("n", 0.0), 9: (None, None)}
+    table.merge(nulls, "target.id <=> source.id").when_matched_delete().execute()
+    assert found(table) == BEFORE | {9: (None, None)}
+
+
+def test_floating_point_keys_match_as_on_spark(tmp_path: Path) -> None:
+    values = pa.table({"x": [0.0, float("nan"), 1.0], "n": ["zero", "nan", "one"]})
+    table = Table.create(tmp_path / "t", values.schema)
+    table.append(values)
+    source = pa.table({"x": [-0.0, float("nan")], "n": ["", ""]})
+    table.merge(source, "target.x = source.x").when_matched_delete().execute()
+    assert table.to_arrow()["n"].to_pylist() == ["one"]
+
+
+@pytest.mark.parametrize(
+    "on", ["target.id < source.id and source.id < target.id + 2", "target.id + 1 = source.id", "false", "true"]
+)
+def test_any_condition_may_join(tmp_path: Path, on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_match, "PAIRS_AT_ONCE", 2)
+    table = make(tmp_path)
+    meant = {
+        "target.id < source.id and source.id < target.id + 2": {1, 3, 5},
+        "target.id + 1 = source.id": {1, 3, 5},
+        "false": set(),
+        "true": set(BEFORE),
+    }[on]
+    table.merge(NEWS, on).when_matched_delete().execute()
+    assert set(found(table)) == set(BEFORE) - meant
+
+
+def test_several_keys_must_all_be_equal(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.merge(NEWS, f"{ON} and target.part = source.part").when_matched_update_all().execute()
+    assert found(table) == BEFORE | {2: ("a", 20.0)}
+
+
+def test_a_row_that_would_change_twice_is_refused_before_anything_is_written(table: Table, tmp_path: Path) -> None:
+    twice = pa.concat_tables([NEWS, NEWS.slice(0, 1)])
+    names = set((tmp_path / "t").rglob("*"))
+    ambiguous = [
+        table.merge(twice, ON).when_matched_update_all(),
+        table.merge(twice, ON).when_matched_update_all("source.id > 1").when_not_matched_insert_all(),
+        table.merge(twice, ON).when_matched_delete("source.id > 1"),
+        table.merge(twice, ON).when_matched_delete("source.id > 2").when_matched_update_all(),
+    ]
+    for merge in ambiguous:
+        with pytest.raises(InvalidRequest) as caught:
+            merge.execute()
+        assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    assert set((tmp_path / "t").rglob("*")) == names
+
+
+def test_a_row_that_matches_twice_may_be_deleted_or_left(table: Table) -> None:
+    twice = pa.concat_tables([NEWS, NEWS.slice(0, 1), NEWS.slice(2, 1)])
+    outcome = table.merge(twice, ON).when_matched_update_all("source.id = 4").execute()
+    assert outcome.num_updated_rows == 1
+    outcome = table.merge(twice, ON).when_matched_delete().when_not_matched_insert_all("id = 6").execute()
+    assert (outcome.num_deleted_rows, outcome.num_inserted_rows) == (2, 2)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 3, 5, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("build", "code"),
+    [
+        (lambda merge: merge, "DELTA_MERGE_MISSING_WHEN"),
+        (lambda merge: merge.when_matched_delete().when_matched_update_all(), "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"),
+        (
+            lambda merge: merge.when_not_matched_insert_all().when_not_matched_insert_all("id = 1"),
+            "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
+        ),
+        (
+            lambda merge: merge.when_not_matched_by_source_delete().when_not_matched_by_source_delete(),
+            "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+        ),
+        (lambda merge: merge.when_not_matched_insert({"id": "target.id"}), None),
+        (lambda merge: merge.when_not_matched_by_source_update({"id": "source.id"}), None),
+        (lambda merge: merge.when_matched_update({"amount": "sum(source.amount)"}), None),
+        (lambda merge: merge.when_matched_delete("exists (select 1)"), None),
+        (lambda merge: merge.when_matched_delete("rand() < 0.5"), None),
+        (lambda merge: merge.when_matched_update({"amount": "amount"}), "AMBIGUOUS_REFERENCE"),
+        (lambda merge: merge.when_matched_update({"new": "source.id"}), None),
+        (lambda merge: merge.when_matched_update({"amount": "1", "target.amount": "2"}), "DELTA_CONFLICT_SET_COLUMN"),
+    ],
+)
+def test_clauses_that_break_a_rule_are_refused(tmp_path: Path, build: Any, code: str | None) -> None:
+    table = make(tmp_path)
+    merge: MergeBuilder = build(table.merge(NEWS, ON))
+    with pytest.raises(InvalidRequest) as caught:
+        merge.execute()
+    assert code is None or caught.value.code == code
+    assert table.version() == 1
+
+
+def test_a_builder_can_be_used_again(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    merge = table.merge(NEWS, "t.id = s.id", source_alias="s", target_alias="t")
+    merge.when_matched_delete("s.id = 2").execute()
+    merge.when_matched_update({"t.amount": "s.amount"}).execute()
+    assert found(table) == {1: ("a", 1.0), 3: ("b", 3.0), 4: ("b", 40.0), 5: ("b", None)}
+
+
+def test_files_that_cannot_hold_a_key_are_not_read(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.append(rows(dict.fromkeys(range(1000, 1010), ("z", 0.0))))
+    (far,) = (tmp_path / "t").rglob("part=z/*.parquet")
+    far.write_bytes(b"not to be read")
+    table.merge(NEWS, ON).when_matched_update_all().when_not_matched_insert_all().execute()
+    table.merge(NEWS, f"{ON} and target.part = 'a'").when_matched_delete().execute()
+    many = rows(dict.fromkeys(range(-500, 500), ("a", 0.0)))
+    table.merge(many, ON).when_matched_delete().execute()
+    assert table.files().num_rows == 1
+
+
+def test_a_star_without_schema_evolution_needs_every_column(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for merge in (
+        table.merge(NEWS.drop_columns(["amount"]), ON).when_matched_update_all(),
+        table.merge(NEWS.drop_columns(["amount"]), ON).when_not_matched_insert_all(),
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            merge.execute()
+        assert caught.value.code == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    more = NEWS.append_column("more", pa.array(["x"] * 4))
+    table.merge(more, ON).when_matched_update_all().execute()
+    assert table.schema().names == SCHEMA.names
+
+
+@pytest.mark.parametrize("properties", [{}, {**VECTORS, **FEED}, {"delta.columnMapping.mode": "name"}], ids=str)
+def test_a_star_with_schema_evolution_adds_columns_and_keeps_what_the_source_lacks(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    table = make(tmp_path, properties)
+    more = NEWS.drop_columns(["amount"]).append_column("more", pa.array(["x", None, "y", "z"]))
+    table.merge(more, ON).when_matched_update_all().when_not_matched_insert_all().with_schema_evolution().execute()
+    assert table.schema().names == ["id", "part", "amount", "more"]
+    assert {row["id"]: (row["part"], row["amount"], row["more"]) for row in table.to_arrow().to_pylist()} == {
+        1: ("a", 1.0, None),
+        2: ("a", 2.0, "x"),
+        3: ("b", 3.0, None),
+        4: ("a", 4.0, None),
+        5: ("b", None, None),
+        6: ("c", None, "y"),
+        7: ("a", None, "z"),
+    }
+    assert table.check() == []
+
+
+def test_with_schema_evolution_only_columns_that_are_assigned_to_are_added(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    more = NEWS.append_column("one", pa.array([1, 2, 3, 4])).append_column("two", pa.array([1, 2, 3, 4]))
+    merge = table.merge(more, ON).when_matched_update({"one": "source.one + 1"}).with_schema_evolution()
+    merge.execute()
+    assert table.schema().names == ["id", "part", "amount", "one"]
+    assert {row["id"]: row["one"] for row in table.to_arrow().to_pylist() if row["one"]} == {2: 2, 4: 3}
+
+
+def test_nested_fields_evolve_too(tmp_path: Path) -> None:
+    old = pa.table({"id": [1, 2], "place": [{"x": 1}, {"x": 2}]})
+    table = Table.create(tmp_path / "t", old.schema)
+    table.append(old)
+    new = pa.table({"id": [2, 3], "place": [{"x": 20, "y": "b"}, {"x": 30, "y": "c"}]})
+    table.merge(new, ON).when_matched_update_all().when_not_matched_insert_all().with_schema_evolution().execute()
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "place": {"x": 1, "y": None}},
+        {"id": 2, "place": {"x": 20, "y": "b"}},
+        {"id": 3, "place": {"x": 30, "y": "c"}},
+    ]
+
+
+def test_a_source_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    wrong = NEWS.set_column(2, "amount", pa.array([["x"]] * 4))
+    with pytest.raises(SchemaMismatch):
+        table.merge(wrong, ON).when_matched_update_all().execute()
+    with pytest.raises(NotFound):
+        Table(tmp_path / "nothing").merge(NEWS, ON).when_matched_delete().execute()
+
+
+def test_a_stream_is_read_once(tmp_path: Path) -> None:
+    table = make(tmp_path, {**VECTORS, **FEED})
+    stream = pa.RecordBatchReader.from_batches(NEWS.schema, iter(NEWS.to_batches(max_chunksize=1)))
+    table.merge(stream, ON).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert len(found(table)) == 7
+
+
+def test_the_history_shows_the_clauses(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    merge = table.merge(NEWS, ON).when_matched_delete("source.id = 2").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute()
+    (entry,) = table.history(1)
+    assert entry["operation"] == "MERGE"
+    assert {name: json.loads(value) for name, value in entry["operationParameters"].items()} == {
+        "predicate": [ON],
+        "matchedPredicates": [{"predicate": "source.id = 2", "actionType": "delete"}, {"actionType": "update"}],
+        "notMatchedPredicates": [{"actionType": "insert"}],
+        "notMatchedBySourcePredicates": [],
+    }
+    assert (entry["operationMetrics"]["numSourceRows"], entry["operationMetrics"]["numOutputRows"]) == ("4", "6")
+
+
+def test_with_vectors_merges_of_different_rows_of_one_file_both_succeed(tmp_path: Path) -> None:
+    table = make(tmp_path, {**VECTORS, **FEED})
+    stale = Table(table.url)
+    transaction = stale.begin()
+    statement = stale.merge(rows({1: ("a", 10.0)}), ON).when_matched_update_all().statement
+    staged = stage_merge(transaction, statement)
+    table.merge(rows({2: ("a", 20.0)}), ON).when_matched_update_all().execute()
+    assert staged.operation is not None
+    stale.commit(transaction, staged.operation)
+    assert found(table) == BEFORE | {1: ("a", 10.0), 2: ("a", 20.0)}
+    assert table.check() == []
+
+
+def test_an_insert_meets_a_winner_that_inserted_its_key(table: Table) -> None:
+    stale = Table(table.url)
+    transaction = stale.begin()
+    staged = stage_merge(transaction, stale.merge(NEWS, ON).when_not_matched_insert_all().statement)
+    table.append(rows({6: ("x", 0.0)}))
+    assert staged.operation is not None
+    with pytest.raises(ConcurrentAppendException):
+        stale.commit(transaction, staged.operation)
+    assert found(table) == BEFORE | {6: ("x", 0.0)}
+
+
+def test_an_insert_passes_a_winner_that_inserted_other_keys(table: Table) -> None:
+    stale = Table(table.url)
+    transaction = stale.begin()
+    staged = stage_merge(transaction, stale.merge(NEWS, ON).when_not_matched_insert_all().statement)
+    table.append(rows({100: ("x", 0.0)}))
+    assert staged.operation is not None
+    stale.commit(transaction, staged.operation)
+    assert set(found(table)) == {*BEFORE, 6, 7, 100}

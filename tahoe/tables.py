@@ -31,7 +31,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.jvm import is_classic
 from tahoe.spark.relation import read_snapshot
-from tahoe.spark.storage import hadoop_options, table_at
+from tahoe.spark.storage import table_at
 from tahoe.spark.translate import from_spark_schema
 from tahoe.table import Table
 
@@ -65,7 +65,7 @@ class DeltaTable:
             NotFound: there is no Delta table.
         """
         options = dict(hadoopConf or {})
-        table = table_at(path, hadoop_options(sparkSession, options))
+        table = table_at(sparkSession, path, options)
         table.snapshot()
         return cls(sparkSession, table, options)
 
@@ -78,7 +78,7 @@ class DeltaTable:
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path is the root of a Delta table."""
         named = _PATH_NAME.fullmatch(identifier)
-        return table_at(_unquoted(named[1]) if named else identifier, hadoop_options(sparkSession, {})).exists()
+        return table_at(sparkSession, _unquoted(named[1]) if named else identifier, {}).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -275,7 +275,7 @@ class DeltaTableBuilder:
         """Make the table, and return it."""
         if self._location is None:
             raise InvalidRequest("Say where the table shall be: location(path), or tableName('delta.`path`').")
-        table = table_at(self._location, hadoop_options(self._spark, {}))
+        table = table_at(self._spark, self._location, {})
         definition = TableDefinition(
             from_spark_schema(StructType(self._columns)), self._partition_by, dict(self._properties), self._comment
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -16,12 +17,14 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.predicate import quote_identifier
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import transform_fields
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.spark.errors import raising
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.translate import from_spark_schema, to_spark_type
 
 __all__ = ["fitted", "nullable_schema", "stored"]
+
+_VOID = PrimitiveType("void")
 
 
 def fitted(jvm: Jvm, data: DataFrame, schema: StructType, table: str) -> DataFrame:
@@ -34,6 +37,8 @@ def fitted(jvm: Jvm, data: DataFrame, schema: StructType, table: str) -> DataFra
         table: the table's URL, for errors.
     """
     source = from_spark_schema(data.schema)
+    if source.names == schema.names and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
+        return data
     columns = []
     for target in without_void(schema):
         found = source.find(target.name)
@@ -69,6 +74,15 @@ def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> 
     return values.alias(column.physical_name, metadata=dict(metadata)) if metadata else values.alias(column.physical_name)
 
 
+def _fits(source: StructField, target: StructField) -> bool:
+    """Whether the column can stay as it is."""
+    if target.data_type == _VOID or not _same(source.data_type, target.data_type) or (source.nullable and not target.nullable):
+        return False
+    return not isinstance(target.data_type, StructType) or all(
+        _fits(one, other) for one, other in zip(cast(StructType, source.data_type), target.data_type, strict=True)
+    )
+
+
 def _value(jvm: Jvm, values: Column, source: DataType, target: DataType) -> Column:
     if _same(source, target):
         return values
@@ -102,10 +116,9 @@ def _null(jvm: Jvm, data_type: DataType) -> Column:
 
 def _cast(jvm: Jvm, values: Column, data_type: DataType) -> Column:
     """A cast that fails where a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
-    cast = jvm.catalyst("expressions.Cast")
     target = jvm.data_type(to_spark_type(data_type).json())
     mode = jvm.catalyst("expressions.EvalMode").ANSI()
-    return jvm.column(cast(jvm.expression(values), target, jvm.option(None), mode))
+    return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), mode))
 
 
 def _forbidden_nulls(

@@ -101,6 +101,16 @@ class Jvm:
             found.put(key, value)
         return self._python_utils.toScalaMap(found)
 
+    def dictionary(self, scala_map: JavaObject) -> dict[str, str]:
+        """A Scala `Map` of texts, in two calls whatever its size; py4j's own iteration makes a call an entry and ends with an exception."""
+        if scala_map.isEmpty():
+            return {}
+        keys, values = (str(part.mkString("\0")).split("\0") for part in (scala_map.keys(), scala_map.values()))
+        if len(keys) == len(values) == scala_map.size():
+            return dict(zip(keys, values, strict=True))
+        converted = self.java_class("scala.jdk.javaapi.CollectionConverters").asJava(scala_map)
+        return {str(key): str(value) for key, value in converted.items()}
+
     def option(self, value: Any) -> JavaObject:
         return self.java_class("scala.Option").apply(value)
 

@@ -21,10 +21,10 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.errors import install
-from tahoe.spark.jvm import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm import Jvm, is_classic
 from tahoe.spark.options import insert_request, read_request
 from tahoe.spark.relation import read_snapshot
-from tahoe.spark.storage import hadoop_options, table_at
+from tahoe.spark.storage import table_at
 
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
@@ -115,7 +115,7 @@ def _load(
         reader.schema(schema)
     reader.options(**options)
     spark, java = reader._spark, reader._jreader
-    given = _dictionary(spark, java.extraOptions())
+    given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
     request = read_request(_one_path(path, given), given, bool(java.userSpecifiedSchema().isDefined()))
     return read_snapshot(
         spark, _snapshot_of(spark, request.path, request.version, request.timestamp, given), options=request.hadoop
@@ -139,7 +139,7 @@ def _save(
     if partitionBy is not None:
         writer.partitionBy(partitionBy)
     java = writer._jwrite
-    given = _dictionary(spark, java.extraOptions())
+    given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
     for name, columns in (("bucketBy", java.bucketColumnNames()), ("clusterBy", java.clusteringColumns())):
         if columns.isDefined():
             raise Unsupported(
@@ -149,9 +149,15 @@ def _save(
     partitioning = java.partitioningColumns()
     columns = [partitioning.get().apply(i) for i in range(partitioning.get().size())] if partitioning.isDefined() else None
     evolve = hasattr(writer, "withSchemaEvolution") and bool(java._withSchemaEvolution())
-    request = insert_request(str(java.curmode().name()), columns, given, dict(_settings(spark)), merge_schema=evolve)
+    request = insert_request(
+        str(java.curmode().name()),
+        columns,
+        given,
+        Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll()),
+        merge_schema=evolve,
+    )
     target = _one_path(path, given)
-    insert(table_at(target, hadoop_options(spark, given)), writer._df, request)
+    insert(table_at(spark, target, given), writer._df, request)
 
 
 def _save_as_table(
@@ -186,8 +192,7 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
 def _snapshot_of(
     spark: SparkSession, path: str, version: int | None, timestamp: str | None, options: Mapping[str, str]
 ) -> Snapshot:
-    storage = hadoop_options(spark, options)
-    table = table_at(path, storage)
+    table = table_at(spark, path, options)
     travel = _IN_PATH.fullmatch(path)
     if travel is not None and not table.exists():
         if version is not None or timestamp is not None:
@@ -195,7 +200,7 @@ def _snapshot_of(
                 f"The version is given twice, in the path '{path}' and in an option; leave one out.",
                 code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
             )
-        table = table_at(travel["path"], storage)
+        table = table_at(spark, travel["path"], options)
         version = None if travel["version"] is None else int(travel["version"])
         timestamp = None if travel["time"] is None else "{}-{}-{} {}:{}:{}.{}".format(*_DIGITS.fullmatch(travel["time"]).groups())  # type: ignore[union-attr]
     if timestamp is None:
@@ -227,16 +232,6 @@ def moment(spark: SparkSession, text: str) -> Any:
             code="DELTA_TIMESTAMP_INVALID",
         )
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
-
-
-def _dictionary(spark: SparkSession, options: JavaObject) -> dict[str, str]:
-    """A Scala map of texts in Python."""
-    converters = Jvm.of(spark).java_class("scala.jdk.javaapi.CollectionConverters")
-    return {str(key): str(value) for key, value in converters.asJava(options.originalMap()).items()}
-
-
-def _settings(spark: SparkSession) -> Mapping[str, str]:
-    return spark.conf.getAll
 
 
 # -- sessions of Spark Connect -----------------------------------------------------------------------------------------------

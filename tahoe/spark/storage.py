@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
-from tahoe.spark.jvm import Jvm, is_classic
+from tahoe.spark.jvm import is_classic
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
 
-__all__ = ["hadoop_options", "storage_options", "table_at"]
+__all__ = ["storage_options", "table_at"]
 
 _S3A = {
     "fs.s3a.access.key": "aws_access_key_id",
@@ -20,18 +20,6 @@ _S3A = {
     "fs.s3a.endpoint": "aws_endpoint",
     "fs.s3a.endpoint.region": "aws_region",
 }
-
-
-def hadoop_options(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's settings for object stores: those of the session, and over them ``fs.…`` options of the reader or writer."""
-    found: dict[str, str] = {}
-    if is_classic(spark):
-        configuration = Jvm.of(spark).gateway and spark._jsparkSession.sessionState().newHadoopConf()
-        for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
-            value = configuration.get(key)
-            if value:
-                found[key] = str(value)
-    return {**found, **{key: value for key, value in options.items() if key.startswith("fs.")}}
 
 
 def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
@@ -50,11 +38,30 @@ def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def table_at(path: str, hadoop: Mapping[str, str]) -> Table:
-    """The table at a path. One value is kept for each, so that its newest snapshot is read on, not read anew."""
-    return _table(table_url(path), tuple(sorted(storage_options(path, hadoop).items())))
+def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
+    """The table at a path. One value is kept for each, so that its newest snapshot is read on, not read anew.
+
+    Args:
+        options: of the reader or writer; its ``fs.…`` settings win over the session's.
+    """
+    url = table_url(path)
+    if split_url(url)[0] != "s3":
+        return _table(url, ())
+    return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())))
 
 
 @lru_cache(maxsize=128)
 def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
     return Table(url, storage_options=dict(options))
+
+
+def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's settings for S3: those of the session, and over them those of the options."""
+    found: dict[str, str] = {}
+    if is_classic(spark):
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
+            value = configuration.get(key)
+            if value:
+                found[key] = str(value)
+    return {**found, **{key: value for key, value in options.items() if key.startswith("fs.")}}

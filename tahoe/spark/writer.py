@@ -88,7 +88,7 @@ def write_files(
     check_holds_data(config.schema)
     if store.url.startswith("memory:"):
         raise Unsupported(f"Spark cannot write to {store.url}, a store of this Python process; use a folder or an object store.")
-    layout = _Layout.of(config, Jvm.of(data.sparkSession))
+    layout = _Layout.of(config)
     folder = clock.uuid()
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
@@ -108,30 +108,43 @@ class _Layout:
     """What the job writes.
 
     Args:
-        columns: of the data files, physical.
+        in_files: the columns of the data files.
         partition: the partition columns, in the table's order.
-        folders: for each of them the name of its folders; they must not begin with an underscore of their own, or be a file's column.
-        texts: for each of them the text that its folder's name holds.
+        folders: for each of them the name of its folders; none is a column of the files.
+        with_ids: whether the files carry field ids.
     """
 
-    columns: list[Column]
+    in_files: tuple[StructField, ...]
     partition: tuple[StructField, ...]
     folders: list[str]
-    texts: list[Column]
+    with_ids: bool
 
     @classmethod
-    def of(cls, config: TableConfig, jvm: Jvm) -> _Layout:
-        with_ids = config.column_mapping_mode != "none"
+    def of(cls, config: TableConfig) -> _Layout:
         partition = config.partition_schema.fields
-        in_files = [*without_void(config.data_schema), *(partition if config.materializes_partition_columns else ())]
-        columns = [stored(jvm, sf.col(quote_identifier(column.name)), column, with_ids=with_ids) for column in in_files]
-        suffix = "-folder" if config.materializes_partition_columns else ""
+        stored_twice = config.materializes_partition_columns
         return cls(
-            columns,
+            (*without_void(config.data_schema).fields, *(partition if stored_twice else ())),
             partition,
-            [column.physical_name + suffix for column in partition],
-            [_partition_text(sf.col(quote_identifier(column.name)), column.data_type) for column in partition],
+            [column.physical_name + ("-folder" if stored_twice else "") for column in partition],
+            config.column_mapping_mode != "none",
         )
+
+    def applied(self, data: DataFrame) -> DataFrame:
+        """The rows as they are written: physical columns, then a text for each partition column. A plain table's are so already."""
+        if not self.with_ids and not self.partition and data.columns == [column.name for column in self.in_files]:
+            return data
+        jvm = Jvm.of(data.sparkSession)
+        columns = [stored(jvm, _named(column), column, with_ids=self.with_ids) for column in self.in_files]
+        texts = [
+            _partition_text(_named(column), column.data_type).alias(folder)
+            for column, folder in zip(self.partition, self.folders, strict=True)
+        ]
+        return data.select(*columns, *texts)
+
+
+def _named(column: StructField) -> Column:
+    return sf.col(quote_identifier(column.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +155,7 @@ class _Written:
 
 def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, options: FileOptions) -> None:
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
-    texts = [text.alias(name) for name, text in zip(layout.folders, layout.texts, strict=True)]
-    laid_out: Any = data.select(*layout.columns, *texts)
+    laid_out: Any = layout.applied(data)
     session = jvm.session_with(spark, _SETTINGS)
     job = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark).write.format("parquet").mode("error")
     for key, value in options.hadoop.items():

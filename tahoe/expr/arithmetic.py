@@ -25,14 +25,16 @@ _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 def _binary(call: Call, left: Array, right: Array) -> Array:
     op = call.function
     if op in ("/", "%", "div", "pmod"):
-        _refuse_zero(left, right)
+        _refuse_zero(op, left, right)
     if pa.types.is_decimal(left.type):
         return _decimals(call, left, right)
     if op in _CHECKED:
         try:
             return _CHECKED[op](left, right)
         except pa.ArrowInvalid as error:
-            raise _overflow(call.data_type) from error
+            narrow = str(call.data_type) in ("byte", "short")
+            code = "BINARY_ARITHMETIC_OVERFLOW" if narrow else "ARITHMETIC_OVERFLOW"
+            raise Incomputable(f"the result does not fit {call.data_type}", code) from error
     if op == "/":
         return pc.divide(left, right)
     if op == "div":
@@ -72,9 +74,10 @@ def _rounded(value: Decimal, wanted: DecimalType) -> Decimal:
     return found
 
 
-def _refuse_zero(left: Array, right: Array) -> None:
-    if pc.any(pc.and_(pc.is_valid(left), pc.fill_null(pc.equal(right, pa.scalar(0, pa.int8()).cast(right.type)), False))).as_py():
-        raise Incomputable("it divides by zero", "DIVIDE_BY_ZERO")
+def _refuse_zero(op: str, left: Array, right: Array) -> None:
+    zero = pa.scalar(Decimal(0) if pa.types.is_decimal(right.type) else 0, right.type)
+    if pc.any(pc.and_(pc.is_valid(left), pc.fill_null(pc.equal(right, zero), False))).as_py():
+        raise Incomputable("it divides by zero", "REMAINDER_BY_ZERO" if op in ("%", "pmod") else "DIVIDE_BY_ZERO")
 
 
 def _remainder(left: Any, right: Any) -> Any:
@@ -130,17 +133,15 @@ def _whole(call: Call, values: Array) -> Array:
         rounded = (pc.floor if call.function == "floor" else pc.ceil)(values.cast(pa.decimal256(76, values.type.scale)))
         return as_decimals(rounded, to_arrow_type(call.data_type))
     rounding = math.floor if call.function == "floor" else math.ceil
-    return row_by_row(lambda value: _saturated(value, rounding), pa.int64(), values)
+    return row_by_row(lambda value: _whole_number(value, rounding), pa.int64(), values)
 
 
-def _saturated(value: float, rounding: Callable[[float], int]) -> int:
-    """As Java turns a double into a LONG: NaN is 0, beyond the range its end."""
-    if math.isnan(value):
-        return 0
+def _whole_number(value: float, rounding: Callable[[float], int]) -> int:
+    """The whole number as a LONG; 2 to the 63rd, which a double cannot tell from the greatest LONG, is that."""
     limit = 1 << 63
-    if math.isinf(value):
-        return limit - 1 if value > 0 else -limit
-    return min(max(rounding(value), -limit), limit - 1)
+    if not -limit <= value <= limit:
+        raise Incomputable("the result does not fit long", "ARITHMETIC_OVERFLOW")
+    return min(rounding(value), limit - 1)
 
 
 def _round(call: Call, values: Array, places: Array) -> Array:
@@ -155,7 +156,8 @@ def _round(call: Call, values: Array, places: Array) -> Array:
         return _rounded_places(value, kept, mode)
 
     def of_float(value: float) -> float:
-        return float(_rounded_places(Decimal(repr(value)), digits, mode)) if math.isfinite(value) else value
+        # Spark knows no -0.0 here.
+        return float(_rounded_places(Decimal(repr(value)), digits, mode)) + 0.0 if math.isfinite(value) else value
 
     def of_whole(value: int) -> int:
         return value if digits >= 0 else _fits(int(_rounded_places(Decimal(value), digits, mode)), wanted)

@@ -79,6 +79,7 @@ def text_of(value: Any, source: DataType, time_zone: str = "UTC") -> str:
 
 _Cast = Callable[[Array, pa.DataType], Array]
 _WIDE = Context(prec=80)
+_MOST_DIGITS = 38
 
 
 def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None:
@@ -95,7 +96,7 @@ def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None
         return _number_cast(source, target)
     if source == PrimitiveType("boolean") and is_numeric(target):
         return lambda values, wanted: by_value(
-            lambda value: Decimal(value) if isinstance(target, DecimalType) else value, values, wanted
+            lambda value: Decimal(value) if isinstance(target, DecimalType) else int(value), values, wanted
         )
     if target == PrimitiveType("boolean") and is_numeric(source):
         return lambda values, wanted: by_value(lambda value: value != 0, values, wanted)
@@ -118,8 +119,10 @@ def _number_cast(source: DataType, target: DataType) -> _Cast:
             return as_decimals
         if is_integral(source):
             return lambda values, wanted: as_decimals(values.cast(pa.decimal128(20, 0)), wanted)
-        return lambda values, wanted: by_value(lambda value: _decimal_of_float(value, source, target), values, wanted)
+        return lambda values, wanted: by_value(lambda value: _decimal_of_float(value, target), values, wanted)
     if not is_integral(target):
+        if isinstance(source, DecimalType):  # Arrow's own cast is not correctly rounded
+            return lambda values, wanted: by_value(lambda value: float(value), values, pa.float64()).cast(wanted, safe=False)
         return lambda values, wanted: values.cast(wanted, safe=False)
     if isinstance(source, DecimalType):
         return lambda values, wanted: by_value(lambda value: _whole(value, target), values, wanted)
@@ -148,10 +151,12 @@ def _whole(value: float | Decimal, target: DataType) -> int:
     return found
 
 
-def _decimal_of_float(value: float, source: DataType, target: DecimalType) -> Decimal | None:
+def _decimal_of_float(value: float, target: DecimalType) -> Decimal | None:
     if not math.isfinite(value):
         raise Incomputable(f"{value} does not fit {target}", "CAST_INVALID_INPUT")
-    found = Decimal(text_of(value, source) if source == PrimitiveType("float") else repr(value))
+    found = Decimal(repr(value))
+    if found.adjusted() > _MOST_DIGITS:
+        raise Incomputable(f"{value} does not fit {target}", "NUMERIC_VALUE_OUT_OF_RANGE")
     rounded = found.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _WIDE)
     if len(rounded.as_tuple().digits) > max(target.precision, target.scale):
         raise Incomputable(f"{value} does not fit {target}", "NUMERIC_VALUE_OUT_OF_RANGE")
@@ -185,8 +190,10 @@ def _text_of_float(value: float, single: bool) -> str:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    shortest = _shortest_single(value) if single else repr(value)
-    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
+    shortest = Decimal(_shortest_single(value) if single else repr(value)).normalize()
+    if len(shortest.as_tuple().digits) == 1 and _reads_back(f"{value:.1e}", value, single):
+        shortest = Decimal(f"{value:.1e}")  # of two digits Java takes the nearest
+    sign, digits, exponent = shortest.normalize().as_tuple()
     text = "".join(map(str, digits))
     point = len(text) + int(exponent)
     minus = "-" if sign else ""
@@ -201,9 +208,14 @@ def _shortest_single(value: float) -> str:
     """The fewest digits that read back as the same 32-bit number."""
     for digits in range(1, 10):
         text = f"{value:.{digits - 1}e}"
-        if pa.scalar(float(text), pa.float64()).cast(pa.float32(), safe=False).as_py() == value:
+        if _reads_back(text, value, True):
             return text
     return repr(value)
+
+
+def _reads_back(text: str, value: float, single: bool) -> bool:
+    number = pa.scalar(float(text), pa.float64())
+    return bool((number.cast(pa.float32(), safe=False) if single else number).as_py() == value)
 
 
 def _or_null(cast: _Cast, value: Array, wanted: pa.DataType) -> Any:

@@ -223,7 +223,8 @@ def _operand(expression: Expression) -> str:
         expression = expression.child
     if isinstance(expression, Call):
         name = expression.function
-        closed = not (name in OPERATORS or name in ("is null", "is not null", "not", "negative", "~", "in"))
+        # An index right after array(…) is not read back.
+        closed = not (name in OPERATORS or name == "array" or name in ("is null", "is not null", "not", "negative", "~", "in"))
         return str(expression) if closed else f"({expression})"
     text = _text(expression)
     return f"({text})" if text.startswith("-") else text

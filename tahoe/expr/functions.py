@@ -126,7 +126,7 @@ def _taken(name: str, arguments: Arguments, index: int, wanted: DataType, time_z
     allowed = (
         have in (wanted, VOID)
         or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType))
-        or (have == STRING and isinstance(given, Literal))
+        or (have == STRING and (isinstance(given, Literal) or wanted == PrimitiveType("binary")))
         or (wanted == DOUBLE and (is_numeric(have) or have == STRING))
         or (is_integral(wanted) and is_integral(have) and common_type(have, wanted) == wanted)
         or (wanted in (DATE, TIMESTAMP) and str(have) in ("date", "timestamp", "timestamp_ntz", "string"))

@@ -22,6 +22,7 @@ __all__ = [
     "names_of",
     "no_condition",
     "number_literal",
+    "refuse_more_than",
     "refused",
     "short",
     "sql_of",
@@ -115,7 +116,10 @@ def hexadecimal_literal(node: Expr) -> Literal:
 
 
 def type_of(node: Expr, cast: Expr, e: Any) -> DataType:
-    name = node.this.name if isinstance(node, e.DataType) and isinstance(node.this, e.DType) else ""
+    known = (
+        isinstance(node, e.DataType) and isinstance(node.this, e.DType) and not (_set_arguments(node) - {"this", "expressions"})
+    )
+    name = node.this.name if known else ""
     if name == "DECIMAL":
         sizes = [int(part.this.this) for part in node.expressions]
         return DecimalType(*(sizes if len(sizes) == 2 else [*sizes, 0] if sizes else [10, 0]))
@@ -132,6 +136,12 @@ def refused(node: Expr, reason: str = "this is not on the list of what a filter 
 
 def no_condition(text: str, reason: str) -> InvalidRequest:
     return InvalidRequest(f"'{short(text)}' is no SQL condition: {reason}.", code="PARSE_SYNTAX_ERROR", condition=text[:1000])
+
+
+def refuse_more_than(node: Expr, known: frozenset[str] | set[str], reason: str) -> None:
+    """Raise where the node says more than its reader looks at."""
+    if _set_arguments(node) - known:
+        raise refused(node, reason)
 
 
 def sql_of(node: Expr) -> str:
@@ -160,6 +170,10 @@ _TYPES = {
     "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
 }
+
+
+def _set_arguments(node: Expr) -> set[str]:
+    return {name for name, value in node.args.items() if value is not None and value is not False and value != []}
 
 
 def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:

@@ -71,7 +71,7 @@ def test_values_are_those_of_spark(text, expected):
     ("text", "code", "row"),
     [
         ("1 / (a - 3)", "DIVIDE_BY_ZERO", 2),
-        ("tiny + tiny", "ARITHMETIC_OVERFLOW", 0),
+        ("tiny + tiny", "BINARY_ARITHMETIC_OVERFLOW", 0),
         ("CAST(s AS INT)", "CAST_INVALID_INPUT", 0),
         ("l[0]", "INVALID_ARRAY_INDEX", 1),
         ("CAST(b * 1e300 AS BIGINT)", "CAST_OVERFLOW", 0),

@@ -19,7 +19,9 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tahoe.exceptions import CorruptTable
 from tahoe.expr.predicate import Predicate, all_of
+from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep
 from tahoe.schema.types import PrimitiveType, StructField, StructType
@@ -30,7 +32,7 @@ from tahoe.spark.jvm import JavaObject, Jvm
 from tahoe.spark.translate import Names, shown_metadata, to_predicate
 from tahoe.store.location import absolute_url, decode_path
 
-__all__ = ["FileIndex", "Listing", "hadoop_url", "list_files", "opaque_columns", "partition_schema_json"]
+__all__ = ["FileIndex", "Listing", "checksum_or_none", "hadoop_url", "list_files", "opaque_columns", "partition_schema_json"]
 
 _BLOCK_SIZE = 134_217_728
 _BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
@@ -126,6 +128,10 @@ class FileIndex:
 
     @cached_property
     def _size(self) -> int:
+        if self._files is None and not self._snapshot.has_files_in_memory:
+            known = checksum_or_none(self._snapshot)
+            if known is not None:
+                return known.table_size_bytes
         return int(pc.sum(self._matching(None)["size"]).as_py() or 0)
 
     def _matching(self, predicate: Predicate | None) -> pa.Table:
@@ -140,6 +146,13 @@ class FileIndex:
         columns = [(column.physical_name, column) for column in self._snapshot.config.partition_schema]
         values = [_partition_values(files, name) for name, _ in columns]
         types = [column.data_type.to_json_value() for _, column in columns]
+        if not self._with_deleted_rows and files["deletionVector"].null_count < len(files):
+            raise CorruptTable(
+                f"Table {store.url}, version {self._snapshot.version}: the log has deletion vectors, and the version's checksum says that "
+                "it has none. Delete the checksum file of that version (.crc); it is not needed to read the table.",
+                code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+                table=store.url,
+            )
         if self._with_deleted_rows:
             values.append(_deleted_rows(files, self._snapshot))
             types.append("binary")
@@ -148,6 +161,8 @@ class FileIndex:
     def _where(self, files: pa.Table, expression: JavaObject) -> pa.Table:
         """The files for whose partition values Catalyst itself finds the filter true."""
         attributes = _elements(expression.references().toSeq())
+        if not attributes:
+            return files if expression.eval(None) else files.slice(0, 0)
         schema = self._snapshot.config.partition_schema
         fields = [next(column for column in schema if column.physical_name.lower() == one.name().lower()) for one in attributes]
         values = [_partition_values(files, column.physical_name) for column in fields]
@@ -201,6 +216,15 @@ def opaque_columns(snapshot: Snapshot) -> frozenset[str]:
     """Columns on which no filter is translated: partition columns of timestamps, which without a zone in the log mean the session's local
     time to Spark and UTC to the predicates. Catalyst itself filters those."""
     return frozenset(column.name for column in snapshot.config.partition_schema if column.data_type == _TIMESTAMP)
+
+
+def checksum_or_none(snapshot: Snapshot) -> VersionChecksum | None:
+    """What the version's checksum file says: a hint, cheaper than the live files."""
+    try:
+        return read_checksum(snapshot.store, snapshot.version)
+    except CorruptTable:
+        # A damaged checksum says nothing; the table can be read all the same.
+        return None
 
 
 def hadoop_url(url: str) -> str:

@@ -23,7 +23,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.errors import install
-from tahoe.spark.file_index import FileIndex, opaque_columns, partition_schema_json
+from tahoe.spark.file_index import FileIndex, checksum_or_none, opaque_columns, partition_schema_json
 from tahoe.spark.jvm import JavaObject, Jvm
 from tahoe.spark.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
 
@@ -146,6 +146,11 @@ def _file_schema(config: TableConfig, by_id: bool) -> StructType:
 def _has_vectors(snapshot: Snapshot, files: pa.Table | None) -> bool:
     if "deletionVectors" not in snapshot.config.features:
         return False
+    if files is None and not snapshot.has_files_in_memory:
+        known = checksum_or_none(snapshot)
+        # The file index refuses to list a file with a vector that was not expected.
+        if known is not None and known.num_deletion_vectors == 0:
+            return False
     vectors = (snapshot.files() if files is None else files)["deletionVector"]
     return bool(vectors.null_count < len(vectors))
 

@@ -22,6 +22,7 @@ from tahoe.log.replay import add_files, replay_checkpoint
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from tahoe.protocol.dv import decode
+from tahoe.protocol.row_tracking import has_row_tracking, high_water_mark
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import Entry, LogStore
@@ -36,7 +37,8 @@ class Violation:
     """One thing that is wrong.
 
     Args:
-        code: what kind of thing: ``log-gap``, ``commit``, ``checkpoint``, ``checksum``, ``snapshot``, ``file``, ``vector``, ``statistics``.
+        code: what kind of thing: ``log-gap``, ``commit``, ``checkpoint``, ``checksum``, ``snapshot``, ``file``, ``vector``, ``statistics``,
+            ``row-ids``.
         message: one sentence with names, what was expected and what was found.
         version: where in the log, if it is about one version.
         file: the store's name of the file, if it is about one.
@@ -56,7 +58,8 @@ def check_table(store: LogStore) -> list[Violation]:
 
     Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint
     and each checksum equal the replay of the commits; the snapshot equals it too; each live file is there with its size; each
-    deletion vector decodes to its cardinality; statistics are JSON with a row count that the vector does not exceed.
+    deletion vector decodes to its cardinality; statistics are JSON with a row count that the vector does not exceed; where rows are
+    tracked, no row id is given twice, or beyond the high-water mark.
     """
     entries = store.list_from("_delta_log")
     parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
@@ -72,6 +75,7 @@ def check_table(store: LogStore) -> list[Violation]:
     violations += _snapshot(snapshot, live, state)
     violations += _files(store, live)
     violations += [found for add in live for found in _file_content(store, add)]
+    violations += _row_ids(snapshot, live)
     return violations
 
 
@@ -227,6 +231,31 @@ def _file_content(store: LogStore, add: AddFile) -> Iterator[Violation]:
         yield Violation("vector", error.message, file=add.path)
     if rows is not None and vector.cardinality > rows:
         yield Violation("vector", f"the deletion vector of {add.path} marks {vector.cardinality} of {rows} rows.", file=add.path)
+
+
+def _row_ids(snapshot: Snapshot, live: list[AddFile]) -> Iterator[Violation]:
+    if not has_row_tracking(snapshot.config):
+        return
+    for add in live:
+        if add.base_row_id is None or add.default_row_commit_version is None:
+            yield Violation(
+                "row-ids", f"the table tracks rows, and file {add.path} has no row ids or no row version.", file=add.path
+            )
+    tracked = sorted((add for add in live if add.base_row_id is not None), key=lambda add: add.base_row_id or 0)
+    ends = [(add.base_row_id or 0) + _num_records(add) for add in tracked]
+    for end, before, after in zip(ends, tracked, tracked[1:], strict=False):
+        if (after.base_row_id or 0) < end:
+            yield Violation("row-ids", f"files {before.path} and {after.path} have row ids in common.", file=after.path)
+    mark = high_water_mark(snapshot.state.domains)
+    if ends and (mark is None or max(ends) - 1 > mark):
+        yield Violation("row-ids", f"the highest row id given is {max(ends) - 1}, but the table's high-water mark says {mark}.")
+
+
+def _num_records(add: AddFile) -> int:
+    try:
+        return int(json.loads(add.stats or "{}").get("numRecords", 0))
+    except ValueError:
+        return 0  # told where statistics are looked at
 
 
 def _normal(files: dict[_Key, AddFile], root: str) -> dict[_Key, tuple[int, tuple[tuple[str, str | None], ...]]]:

@@ -90,7 +90,7 @@ _ROWS = (
     TableFeature("redirectWriterOnly-preview", writable=False),
     TableFeature("timestampNanos", reader=True, readable=False, writable=False),
     TableFeature("domainMetadata"),
-    TableFeature("rowTracking", requires=("domainMetadata",), active_when="delta.enableRowTracking", writable=False),
+    TableFeature("rowTracking", requires=("domainMetadata",), active_when="delta.enableRowTracking"),
     TableFeature("clustering", requires=("domainMetadata",)),
     TableFeature("inCommitTimestamp", active_when="delta.enableInCommitTimestamps"),
     TableFeature("allowColumnDefaults", automatic=False),

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.predicate import Predicate, references
 from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode
+from tahoe.protocol.row_tracking import ENABLED, materialized_columns
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import ReadTask, RowTracking, read_file
 from tahoe.store.location import decode_path
 
 if TYPE_CHECKING:
@@ -28,7 +30,12 @@ if TYPE_CHECKING:
 
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["Scan"]
+__all__ = ["ROW_COMMIT_VERSION", "ROW_ID", "Scan"]
+
+ROW_ID = "_row_id"
+"""What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
+ROW_COMMIT_VERSION = "_row_commit_version"
+"""What they call the version that inserted or last changed a row, which Spark calls ``_metadata.row_commit_version``."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +45,35 @@ class Scan:
     Args:
         predicate: rows for which it is not true may be left out; the Arrow reader leaves out all of them.
         columns: logical names in the order wanted; None for all.
+        row_ids: add `ROW_ID` and `ROW_COMMIT_VERSION`, longs, after the columns; for tables with row tracking.
     """
 
     snapshot: Snapshot
     predicate: Predicate | None = None
     columns: tuple[str, ...] | None = None
+    row_ids: bool = False
 
     @cached_property
     def schema(self) -> StructType:
         """The logical schema of the result. An unknown column is `InvalidRequest`."""
         schema = self.snapshot.schema
         return schema if self.columns is None else schema.select(list(self.columns))
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """Of the batches: `schema`, and the columns asked for beside it."""
+        schema = to_arrow_schema(self.schema)
+        if self._row_tracking is None:
+            return schema
+        for name in (ROW_ID, ROW_COMMIT_VERSION):
+            if self.snapshot.schema.find(name) is not None:
+                raise InvalidRequest(
+                    f"Table {self.snapshot.store.url} has a column '{name}' itself, so row ids cannot be read beside it. Rename the column.",
+                    table=self.snapshot.store.url,
+                    column=name,
+                )
+            schema = schema.append(pa.field(name, pa.int64()))
+        return schema
 
     def files(self) -> pa.Table:
         """The live files that may hold matching rows (`tahoe.log.replay.FILES_SCHEMA`)."""
@@ -67,7 +92,7 @@ class Scan:
 
     def read(self, adds: Sequence[AddFile]) -> pa.Table:
         """The matching rows of these files only."""
-        return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), to_arrow_schema(self.schema))
+        return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), self.arrow_schema)
 
     def read_with_positions(self, add: AddFile, position_column: str) -> pa.Table:
         """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
@@ -86,7 +111,7 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
-        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
+        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
 
     def _batches(self, tasks: Sequence[ReadTask]) -> Iterator[pa.RecordBatch]:
         """The rows of the tasks in their order, a few files read ahead side by side."""
@@ -100,7 +125,7 @@ class Scan:
         def read(task: ReadTask) -> list[pa.RecordBatch]:
             return list(self._read(task, read_schema, read_vector))
 
-        wanted = [column.name for column in self.schema]
+        wanted = self.arrow_schema.names
         read_schema = self._read_schema()
         if len(tasks) == 1:
             streams: Iterator[Iterable[pa.RecordBatch]] = iter([self._read(tasks[0], read_schema, read_vector)])
@@ -108,7 +133,7 @@ class Scan:
             streams = _ahead(read, tasks)
         for stream in streams:
             for batch in stream:
-                yield batch if len(read_schema) == len(wanted) else batch.select(wanted)
+                yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:
         """What is read: the columns wanted, and those that the predicate needs."""
@@ -125,8 +150,28 @@ class Scan:
         config = self.snapshot.config
         open_input = self.snapshot.store.open_input
         return read_file(
-            task, schema, config.column_mapping_mode, config.partition_columns, open_input, read_vector, self.predicate
+            task,
+            schema,
+            config.column_mapping_mode,
+            config.partition_columns,
+            open_input,
+            read_vector,
+            self.predicate,
+            row_tracking=self._row_tracking,
         )
+
+    @cached_property
+    def _row_tracking(self) -> RowTracking | None:
+        if not self.row_ids:
+            return None
+        columns = materialized_columns(self.snapshot.config)
+        if columns is None:
+            raise InvalidRequest(
+                f"Table {self.snapshot.store.url} does not track rows, so they have no ids. Set {ENABLED} = true first.",
+                code="DELTA_ROW_TRACKING_NOT_ENABLED",
+                table=self.snapshot.store.url,
+            )
+        return RowTracking(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
 
     def _task(self, add: AddFile) -> ReadTask:
         return ReadTask(

@@ -144,9 +144,9 @@ class Snapshot:
         """Files removed, and not yet forgotten by the log."""
         return replay_tombstones(self.store, self.segment)
 
-    def scan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None) -> Scan:
-        """What must be read for `columns` (all when None) of the rows for which `predicate` is true."""
-        return Scan(self, predicate, None if columns is None else tuple(columns))
+    def scan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None, *, row_ids: bool = False) -> Scan:
+        """What must be read for `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for `row_ids`."""
+        return Scan(self, predicate, None if columns is None else tuple(columns), row_ids)
 
     def after(self, actions: Sequence[Action], entry: Entry) -> Snapshot:
         """The next version, made of this one and the commit's actions, without a listing.

@@ -41,6 +41,7 @@ from tahoe.ops.row_changes import (
     write_change_data,
     write_rows,
 )
+from tahoe.ops.row_ids import RowIds
 from tahoe.ops.write import as_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -354,12 +355,15 @@ class _Writing:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
         for change in changes:
             rows, positions = file_with_positions(self.snapshot, change.add)
+            ids = RowIds.of(self.snapshot, change.add)
             if not marked:
-                kept = rows.filter(pc.invert(is_in(positions, change.dead)))
-                yield assigned(kept, self.plan.config.schema, (), kept)
-            for step, _, after in self._outcomes(change.add, rows):
+                stay = pc.invert(is_in(positions, change.dead))
+                kept = rows.filter(stay)
+                yield ids.onto(assigned(kept, self.plan.config.schema, (), kept), stay, changed=False)
+            found = self._of_file(self.match.adds.index(change.add))
+            for (step, _, after), (_, pairs) in zip(self._outcomes(change.add, rows), found, strict=True):
                 if step.clause.action == Action.UPDATE:
-                    yield after
+                    yield ids.onto(after, pairs.target, changed=True)
         yield from self._inserted()
 
     def _feed(self, changes: Sequence[FileChange]) -> Iterator[pa.Table]:

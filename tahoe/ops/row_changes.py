@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.ops.insert import tagged
+from tahoe.ops.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write import ArrowData, random_prefix, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
@@ -188,10 +189,11 @@ def living_rows(snapshot: Snapshot, add: AddFile) -> int:
 
 
 def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
-    """File by file, all columns of the rows that stay."""
+    """File by file, all columns of the rows that stay, with their ids where the table tracks rows."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
-        yield rows.filter(pc.invert(is_in(positions, change.dead)))
+        stay = pc.invert(is_in(positions, change.dead))
+        yield RowIds.of(snapshot, change.add).onto(rows.filter(stay), stay, changed=False)
 
 
 def change_rows(snapshot: Snapshot, changes: Iterable[FileChange], kind: str) -> Iterator[pa.Table]:
@@ -240,11 +242,16 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
 
 
 def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddFile]:
-    """Write rows of the table's schema to new files, and stage these."""
-    data = _stream(rows)
-    adds = (
-        [] if data is None else [tagged(config, add) for add in write_arrow(config, transaction.store, data, transaction.clock)]
-    )
+    """Write rows to new files, and stage these.
+
+    Args:
+        rows: of the table's schema; where the table tracks rows, those that were in it before have their ids (`RowIds.onto`).
+    """
+    data = _stream(with_id_columns(config, table) for table in rows)
+    stored = config_with_row_ids(config)
+    written = [] if data is None else write_arrow(stored, transaction.store, data, transaction.clock)
+    adds = [tagged(config, without_id_statistics(config, add)) for add in written]
+    transaction.row_ids_kept = True
     transaction.stage(*adds)
     return adds
 

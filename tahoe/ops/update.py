@@ -27,6 +27,7 @@ from tahoe.ops.row_changes import (
     write_change_data,
     write_rows,
 )
+from tahoe.ops.row_ids import RowIds
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
@@ -95,8 +96,10 @@ def _new_rows(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Se
     """File by file, the changed rows as they will be."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
-        before = rows.filter(is_in(positions, change.dead))
-        yield assigned(before, snapshot.schema, assignments, before)
+        chosen = is_in(positions, change.dead)
+        before = rows.filter(chosen)
+        after = assigned(before, snapshot.schema, assignments, before)
+        yield RowIds.of(snapshot, change.add).onto(after, chosen, changed=True)
 
 
 def _whole_new_files(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
@@ -107,6 +110,8 @@ def _whole_new_files(snapshot: Snapshot, changes: Sequence[FileChange], assignme
         before = rows.filter(dead)
         after = assigned(before, snapshot.schema, assignments, before)
         stay = rows.filter(pc.invert(dead)).cast(after.schema)
+        ids = RowIds.of(snapshot, change.add)
+        stay, after = ids.onto(stay, pc.invert(dead), changed=False), ids.onto(after, dead, changed=True)
         order = pc.sort_indices(pa.concat_arrays([positions.filter(pc.invert(dead)), positions.filter(dead)]))
         yield pa.concat_tables([stay, after]).take(order)
 

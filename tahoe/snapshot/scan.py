@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -108,6 +108,26 @@ class Scan:
         )
         schema = to_arrow_schema(self.schema).append(pa.field(position_column, pa.int64(), nullable=False))
         return pa.Table.from_batches(batches, schema)
+
+    def read_row_ids(self, add: AddFile) -> pa.Table:
+        """The row id and the row commit version of each living row of one file, under the names that data files keep them by.
+
+        Raises `InvalidRequest` where the table does not track rows.
+        """
+        tracking = replace(self, row_ids=True)._row_tracking
+        assert tracking is not None
+        names = tracking.materialized_row_id_column, tracking.materialized_row_commit_version_column
+        config, store = self.snapshot.config, self.snapshot.store
+        batches = read_file(
+            self._task(add),
+            StructType(()),
+            config.column_mapping_mode,
+            (),
+            store.open_input,
+            lambda descriptor: decode(descriptor, store.get, store.url),
+            row_tracking=RowTracking(*names, *names),
+        )
+        return pa.Table.from_batches(batches, pa.schema([pa.field(str(name), pa.int64()) for name in names]))
 
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""

@@ -247,7 +247,9 @@ def _row_id_mark(snapshot: Snapshot | None) -> int:
 
 
 def _keeps_row_ids(transaction: Transaction) -> bool:
-    """Whether no row is moved to another file, as far as actions tell; operations that keep ids while they move rows say so."""
+    """Whether no row loses its id: none is moved to another file, as far as actions tell, or all have their ids with them."""
+    if transaction.row_ids_kept:
+        return True
     gone = {remove.path for remove in transaction.removes}
     return not gone or all(add.path in gone for add in transaction.adds)
 

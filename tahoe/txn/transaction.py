@@ -81,6 +81,7 @@ class Transaction:
         isolation_level: ``Serializable``, the only one that a table can ask for, or ``WriteSerializable``: blind appends that
             win a race do not count as read. `prepare` lowers it where a commit only rearranges data.
         may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
+        row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
     """
 
     def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
@@ -93,6 +94,7 @@ class Transaction:
         self.staged: list[Action] = []
         self.isolation_level = SERIALIZABLE
         self.may_be_moved = True
+        self.row_ids_kept = False
 
     def __repr__(self) -> str:
         version = "none" if self.snapshot is None else self.snapshot.version

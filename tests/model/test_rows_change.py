@@ -1,0 +1,307 @@
+"""A table against a list of rows and a list of versions: every operation in any order, from sessions that may be stale.
+
+After each step the newest rows are those of the model and `check()` is clean. At the end every version is read again by time
+travel, and the law of the change feed is held against every version that has one:
+
+    rows at a, without what was deleted or changed since, with what was inserted or changed to = rows at b
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from tahoe import Table
+from tahoe.clock import SeededClock
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.ops.delete import stage_delete
+from tahoe.ops.insert import WriteOptions, stage_write
+from tahoe.ops.merge import stage_merge
+from tahoe.ops.merge_clauses import MergeBuilder
+from tahoe.ops.update import stage_update
+from tahoe.txn.transaction import Operation, Transaction
+from tests.model.rows import (
+    SCHEMA,
+    Assignment,
+    Condition,
+    Merge,
+    Row,
+    Rows,
+    TwiceMatched,
+    arrow,
+    assignments,
+    conditions,
+    counted,
+    merged,
+    merges,
+    rows_of,
+    some_rows,
+)
+
+VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
+_NOTHING: Row = (None, None, None)
+
+
+@dataclass
+class Stale:
+    """A change that was made on an older version and is not committed yet."""
+
+    table: Table
+    transaction: Transaction
+    operation: Operation
+    effect: Callable[[Rows], Rows]
+
+
+class Machine(RuleBasedStateMachine):
+    """The table, and beside it its rows at every version."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # One for all sessions: two of the same seed would give the same names.
+        self.clock = SeededClock()
+        self.stale: list[Stale] = []
+        self.versions: list[Rows] = []
+        self.feed_is_on: list[bool] = []
+
+    @initialize(
+        vectors=st.booleans(), feed=st.booleans(), mapped=st.sampled_from(["none", "name", "id"]), partitioned=st.booleans()
+    )
+    def create(self, vectors: bool, feed: bool, mapped: str, partitioned: bool) -> None:
+        self.url = f"memory://{uuid.uuid4()}/table"
+        properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "4"}
+        if mapped != "none":
+            properties["delta.columnMapping.mode"] = mapped
+        partition_by = ["p"] if partitioned else []
+        self.table = Table.create(self.url, SCHEMA, partition_by=partition_by, properties=properties, clock=self.clock)
+        self.done([], feed)
+
+    # ---- writes
+
+    @rule(rows=some_rows(1), size=st.sampled_from([None, 2]))
+    def append(self, rows: Rows, size: int | None) -> None:
+        self.table.append(arrow(rows), max_rows_per_file=size)
+        self.done([*self.rows, *rows])
+
+    @rule(rows=some_rows())
+    def overwrite(self, rows: Rows) -> None:
+        self.table.overwrite(arrow(rows))
+        self.done(rows)
+
+    @precondition(lambda self: not self.feed_is_on[-1])
+    @rule(rows=some_rows(), condition=conditions())
+    def replace(self, rows: Rows, condition: Condition) -> None:
+        new = [row for row in rows if condition.holds(row, _NOTHING)]
+        # A write's filter compares columns with constants; a condition of DELETE may say more.
+        if any(words in condition.text for words in ("%", "> k")):
+            with pytest.raises(InvalidRequest):
+                self.table.overwrite(arrow(new), replace_where=condition.text)
+            return
+        self.table.overwrite(arrow(new), replace_where=condition.text)
+        self.done([*(row for row in self.rows if not condition.holds(row, _NOTHING)), *new])
+
+    @rule(condition=st.none() | conditions())
+    def delete(self, condition: Condition | None) -> None:
+        stay = _stay(self.rows, condition)
+        outcome = self.table.delete(condition and condition.text)
+        assert outcome.num_deleted_rows == len(self.rows) - len(stay)
+        self.done_if(outcome.version, stay)
+
+    @rule(condition=st.none() | conditions(), assignment=assignments())
+    def update(self, condition: Condition | None, assignment: Assignment) -> None:
+        assert assignment.texts is not None
+        outcome = self.table.update(assignment.texts, condition and condition.text)
+        assert outcome.num_updated_rows == len(self.rows) - len(_stay(self.rows, condition))
+        self.done_if(outcome.version, _changed(self.rows, condition, assignment))
+
+    @rule(source=some_rows(), merge=merges())
+    def merge(self, source: Rows, merge: Merge) -> None:
+        try:
+            rows, counts = merged(self.rows, source, merge)
+        except TwiceMatched:
+            with pytest.raises(InvalidRequest) as caught:
+                _builder(self.table, source, merge).execute()
+            assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+            return
+        outcome = _builder(self.table, source, merge).execute()
+        assert (outcome.num_updated_rows, outcome.num_deleted_rows, outcome.num_inserted_rows) == counts
+        self.done_if(outcome.version, rows)
+
+    # ---- properties
+
+    @rule(on=st.booleans())
+    def vectors(self, on: bool) -> None:
+        self.table.set_properties({VECTORS: str(on).lower()})
+        self.done(self.rows)
+
+    @rule(on=st.booleans())
+    def feed(self, on: bool) -> None:
+        self.table.set_properties({FEED: str(on).lower()})
+        self.done(self.rows, on)
+
+    # ---- sessions
+
+    @rule()
+    def a_new_session_opens(self) -> None:
+        self.table = Table(self.url, clock=self.clock)
+
+    @rule(condition=st.none() | conditions())
+    def a_session_prepares_a_delete(self, condition: Condition | None) -> None:
+        self.prepare(lambda t: stage_delete(t, condition and condition.text).operation, lambda rows: _stay(rows, condition))
+
+    @rule(condition=st.none() | conditions(), assignment=assignments())
+    def a_session_prepares_an_update(self, condition: Condition | None, assignment: Assignment) -> None:
+        texts = assignment.texts or {}
+        self.prepare(
+            lambda t: stage_update(t, texts, condition and condition.text).operation,
+            lambda rows: _changed(rows, condition, assignment),
+        )
+
+    @rule(source=some_rows(), merge=merges())
+    def a_session_prepares_a_merge(self, source: Rows, merge: Merge) -> None:
+        def stage(transaction: Transaction) -> Operation | None:
+            try:
+                return stage_merge(transaction, _builder(self.table, source, merge).statement).operation
+            except InvalidRequest:
+                return None
+
+        self.prepare(stage, lambda rows: merged(rows, source, merge)[0])
+
+    @rule(rows=some_rows(1))
+    def a_session_prepares_an_append(self, rows: Rows) -> None:
+        self.prepare(lambda t: stage_write(t, arrow(rows), WriteOptions()), lambda before: [*before, *rows])
+
+    @precondition(lambda self: self.stale)
+    @rule(data=st.data())
+    def a_stale_session_commits(self, data: st.DataObject) -> None:
+        stale = self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1)))
+        try:
+            stale.table.commit(stale.transaction, stale.operation)
+        except DeltaConcurrentModificationException:
+            return
+        # Whoever may commit must leave what it would have left, had it begun only now.
+        self.done(stale.effect(self.rows))
+
+    # ---- laws
+
+    @invariant()
+    def the_newest_rows_are_those_of_the_model(self) -> None:
+        if self.versions:
+            assert self.table.version() == len(self.versions) - 1
+            assert counted(rows_of(self.table.to_arrow())) == counted(self.rows)
+
+    @invariant()
+    def nothing_is_wrong_with_the_table(self) -> None:
+        if self.versions:
+            assert self.table.check() == []
+
+    def teardown(self) -> None:
+        if not self.versions:
+            return
+        fresh = Table(self.url)
+        for version, rows in enumerate(self.versions):
+            assert counted(rows_of(fresh.to_arrow(version=version))) == counted(rows), version
+        for is_on, group in groupby(range(len(self.versions)), key=lambda version: self.feed_is_on[version]):
+            if is_on:
+                self.check_feed(fresh, list(group))
+
+    def check_feed(self, table: Table, versions: list[int]) -> None:
+        changes = table.changes(versions[0], versions[-1])
+        told = changes.to_pylist()
+        for version in versions:
+            rows = Counter(self.versions[version - 1] if version else [])
+            for change in told:
+                if change["_commit_version"] == version:
+                    rows[(change["k"], change["p"], change["v"])] += _SIGNS[change["_change_type"]]
+            # A count below zero says that a row went which was not there.
+            assert {row: count for row, count in rows.items() if count} == Counter(self.versions[version]), version
+        # A part of the range is told as it is within the whole.
+        middle = versions[len(versions) // 2]
+        part = table.changes(middle, versions[-1])
+        assert part.num_rows == sum(change["_commit_version"] >= middle for change in told)
+
+    # ---- the model
+
+    @property
+    def rows(self) -> Rows:
+        return self.versions[-1]
+
+    def done(self, rows: Rows, feed: bool | None = None) -> None:
+        self.versions.append(list(rows))
+        self.feed_is_on.append(self.feed_is_on[-1] if feed is None else feed)
+
+    def done_if(self, version: int | None, rows: Rows) -> None:
+        if version is None:
+            assert counted(rows) == counted(self.rows)
+        else:
+            assert version == len(self.versions)
+            self.done(rows)
+
+    def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
+        table = Table(self.url, clock=self.clock)
+        transaction = table.begin()
+        operation = stage(transaction)
+        if operation is not None:
+            self.stale.append(Stale(table, transaction, operation, effect))
+
+
+_SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+
+def _stay(rows: Rows, condition: Condition | None) -> Rows:
+    return [] if condition is None else [row for row in rows if not condition.holds(row, _NOTHING)]
+
+
+def _changed(rows: Rows, condition: Condition | None, assignment: Assignment) -> Rows:
+    return [assignment.apply(row, _NOTHING) if condition is None or condition.holds(row, _NOTHING) else row for row in rows]
+
+
+def _builder(table: Table, source: Rows, merge: Merge) -> MergeBuilder:
+    builder = table.merge(arrow(source), merge.on.text)
+    for clause in merge.clauses:
+        condition = clause.condition and clause.condition.text
+        values: Any = clause.assignment and clause.assignment.texts
+        match clause.kind, clause.action:
+            case "matched", "delete":
+                builder = builder.when_matched_delete(condition)
+            case "matched", "update":
+                builder = (
+                    builder.when_matched_update_all(condition)
+                    if values is None
+                    else builder.when_matched_update(values, condition)
+                )
+            case "not matched", _:
+                builder = (
+                    builder.when_not_matched_insert_all(condition)
+                    if values is None
+                    else builder.when_not_matched_insert(values, condition)
+                )
+            case _, "delete":
+                builder = builder.when_not_matched_by_source_delete(condition)
+            case _:
+                builder = builder.when_not_matched_by_source_update(values, condition)
+    return builder
+
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+
+def test_a_table_does_what_a_list_of_rows_does() -> None:
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=_SLOW)
+    )
+
+
+@pytest.mark.soak
+def test_a_table_does_what_a_list_of_rows_does_for_long() -> None:
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=_SLOW)
+    )

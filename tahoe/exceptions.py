@@ -2,7 +2,8 @@
 
     TahoeError
     ├── InvalidRequest (ValueError)        change the call
-    │   └── SchemaMismatch                 change the data or the schema, or ask for evolution
+    │   ├── SchemaMismatch                 change the data or the schema, or ask for evolution
+    │   └── InvariantViolation             change the rows, or the constraint that they break
     ├── DeltaConcurrentModificationException   another writer won: read again, and run again if it still makes sense
     │   ├── ConcurrentWriteException
     │   ├── MetadataChangedException
@@ -36,6 +37,7 @@ __all__ = [
     "CorruptTable",
     "DeltaConcurrentModificationException",
     "InvalidRequest",
+    "InvariantViolation",
     "MetadataChangedException",
     "NotFound",
     "ProtocolChangedException",
@@ -78,6 +80,12 @@ class SchemaMismatch(InvalidRequest):
     """The data does not fit the table's schema."""
 
     default_code = "DELTA_METADATA_MISMATCH"
+
+
+class InvariantViolation(InvalidRequest):
+    """Rows break a constraint of the table: CHECK, NOT NULL, an invariant, or a generated column's expression."""
+
+    default_code = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 
 
 class DeltaConcurrentModificationException(TahoeError):

@@ -18,6 +18,7 @@ from tahoe.expr.predicate import Predicate
 from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
 from tahoe.ops.check import Violation, check_table
+from tahoe.ops.constrain import stage_add_constraint, stage_drop_constraint
 from tahoe.ops.create import create_operation, new_metadata, with_properties
 from tahoe.ops.delete import stage_delete
 from tahoe.ops.detail import detail
@@ -26,6 +27,7 @@ from tahoe.ops.merge import stage_merge
 from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
 from tahoe.ops.row_changes import RowsChanged, Staged
 from tahoe.ops.update import stage_update
+from tahoe.protocol.constraints import ENFORCED, constraints_of
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import Bounds, feed
@@ -34,7 +36,7 @@ from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.txn.commit import Committed, RetryPolicy, commit
 from tahoe.txn.hooks import Hook, checkpoint_snapshot, default_hooks, run_hooks
-from tahoe.txn.prepare import prepare
+from tahoe.txn.prepare import future_config, prepare
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.status import UniformHandle, after_commit
 
@@ -88,10 +90,12 @@ class Table:
             )
         delta_schema = schema if isinstance(schema, StructType) else from_arrow_schema(schema)
         transaction = Transaction(table.store, None, clock)
+        transaction.enforces = ENFORCED  # there are no rows yet
         metadata = new_metadata(
             delta_schema, clock, partition_by=partition_by, properties=properties, name=name, description=description
         )
         transaction.set_metadata(metadata)
+        constraints_of(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
         table.commit(transaction, create_operation(metadata))
         return table
 
@@ -325,6 +329,23 @@ class Table:
             )
         return self._alter("UNSET TBLPROPERTIES", dict.fromkeys(names), {"properties": _json(list(names)), "ifExists": if_exists})
 
+    def add_constraint(self, name: str, condition: str) -> int:
+        """Demand that every row fulfils a condition; see `tahoe.ops.constrain`. The version that has it."""
+        transaction = self.begin()
+        operation = stage_add_constraint(transaction, self._existing(transaction), name, condition)
+        return self.commit(transaction, operation).version
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
+        """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
+        transaction = self.begin()
+        snapshot = self._existing(transaction)
+        operation = stage_drop_constraint(transaction, snapshot, name)
+        if operation is not None:
+            return self.commit(transaction, operation).version
+        if if_exists:
+            return snapshot.version
+        raise InvalidRequest(f"Table {self.url} has no constraint '{name}' to drop.", code="DELTA_CONSTRAINT_DOES_NOT_EXIST")
+
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""
         snapshot = self.snapshot()
@@ -373,11 +394,15 @@ class Table:
 
     def _alter(self, name: str, properties: Mapping[str, str | None], parameters: Mapping[str, Any]) -> int:
         transaction = self.begin()
+        snapshot = self._existing(transaction)
+        transaction.read_whole_table()
+        transaction.set_metadata(with_properties(snapshot.config, properties, self.clock))
+        return self.commit(transaction, Operation(name, parameters)).version
+
+    def _existing(self, transaction: Transaction) -> Snapshot:
         if transaction.snapshot is None:
             raise NotFound(f"There is no Delta table at {self.url}.", table=self.url)
-        transaction.read_whole_table()
-        transaction.set_metadata(with_properties(transaction.snapshot.config, properties, self.clock))
-        return self.commit(transaction, Operation(name, parameters)).version
+        return transaction.snapshot
 
 
 def commit_transaction(

@@ -16,6 +16,7 @@ from tahoe.expr.compute import compute
 from tahoe.expr.expression import Expression, Reference
 from tahoe.expr.functions import cast_to
 from tahoe.expr.parse_expression import Schemas, parse_expression
+from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, conform, find_logical, store_cast
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -91,7 +92,8 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
             if one.path[0] == column.name:
                 array = _assigned(array, column, one.path[1:], compute(one.value, context))
         arrays.append(array)
-    return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
+    found = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
+    return recomputed(schema, found, {one.path[0] for one in assignments}) if assignments else found
 
 
 def stored(values: pa.Array, column: StructField) -> pa.Array:

@@ -78,6 +78,7 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     Raises:
         InvalidRequest: an unknown property, a value that is not allowed, or a change of column mapping that would need a rewrite.
     """
+    _refuse_constraints(config, properties)
     setting = validate_properties({key: value for key, value in properties.items() if value is not None})
     removed = {key.lower() for key, value in properties.items() if value is None}
     kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
@@ -85,6 +86,18 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     _check_mapping_change(config, configuration)
     schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)
+
+
+def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None]) -> None:
+    """A constraint comes by a way of its own, on which the rows that are there are held against it."""
+    for key in properties:
+        if key.lower().startswith("delta.constraints."):
+            raise InvalidRequest(
+                f"'{key}' of table {config.table} is a CHECK constraint, no property to set or unset. Use ALTER TABLE ADD CONSTRAINT or "
+                "DROP CONSTRAINT (Table.add_constraint, Table.drop_constraint).",
+                code="DELTA_ADD_CONSTRAINTS",
+                table=config.table,
+            )
 
 
 def create_operation(metadata: Metadata, name: str = "CREATE TABLE") -> Operation:

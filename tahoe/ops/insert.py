@@ -19,6 +19,7 @@ from tahoe.ops.create import new_metadata, with_schema
 from tahoe.ops.write import ArrowData, write_arrow
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import ENFORCED, with_optional_generated
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
@@ -96,6 +97,7 @@ class WriteOptions:
 def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
     """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
     rows = data if isinstance(data, _IN_HAND) else pa.RecordBatchReader.from_stream(data)
+    transaction.enforces = ENFORCED
     config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
     predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
     if predicate is not None:
@@ -142,7 +144,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         )
         transaction.set_metadata(metadata)
         return future_config(transaction)
-    snapshot.config.ensure_writable()
+    snapshot.config.ensure_writable(transaction.enforces)
     config = snapshot.config
     if options.mode == "overwrite" and options.overwrite_schema:
         schema = replace_schema(config.schema, data_schema)
@@ -152,7 +154,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         schema = config.schema
         if options.merge_schema:
             schema = merge_schemas(schema, data_schema, type_widening=bool(config.properties.get("delta.enableTypeWidening")))
-        check_writable(data_schema, schema)
+        check_writable(data_schema, with_optional_generated(schema))
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
     if changed != config.metadata:
         transaction.set_metadata(changed)

@@ -27,6 +27,7 @@ from tahoe.ops.row_ids import RowIds, config_with_row_ids, with_id_columns, with
 from tahoe.ops.write import ArrowData, random_prefix, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
 from tahoe.protocol.file_statistics import FileStatistics
 from tahoe.schema.types import StructType
@@ -130,7 +131,8 @@ def snapshot_to_change(transaction: Transaction) -> Snapshot:
     snapshot = transaction.snapshot
     if snapshot is None:
         raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
-    snapshot.config.ensure_writable()
+    transaction.enforces = ENFORCED
+    snapshot.config.ensure_writable(transaction.enforces)
     return snapshot
 
 

@@ -1,6 +1,6 @@
 """Arrow data → Parquet files of a table, and the `AddFile` values that bring them in. Nothing is committed here.
 
-    data ─ cast to the table's schema, NOT NULL checked ─► split by partition ─► one Parquet file in memory each
+    data ─ cast to the table's schema, generated columns, constraints ─► split by partition ─► one Parquet file in memory each
         ─► put under an unused name ─► AddFile with statistics
 
 A table in memory is checked whole before the first file is written; of a stream, the files already written are deleted
@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
+from tahoe.exceptions import InvalidRequest, InvariantViolation, SchemaMismatch, StorageFailure
+from tahoe.ops.enforce import Enforcer
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import with_optional_generated
 from tahoe.protocol.partition import hive_folder, serialize
 from tahoe.protocol.stats import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
@@ -73,7 +75,7 @@ def write_arrow(
 
     Args:
         config: protocol, schema and properties that the files must obey: those of the commit to come.
-        data: rows; columns are matched by name without regard to case, missing ones become null.
+        data: rows; columns are matched by name without regard to case, missing ones become null or are generated.
         max_rows_per_file: more rows go to further files; None for one file a partition, as far as memory allows.
         compression: ``snappy``, ``zstd``, ``gzip``, ``lz4_raw`` or ``none``; None for the table's
             ``delta.parquet.compression.codec``, or snappy.
@@ -81,7 +83,9 @@ def write_arrow(
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
-        InvalidRequest: ``DELTA_NOT_NULL_CONSTRAINT_VIOLATED``, naming the column; text that is no UTF-8.
+        InvariantViolation: rows break NOT NULL, CHECK, an invariant or a generated column's expression; the message names them.
+        Unsupported: a constraint that this version of Tahoe cannot enforce, naming the part of its expression.
+        InvalidRequest: text that is no UTF-8; a constraint that cannot be computed for a row.
         StorageFailure: from the store; the files written before are deleted as far as storage lets us.
     """
     if max_rows_per_file is not None and max_rows_per_file < 1:
@@ -89,11 +93,14 @@ def write_arrow(
     tables, data_schema = _tables(data)
     check_holds_data(config.schema)
     if data_schema != to_arrow_schema(config.schema):
-        check_writable(from_arrow_schema(data_schema), config.schema)
+        check_writable(from_arrow_schema(data_schema), with_optional_generated(config.schema))
     layout = _Layout.of(config)
+    # Change data repeats rows of the table; what was demanded of them was checked where they came in.
+    enforcer = None if change_data else Enforcer.of(config, data_schema)
+    fitted = layout.conformed if enforcer is None else lambda table: enforcer.checked(table, layout.conformed)
     writer = _Writer(config, layout, store, clock, _codec(compression, config), change_data)
     try:
-        for partition, rows in _files_of(layout, (layout.conformed(table) for table in tables), max_rows_per_file):
+        for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file):
             writer.write(partition, rows)
     except BaseException:
         writer.delete_written()
@@ -186,7 +193,7 @@ class _Layout:
         if forbidden is None and pa.types.is_nested(target):
             forbidden = next(nulls_where_forbidden(found, column.data_type, (column.name,)), None)
         if forbidden is not None:
-            raise InvalidRequest(
+            raise InvariantViolation(
                 f"Column '{'.'.join(forbidden)}' of table {self.table} must not be null, but the data has nulls in it. "
                 "Nothing was committed. Correct the data, or drop the column's NOT NULL constraint.",
                 code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",

@@ -102,10 +102,15 @@ class TableConfig:
             raise Unsupported(f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.")
         check_type_changes(self.schema)
 
-    def ensure_writable(self) -> None:
-        """Raises where a write would break a rule of the table that this version of Tahoe does not enforce."""
+    def ensure_writable(self, enforced: frozenset[str] = frozenset()) -> None:
+        """Raises where a write would break a rule of the table that the writer does not enforce.
+
+        Args:
+            enforced: what the writer enforces of ``checkConstraints``, ``generatedColumns`` and ``invariants``
+                (`tahoe.protocol.constraints`); a writer that says nothing enforces none of them.
+        """
         check_writable(self.protocol, self.table)
-        used = sorted(self._unenforced())
+        used = sorted(name for feature, name in self.demands() if feature not in enforced)
         if used:
             raise Unsupported(
                 f"Table {self.table} uses what this version of Tahoe does not enforce on writes: {', '.join(used)}. "
@@ -115,21 +120,28 @@ class TableConfig:
                 features=used,
             )
 
-    def _unenforced(self) -> Iterator[str]:
+    def demands(self) -> Iterator[tuple[str, str]]:
+        """What writers must enforce: the feature, and where it is used. Inside lists and maps, and a generated field of a struct, are
+        beyond every writer; so is a generated column of a protocol that has no such feature."""
         if any(key.lower().startswith("delta.constraints.") for key in self.metadata.configuration):
-            yield "checkConstraints"
+            yield "checkConstraints", "checkConstraints"
+        top_level = {id(column) for column in self.schema}
+        in_structs = {id(column) for column in _struct_fields(self.schema)}
         for column in _all_fields(self.schema):
             keys = column.metadata
             if "delta.generationExpression" in keys:
-                yield f"generatedColumns (column {column.name})"
+                name = f"generatedColumns (column {column.name})"
+                known = id(column) in top_level and "generatedColumns" in self.features
+                yield "generatedColumns" if known else name, name
             if any(key.startswith("delta.identity.") for key in keys):
-                yield f"identityColumns (column {column.name})"
+                yield "identityColumns", f"identityColumns (column {column.name})"
             if "delta.invariants" in keys:
-                yield f"invariants (column {column.name})"
+                name = f"invariants (column {column.name})"
+                yield "invariants" if id(column) in in_structs else name, name
             if "CURRENT_DEFAULT" in keys:
-                yield f"allowColumnDefaults (column {column.name})"
+                yield "allowColumnDefaults", f"allowColumnDefaults (column {column.name})"
             if "__CHAR_VARCHAR_TYPE_STRING" in keys:
-                yield f"char/varchar length (column {column.name})"
+                yield "char/varchar", f"char/varchar length (column {column.name})"
 
 
 def features_wanted_by(metadata: Metadata) -> frozenset[str]:
@@ -189,6 +201,14 @@ def _all_fields(schema: StructType) -> Iterator[StructField]:
     for column in schema:
         yield column
         yield from _nested_fields(column.data_type)
+
+
+def _struct_fields(schema: StructType) -> Iterator[StructField]:
+    """Every field that structs alone lead to."""
+    for column in schema:
+        yield column
+        if isinstance(column.data_type, StructType):
+            yield from _struct_fields(column.data_type)
 
 
 def _nested_fields(data_type: DataType) -> Iterator[StructField]:

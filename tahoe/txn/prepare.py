@@ -12,6 +12,7 @@ from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, to_json_line
 from tahoe.protocol.config import TableConfig, features_wanted_by
+from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.features import upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX
@@ -127,9 +128,9 @@ def prepare(
     """
     snapshot, clock = transaction.snapshot, transaction.clock
     if snapshot is not None:
-        snapshot.config.ensure_writable()
+        snapshot.config.ensure_writable(_enforced(transaction, snapshot.config))
     config = future_config(transaction)
-    config.ensure_writable()
+    config.ensure_writable(_enforced(transaction, config))
     enabling = enables_in_commit_timestamps(snapshot, config)
     version = 0 if snapshot is None else snapshot.version + 1
     timestamp = clock.now_ms()
@@ -167,6 +168,14 @@ def prepare(
     # Here a file that can be given no row ids is an error before anything is sent.
     prepared.full_actions()
     return prepared
+
+
+def _enforced(transaction: Transaction, config: TableConfig) -> frozenset[str]:
+    """The features whose demands on rows this commit fulfils: where no rows come and no demands with them, all of them."""
+    snapshot = transaction.snapshot
+    if snapshot is not None and not transaction.adds and set(config.demands()) <= set(snapshot.config.demands()):
+        return ENFORCED
+    return transaction.enforces
 
 
 def future_config(transaction: Transaction) -> TableConfig:

@@ -82,6 +82,7 @@ class Transaction:
             win a race do not count as read. `prepare` lowers it where a commit only rearranges data.
         may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
         row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
+        enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
     """
 
     def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
@@ -95,6 +96,7 @@ class Transaction:
         self.isolation_level = SERIALIZABLE
         self.may_be_moved = True
         self.row_ids_kept = False
+        self.enforces: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         version = "none" if self.snapshot is None else self.snapshot.version

@@ -12,7 +12,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.clock import SeededClock
-from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 
@@ -200,11 +200,6 @@ def test_an_append_only_table_takes_appends_and_refuses_the_rest(table):
     assert caught.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
     table.unset_properties(["delta.appendOnly"])
     table.overwrite(rows(2))
-
-
-def test_a_table_with_a_check_constraint_is_read_and_not_written(table):
-    with pytest.raises(Unsupported, match="checkConstraints"):
-        table.set_properties({"delta.constraints.positive": "id > 0"})
 
 
 def test_history_tells_who_did_what_newest_first(table):

@@ -191,10 +191,20 @@ def test_nulls_where_none_may_be_are_refused_before_anything_is_written(store, s
     assert name in str(error)
 
 
-def test_a_null_struct_has_no_fields_that_could_be_null(store):
-    config = config_of(struct(s=struct(required("x", P("long")))))
-    adds = write_arrow(config, store, pa.table({"s": [{"x": 1}, None]}), SeededClock())
-    assert read_back(config, store, adds)["s"].to_pylist() == [{"x": 1}, None]
+def test_a_field_that_must_not_be_null_binds_the_structs_around_it(store):
+    config = config_of(struct(s=struct(t=struct(required("x", P("long"))))))
+    for rows in ([{"t": {"x": 1}}, None], [{"t": None}], [{"t": {"x": None}}]):
+        error = nothing_written(
+            store, config, pa.table({"s": pa.array(rows, to_arrow_type(config.schema.fields[0].data_type))}), InvalidRequest
+        )
+        assert error.code == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+        assert "s.t.x" in str(error)
+
+
+def test_a_null_struct_in_a_list_has_no_fields_that_could_be_null(store):
+    config = config_of(struct(a=ArrayType(struct(required("x", P("long"))))))
+    adds = write_arrow(config, store, pa.table({"a": [[{"x": 1}, None], None]}), SeededClock())
+    assert read_back(config, store, adds)["a"].to_pylist() == [[{"x": 1}, None], None]
 
 
 def test_an_empty_partition_value_counts_as_null(store):

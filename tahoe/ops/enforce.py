@@ -1,0 +1,75 @@
+"""The constraints of a table, held against rows on their way into data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import Constraints, check, constraints_of, generated_values
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.cast import conform, find_physical, read_cast
+from tahoe.schema.types import StructType
+
+__all__ = ["Enforcer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcer:
+    """Completes and checks rows, table by table.
+
+    Args:
+        absent: generated columns that the data does not have, by logical name.
+    """
+
+    schema: StructType
+    constraints: Constraints
+    absent: tuple[str, ...]
+
+    @classmethod
+    def of(cls, config: TableConfig, data_schema: pa.Schema) -> Enforcer:
+        """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at."""
+        constraints = constraints_of(config)
+        given = {name.lower() for name in data_schema.names}
+        absent = tuple(one.column.name for one in constraints.generated if one.column.name.lower() not in given)
+        return cls(config.schema, constraints, absent)
+
+    def checked(self, table: pa.Table, conformed: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        """The rows as they are written, generated columns computed.
+
+        Args:
+            table: rows as they came, under logical names.
+            conformed: gives rows the table's types, and physical names.
+
+        Raises:
+            InvariantViolation: a row breaks a constraint.
+            InvalidRequest: an expression cannot be computed for a row.
+        """
+        rows = conformed(table)
+        if not self.constraints:
+            return rows
+        if self.absent:
+            for name, values in generated_values(self.constraints, self._logical(rows), self.absent).items():
+                table = table.append_column(name, values)
+            rows = conformed(table)
+        check(self.constraints, self._logical(rows))
+        return rows
+
+    def _logical(self, rows: pa.Table) -> pa.Table:
+        """The columns that constraints read, under logical names at every depth."""
+        arrays = {}
+        for column in self.schema:
+            if column.name not in self.constraints.columns:
+                continue
+            wanted = to_arrow_type(column.data_type)
+            position = rows.schema.get_field_index(column.physical_name)
+            if position < 0:
+                arrays[column.name] = pa.chunked_array([pa.nulls(rows.num_rows, wanted)])
+                continue
+            chunks = [
+                conform(chunk, column.data_type, wanted, find_physical, read_cast) for chunk in rows.column(position).chunks
+            ]
+            arrays[column.name] = pa.chunked_array(chunks, wanted)
+        return pa.table(arrays)

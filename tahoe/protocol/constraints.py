@@ -1,0 +1,317 @@
+"""What a table demands of its rows: CHECK constraints, column invariants, NOT NULL inside structs, generated columns.
+
+(PROTOCOL.md, "CHECK Constraints", "Column Invariants", "Generated Columns".) Their texts come with the table, so each passes the
+allow-list of `tahoe.expr.parse_expression` before anything is done with it. Where Spark computes one, it is given `vetted` text,
+which is written anew from what was understood: every name in back-ticks, every constant quoted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
+from tahoe.expr.comparison import null_safe_equal
+from tahoe.expr.compute import compute, compute_mask
+from tahoe.expr.expression import Expression, Reference, columns, references_of, sql_of_expression
+from tahoe.expr.functions import cast_to
+from tahoe.expr.parse_expression import Schemas, parse_condition, parse_expression
+from tahoe.expr.predicate import quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.types import StructField, StructType
+
+__all__ = [
+    "ENFORCED",
+    "Check",
+    "Constraints",
+    "Generated",
+    "check",
+    "constraints_of",
+    "generated_values",
+    "recomputed",
+    "vetted",
+    "with_optional_generated",
+]
+
+ENFORCED = frozenset({"checkConstraints", "generatedColumns", "invariants"})
+"""The table features that `check` and `generated_values` enforce together."""
+
+_PREFIX = "delta.constraints."
+_GENERATION = "delta.generationExpression"
+_INVARIANTS = "delta.invariants"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition that must be TRUE for every row; NULL is a violation.
+
+    Args:
+        text: as the table states it.
+    """
+
+    name: str
+    text: str
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A column whose value is that of an expression over the row's other columns.
+
+    Args:
+        text: as the table states it.
+        value: in the column's type.
+    """
+
+    column: StructField
+    text: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """All that a table demands of its rows, but for NOT NULL of top-level columns, which is checked where rows are given their types.
+
+    Args:
+        table: the table's URL, for messages.
+        required: fields inside structs that must not be null; nor may the structs around them.
+    """
+
+    table: str
+    checks: tuple[Check, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    required: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level columns that must be known to check a row."""
+        read = {name for one in self.checks for _, name in columns(one.condition)}
+        read |= {name for one in self.generated for _, name in columns(one.value)}
+        return frozenset(read | {one.column.name for one in self.generated} | {path[0] for path in self.required})
+
+    def __bool__(self) -> bool:
+        return bool(self.checks or self.generated or self.required)
+
+
+def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
+    """What the table demands of its rows.
+
+    Args:
+        time_zone: of the session, for expressions that look at the clock of a timestamp.
+
+    Raises:
+        Unsupported: an expression holds what is not on the allow-list; the message names constraint and part.
+        InvalidRequest: an expression that is none, or does not fit the schema.
+        CorruptTable: invariants that are not as the specification has them.
+    """
+    return Constraints(
+        config.table,
+        tuple(_checks(config, time_zone)),
+        tuple(_generated(config.schema, config.table, time_zone)),
+        tuple(_required(config.schema, ())),
+    )
+
+
+def check(constraints: Constraints, rows: pa.Table) -> None:
+    """Hold rows against the constraints.
+
+    Args:
+        rows: under logical names, in the types of the table; at least the columns of `constraints.columns`.
+
+    Raises:
+        InvariantViolation: naming constraint, and the values of a row that breaks it.
+    """
+    if not rows.num_rows:
+        return
+    for path in constraints.required:
+        _check_required(constraints, path, rows)
+    for one in constraints.checks:
+        _refuse(constraints, one.name, one.text, _computed_mask(constraints, one, rows), one.condition, rows)
+    for generated in constraints.generated:
+        given = compute(Reference((generated.column.name,), generated.column.data_type), rows)
+        mask = null_safe_equal(given, _computed(constraints, generated, rows))
+        text = f"{quote_identifier(generated.column.name)} <=> {generated.text}"
+        _refuse(constraints, "Generated Column", text, mask, generated.value, rows, generated.column.name)
+
+
+def generated_values(constraints: Constraints, rows: pa.Table, absent: Iterable[str]) -> dict[str, pa.Array]:
+    """The values of generated columns that the rows do not have.
+
+    Args:
+        rows: as for `check`.
+        absent: names of the columns to compute, without regard to case; others than generated ones are passed over.
+    """
+    wanted = {name.lower() for name in absent}
+    return {
+        one.column.name: _computed(constraints, one, rows) for one in constraints.generated if one.column.name.lower() in wanted
+    }
+
+
+def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: str = "", time_zone: str = "UTC") -> pa.Table:
+    """Rows whose base columns have changed, with the generated columns that follow from them.
+
+    Args:
+        schema: the table's; rows have its logical names and types.
+        given: columns that have got values of their own, which `check` will hold against their expressions.
+    """
+    kept = {name.lower() for name in given}
+    constraints = Constraints(table, generated=tuple(_generated(schema, table, time_zone)))
+    wanted = [one.column.name for one in constraints.generated if one.column.name.lower() not in kept]
+    for name, values in generated_values(constraints, rows, wanted).items():
+        position = rows.schema.get_field_index(name)
+        rows = rows.set_column(position, rows.schema.field(position), values)
+    return rows
+
+
+def with_optional_generated(schema: StructType) -> StructType:
+    """The schema that data must fit: a generated column may be left out even where it must not be null."""
+    return StructType(tuple(replace(field, nullable=True) if _GENERATION in field.metadata else field for field in schema))
+
+
+def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
+    """The text of an expression, written anew from what the allow-list understood of it: what may be handed to Spark.
+
+    Raises:
+        InvalidRequest: as `tahoe.expr.parse_expression.parse_expression`; and for what Spark would replace by a variable before it
+            reads the text.
+    """
+    written = sql_of_expression(parse_expression(text, schemas, time_zone))
+    if "${" in written:
+        raise InvalidRequest(
+            f"The expression '{text[:120]}' holds '${{', which Spark would replace by a variable of its own. Write it without.",
+            code="TAHOE_EXPRESSION_NOT_ALLOWED",
+            expression=text[:1000],
+        )
+    return written
+
+
+def _checks(config: TableConfig, time_zone: str) -> Iterator[Check]:
+    for key, text in sorted(config.metadata.configuration.items()):
+        if key.lower().startswith(_PREFIX):
+            name = key[len(_PREFIX) :]
+            yield Check(name, text, _understood(config, f"CHECK constraint '{name}'", text, time_zone))
+    for path, field in _fields_in_structs(config.schema, ()):
+        if _INVARIANTS in field.metadata:
+            text = _invariant(config, ".".join(path), field.metadata[_INVARIANTS])
+            yield Check(
+                f"EXPRESSION({text})", text, _understood(config, f"the invariant of column '{'.'.join(path)}'", text, time_zone)
+            )
+
+
+def _understood(config: TableConfig, what: str, text: str, time_zone: str) -> Expression:
+    try:
+        return parse_condition(text, config.schema, time_zone)
+    except (InvalidRequest, Unsupported) as error:
+        raise _cannot_enforce(config.table, what, text, error) from error
+
+
+def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Generated]:
+    base = StructType(tuple(field for field in schema if _GENERATION not in field.metadata))
+    for field in schema:
+        text = field.metadata.get(_GENERATION)
+        if text is None:
+            continue
+        try:
+            value = cast_to(parse_expression(str(text), base, time_zone), field.data_type, time_zone)
+        except (InvalidRequest, Unsupported) as error:
+            raise _cannot_enforce(table, f"the generated column '{field.name}'", str(text), error) from error
+        yield Generated(field, str(text), value)
+
+
+def _cannot_enforce(table: str, what: str, text: str, error: InvalidRequest | Unsupported) -> InvalidRequest | Unsupported:
+    kind = Unsupported if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else InvalidRequest
+    return kind(
+        f"Table {table}: {what} ({text[:200]}) cannot be enforced, so nothing was written. {error.message}",
+        code=error.code,
+        table=table,
+        expression=text[:1000],
+    )
+
+
+def _invariant(config: TableConfig, column: str, stored: Any) -> str:
+    try:
+        text = json.loads(stored)["expression"]["expression"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTable(
+            f"The invariant of column '{column}' of table {config.table} is not as the specification has it: {str(stored)[:200]}. "
+            "Repair the metaData action.",
+            table=config.table,
+            column=column,
+        ) from error
+    return str(text)
+
+
+def _fields_in_structs(schema: StructType, prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Every field that structs alone lead to."""
+    for field in schema:
+        path = (*prefix, field.name)
+        yield path, field
+        if isinstance(field.data_type, StructType):
+            yield from _fields_in_structs(field.data_type, path)
+
+
+def _required(schema: StructType, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    return (path for path, field in _fields_in_structs(schema, prefix) if len(path) > 1 and not field.nullable)
+
+
+def _check_required(constraints: Constraints, path: tuple[str, ...], rows: pa.Table) -> None:
+    values: Any = rows.column(path[0])
+    for name in path[1:]:
+        values = pc.struct_field(values, [name])
+    if values.null_count:
+        name = ".".join(path)
+        raise InvariantViolation(
+            f"Column '{name}' of table {constraints.table} must not be null, nor the structs around it, but the data has nulls there. "
+            "Nothing was committed. Correct the data, or drop the column's NOT NULL constraint.",
+            code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            table=constraints.table,
+            column=name,
+        )
+
+
+def _computed_mask(constraints: Constraints, one: Check, rows: pa.Table) -> pa.Array:
+    try:
+        return compute_mask(one.condition, rows)
+    except InvalidRequest as error:
+        raise _not_computed(constraints, f"CHECK constraint '{one.name}'", one.text, error) from error
+
+
+def _computed(constraints: Constraints, one: Generated, rows: pa.Table) -> pa.Array:
+    try:
+        return compute(one.value, rows)
+    except InvalidRequest as error:
+        raise _not_computed(constraints, f"the generated column '{one.column.name}'", one.text, error) from error
+
+
+def _not_computed(constraints: Constraints, what: str, text: str, error: InvalidRequest) -> InvalidRequest:
+    return InvalidRequest(
+        f"Table {constraints.table}: {what} ({text[:200]}) cannot be computed for the rows to be written; nothing was committed. "
+        f"{error.message}",
+        code=error.code,
+        table=constraints.table,
+        expression=text[:1000],
+    )
+
+
+def _refuse(constraints: Constraints, name: str, text: str, mask: pa.Array, read: Expression, rows: pa.Table, *more: str) -> None:
+    """Raise for the first row for which the mask is not TRUE."""
+    broken = pc.index(mask, False).as_py()
+    if broken < 0:
+        return
+    row = rows.slice(broken, 1)
+    shown = {str(one).replace("`", ""): compute(one, row)[0].as_py() for one in references_of(read)}
+    shown |= {column: row.column(column)[0].as_py() for column in more}
+    lines = "\n".join(f" - {column} : {str(value)[:200]}" for column, value in sorted(shown.items()))
+    raise InvariantViolation(
+        f"CHECK constraint {name} ({text[:300]}) of table {constraints.table} is violated by a row with values:\n{lines}\n"
+        "Nothing was committed. Correct the data, or change the constraint.",
+        code="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+        table=constraints.table,
+        constraint=name,
+        values=shown,
+    )

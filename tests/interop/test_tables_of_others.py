@@ -23,7 +23,7 @@ def rows_of(*numbers: int) -> pa.Table:
         {
             "id": pa.array(numbers, pa.int64()),
             "month": pa.array([number % 3 for number in numbers], pa.int32()),
-            "name": [f"row {number}" for number in numbers],
+            "name": pa.array([f"row {number}" for number in numbers], pa.string()),
         }
     )
 
@@ -37,6 +37,9 @@ def test_every_type_that_deltalake_writes_is_read_equal(path: str) -> None:
 @pytest.mark.parametrize("column", ["i32", "day", "yes", "price", "at"])
 def test_partitions_that_deltalake_writes_are_read_equal(path: str, column: str) -> None:
     rows = ALL_TYPES.select(["id", column])
+    if column == "price":
+        # deltalake 1.6.6 writes a negative decimal into the log as '-99999999.-99' and cannot read it back itself.
+        rows = rows.filter(pa.compute.greater_equal(rows["price"], 0).fill_null(True))
     deltalake.write_deltalake(path, rows, partition_by=[column])
     assert canonical(tahoe.Table(path).to_arrow()) == canonical(rows)
 
@@ -54,7 +57,7 @@ def test_deletes_updates_merges_and_compaction_of_deltalake_are_read_equal(path:
         deltalake.write_deltalake(path, rows_of(*range(number, number + 4)), mode="append", partition_by=["month"])
     theirs = deltalake.DeltaTable(path)
     theirs.delete("id % 7 = 0")
-    theirs.update({"name": "'changed'"}, "id > 20")
+    theirs.update(updates={"name": "'changed'"}, predicate="id > 20")
     theirs.optimize.compact()
     theirs.create_checkpoint()
     assert canonical(tahoe.Table(path).to_arrow()) == canonical(read_deltalake(path))
@@ -94,7 +97,7 @@ def test_by_turns_with_deletes_checkpoints_and_overwrites(path: str) -> None:
     deltalake.DeltaTable(path).delete("id < 10")
     ours.overwrite(rows_of(1, 4, 7), replace_where="month = 1")
     ours.checkpoint()
-    deltalake.DeltaTable(path).update({"name": "'theirs'"}, "month = 2")
+    deltalake.DeltaTable(path).update(updates={"name": "'theirs'"}, predicate="month = 2")
     deltalake.DeltaTable(path).create_checkpoint()
     ours.append(rows_of(100))
     kept = [number for number in range(10, 30) if number % 3 != 1]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,7 +73,8 @@ def write_checkpoint(
     _verify(data, expected, files.num_rows, store.url, version)
     name = checkpoint_name(version)
     store.put(name, data.to_pybytes())
-    hint = LastCheckpoint(version, expected, size_in_bytes=data.size, num_of_add_files=files.num_rows)
+    footer = bytes(data.slice(data.size - 8 - int.from_bytes(data.slice(data.size - 8, 4).to_pybytes(), "little")))[:-8]
+    hint = LastCheckpoint(version, expected, size_in_bytes=data.size, num_of_add_files=files.num_rows, footer_crc32=crc32(footer))
     known = read_last_checkpoint(store)
     if known is None or known.version <= version:
         write_last_checkpoint(store, hint)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,8 @@ import pyarrow.parquet as pq
 from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.lazy import cached_property
 from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table, without_rows
+from tahoe.log.footer_check import fault_in_footer
+from tahoe.log.last_checkpoint import LastCheckpoint
 from tahoe.log.paths import parse, sidecar_name
 from tahoe.log.reader import check_no_duplicates, parse_actions
 from tahoe.log.segment import Checkpoint
@@ -102,16 +105,32 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """One Parquet file of a checkpoint, its footer read."""
+    """One Parquet file of a checkpoint.
+
+    Args:
+        footer_crc32: what the footer's CRC-32 must be, where the file's writer has left word of it.
+    """
 
     store: LogStore
     checkpoint: Checkpoint
     name: str
+    footer_crc32: int | None = None
 
     @cached_property
     def metadata(self) -> pq.FileMetaData:
         with _reading(self):
-            return pq.read_metadata(self.store.open_input(self.name))
+            end = _end_of_file(self.store.open_input(self.name))
+        if end is None:
+            raise self.damaged("it does not end as a Parquet file does")
+        footer = end[:-_LENGTH_AND_MAGIC]
+        if self.footer_crc32 is None:
+            fault = fault_in_footer(footer)
+        else:
+            fault = None if crc32(footer) == self.footer_crc32 else "its footer is not the one that was written"
+        if fault is not None:
+            raise self.damaged(fault)
+        with _reading(self):
+            return pq.read_metadata(pa.BufferReader(end))
 
     @cached_property
     def leaves(self) -> dict[str, int]:
@@ -199,19 +218,22 @@ class CheckpointReader:
     def map_row_groups(self, read: Callable[[RowGroup], pa.Table], leaf: str) -> list[pa.Table]:
         """`read` of each row group where `leaf` has values, in order, side by side when that is worth it."""
         groups = [group for group in self.row_groups if group.non_null(leaf) != 0]
-        if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTHTHREADS:
+        if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTH_THREADS:
             return [read(group) for group in groups]
         with ThreadPoolExecutor(min(len(groups), THREADS)) as pool:
             return list(pool.map(read, groups))
 
 
-def open_checkpoint(store: LogStore, checkpoint: Checkpoint) -> CheckpointReader:
+def open_checkpoint(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoint | None = None) -> CheckpointReader:
     """Open a checkpoint, its sidecars too.
+
+    Args:
+        hint: what ``_last_checkpoint`` says of it.
 
     Raises:
         DamagedCheckpoint: a file is missing or cannot be read, or does not have the size that the checkpoint states.
     """
-    reader = _open_top_level(store, checkpoint)
+    reader = _open_top_level(store, checkpoint, hint)
     sidecars = _sidecars(reader)
     _check_stated(reader, sidecars)
     return (
@@ -287,15 +309,18 @@ _SINGLE_ACTIONS = {
     "sidecar": "path",
 }
 THREADS = min(4, os.cpu_count() or 1)
-_ROWS_WORTHTHREADS = 20_000
+_ROWS_WORTH_THREADS = 20_000
+_LENGTH_AND_MAGIC = 8
+_BYTES_OF_MOST_FOOTERS = 64 << 10
 # They are few, and mostly at the beginning of a row group: small batches, so that reading can end early.
 _ROWS_OF_SINGLE_ACTIONS = 4_096
 
 
-def _open_top_level(store: LogStore, checkpoint: Checkpoint) -> CheckpointReader:
+def _open_top_level(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoint | None = None) -> CheckpointReader:
     name = checkpoint.entries[0].name
     if not name.endswith(".json"):
-        return CheckpointReader(store, checkpoint, tuple(ParquetSource(store, checkpoint, n) for n in checkpoint.names))
+        footer = hint.footer_crc32 if hint and [e.size for e in checkpoint.entries] == [hint.size_in_bytes] else None
+        return CheckpointReader(store, checkpoint, tuple(ParquetSource(store, checkpoint, n, footer) for n in checkpoint.names))
     try:
         actions = tuple(action for _, action in parse_actions(name, store.get(name), store.url))
         check_no_duplicates(actions, name, store.url)
@@ -409,6 +434,21 @@ def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _end_of_file(source: pa.NativeFile) -> bytes | None:
+    """A Parquet file's footer with the length and the magic bytes that follow it; None where there is none."""
+    size = source.size()
+    wanted = min(size, _BYTES_OF_MOST_FOOTERS)
+    while True:
+        source.seek(size - wanted)
+        end = source.read(wanted)
+        length = int.from_bytes(end[-_LENGTH_AND_MAGIC:-4], "little") + _LENGTH_AND_MAGIC
+        if len(end) != wanted or wanted < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
+            return None
+        if length <= wanted:
+            return bytes(end[-length:])
+        wanted = length
 
 
 @contextmanager

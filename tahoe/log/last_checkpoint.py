@@ -33,6 +33,8 @@ class LastCheckpoint:
         parts: of a multi-part checkpoint.
         size_in_bytes: of all its files.
         num_of_add_files: its live files.
+        footer_crc32: of a classic checkpoint that Tahoe wrote, the CRC-32 of its Parquet footer: the part of such a file that no
+            checksum of its own protects.
         checksummed: whether the hint carried a checksum, and it was right.
     """
 
@@ -41,6 +43,7 @@ class LastCheckpoint:
     parts: int | None = None
     size_in_bytes: int | None = None
     num_of_add_files: int | None = None
+    footer_crc32: int | None = None
     checksummed: bool = False
 
 
@@ -71,6 +74,7 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
         parts=_count_or_none(value.get("parts")),
         size_in_bytes=_count_or_none(value.get("sizeInBytes")),
         num_of_add_files=_count_or_none(value.get("numOfAddFiles")),
+        footer_crc32=_count_or_none((value.get("tags") or {}).get(_FOOTER_TAG), text=True),
         checksummed=stated is not None,
     )
 
@@ -81,6 +85,8 @@ def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
     for name, found in (("parts", hint.parts), ("sizeInBytes", hint.size_in_bytes), ("numOfAddFiles", hint.num_of_add_files)):
         if found is not None:
             value[name] = found
+    if hint.footer_crc32 is not None:
+        value["tags"] = {_FOOTER_TAG: str(hint.footer_crc32)}
     value["checksum"] = checksum_of_json(value)
     store.put(LAST_CHECKPOINT, json.dumps(value, separators=(",", ":")).encode())
 
@@ -95,6 +101,9 @@ def canonical_json(value: Mapping[str, Any]) -> str:
     rest = {name: found for name, found in value.items() if name != "checksum"}
     pairs = sorted((path.encode(), path, text) for path, text in _canonical(rest))
     return ",".join(f"{path}={text}" for _, path, text in pairs)
+
+
+_FOOTER_TAG = "tahoe.footerCrc32"
 
 
 def _canonical(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -126,5 +135,5 @@ def _count(value: Any) -> int:
     return value
 
 
-def _count_or_none(value: Any) -> int | None:
-    return None if value is None else _count(value)
+def _count_or_none(value: Any, *, text: bool = False) -> int | None:
+    return None if value is None else _count(int(value) if text else value)

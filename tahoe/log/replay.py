@@ -209,7 +209,7 @@ def checkpoint_of(store: LogStore, segment: LogSegment) -> CheckpointReader | No
     if segment.checkpoint is None:
         return None
     if "checkpoint" not in segment.memo:
-        reader = open_checkpoint(store, segment.checkpoint)
+        reader = open_checkpoint(store, segment.checkpoint, segment.hint)
         _check_size(store, segment, reader)
         segment.memo["checkpoint"] = reader
     found: CheckpointReader = segment.memo["checkpoint"]

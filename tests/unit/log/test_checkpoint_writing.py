@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,7 +63,9 @@ def test_all_of_the_state_is_in_it_and_nothing_else() -> None:
     assert dict(state.domains) == {"d": DomainMetadata("d", "x")}
     assert log.live() == [replace(file, data_change=False)]
     assert [r.key for r in remove_files(replay_tombstones(log.store, segment))] == [("gone", None)]
-    assert hint == LastCheckpoint(1, 6, None, len(log.store.get(checkpoint_name(1))), 1)
+    data = log.store.get(checkpoint_name(1))
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    assert hint == LastCheckpoint(1, 6, None, len(data), 1, crc32(footer))
     assert rows(log).column_names == ["txn", "metaData", "protocol", "domainMetadata", "add", "remove"]
     assert rows(log).num_rows == 6
 

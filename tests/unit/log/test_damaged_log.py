@@ -10,11 +10,14 @@ import pytest
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.predicate import Column, Comparison, Literal
+from tahoe.log.checkpoint import write_checkpoint
 from tahoe.log.files import add_files
-from tahoe.log.paths import LAST_CHECKPOINT, checksum_name, commit_name
-from tahoe.log.replay import replay_files, replay_state, scan_files
+from tahoe.log.footer_check import fault_in_footer
+from tahoe.log.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
+from tahoe.log.replay import replay_files, replay_state, replay_tombstones, scan_files
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import DomainMetadata, SetTransaction
+from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import PrimitiveType
 from tests.unit.log.logs import DAMAGES, SCHEMA, Log, add, memory_log, remove
 
@@ -237,11 +240,7 @@ def test_a_checksum_beyond_the_newest_commit_shows_that_commits_were_lost() -> N
     assert [a.path for a in log.live(0)] == ["a"]
 
 
-def test_every_flipped_bit_in_the_pages_of_our_own_checkpoint_is_survived() -> None:
-    from tahoe.log.checkpoint import write_checkpoint
-    from tahoe.log.replay import replay_tombstones
-    from tahoe.protocol.config import TableConfig
-
+def _with_our_checkpoint() -> tuple[Log, str]:
     log = memory_log()
     log.begin(*(add(f"{uuid.UUID(int=i)}", low=i, high=i + 5) for i in range(50)))
     log.commit(add("more"))
@@ -249,10 +248,39 @@ def test_every_flipped_bit_in_the_pages_of_our_own_checkpoint_is_survived() -> N
     state, files = replay_state(log.store, segment), replay_files(log.store, segment)
     config = TableConfig(state.protocol, state.metadata, log.store.url)
     write_checkpoint(log.store, 1, state, files, replay_tombstones(log.store, segment), config, now_ms=2_000)
-    name = f"_delta_log/{1:020d}.checkpoint.parquet"
-    whole = log.store.get(name)
-    footer = int.from_bytes(whole[-8:-4], "little") + 8
-    truth = _outcome(log)
-    for position in range(4, len(whole) - footer, max(1, len(whole) // 150)):
-        log.store.put(name, whole[:position] + bytes([whole[position] ^ (1 << position % 8)]) + whole[position + 1 :])
+    return log, checkpoint_name(1)
+
+
+def _flipped(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ (1 << position % 8)]) + data[position + 1 :]
+
+
+def test_every_flipped_bit_in_our_own_checkpoint_is_survived() -> None:
+    log, name = _with_our_checkpoint()
+    whole, truth = log.store.get(name), _outcome(log)
+    for position in range(4, len(whole), max(1, len(whole) // 150)):
+        log.store.put(name, _flipped(whole, position))
         assert _outcome(log) == truth
+
+
+def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
+    """Arrow ends the process for a column chunk whose type is not the schema's, and for one that is not there."""
+    log, name = _with_our_checkpoint()
+    log.store.delete(LAST_CHECKPOINT)  # nobody vouches for the footer
+    whole, truth = log.store.get(name), _outcome(log)
+    length = int.from_bytes(whole[-8:-4], "little")
+    assert fault_in_footer(whole[-8 - length : -8]) is None
+    faults = set()
+    for position in range(len(whole) - 8 - length, len(whole) - 8, 5):
+        flipped = _flipped(whole, position)
+        fault = fault_in_footer(flipped[-8 - length : -8])
+        if fault is not None and "column" in fault and fault.split()[-1] not in faults:
+            faults.add(fault.split()[-1])
+            log.store.put(name, flipped)
+            assert _outcome(log) == truth
+    assert faults
+
+
+@pytest.mark.parametrize("footer", [b"", b"\x15", b"\x29\xfc\xff\xff\xff\x0f", b"\x19" * 5_000, b"\xff" * 50, bytes(range(256))])
+def test_bytes_that_are_no_footer_are_told(footer: bytes) -> None:
+    assert fault_in_footer(footer) is not None

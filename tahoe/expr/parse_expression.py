@@ -16,7 +16,7 @@ from tahoe.expr.cast import cast_value
 from tahoe.expr.coerce import zone_of
 from tahoe.expr.common_types import BOOLEAN, LONG, STRING, VOID, same_type
 from tahoe.expr.expression import Case, Cast, Expression, Literal, Reference
-from tahoe.expr.functions import call, cast_to, condition, meet
+from tahoe.expr.functions import FUNCTIONS, call, cast_to, condition, meet
 from tahoe.expr.syntax import (
     check_length,
     decimal_type_of,
@@ -268,6 +268,8 @@ class _Reader:
         lowered = str(name).lower()
         if lowered in _SIGNS_ONLY:
             raise refused(node, _NOT_ALLOWED)
+        if lowered not in FUNCTIONS:
+            return self.call(lowered)  # refused by its name, whatever its arguments are
         return self.call(lowered, *(self.read(argument) for argument in arguments))
 
     def column(self, node: Expr) -> Expression:

@@ -278,7 +278,9 @@ def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
             faults.add(fault.split()[-1])
             log.store.put(name, flipped)
             assert _outcome(log) == truth
-    assert faults
+        if len(faults) == 3:
+            return
+    raise AssertionError(f"only {faults} were met")
 
 
 @pytest.mark.parametrize("footer", [b"", b"\x15", b"\x29\xfc\xff\xff\xff\x0f", b"\x19" * 5_000, b"\xff" * 50, bytes(range(256))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -428,7 +428,7 @@ def _remove(value: Mapping[str, Any]) -> RemoveFile:
     )
 
 
-_BUILDERS = {
+_BUILDERS: dict[str, Callable[[Any], Action]] = {
     "protocol": _protocol,
     "metaData": _metadata,
     "add": _add,

@@ -58,6 +58,42 @@ def test_a_row_that_another_has_made_to_match_conflicts(table):
     assert raced(table, update("id = 5", 7), delete("v = 7 or id = 6")) == ["", ConcurrentAppendException.__name__]
 
 
+def merge(table: Table, ids: list[int], value: int) -> None:
+    source = pa.table({"id": ids, "v": [value] * len(ids)})
+    table.merge(source, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+class Interrupted(Table):
+    """Another writer comes between what this one has read and its commit."""
+
+    def commit(self, transaction, operation, **options):
+        other, self.other = self.other, None
+        if other is not None:
+            merge(Table(self.url), *other)
+        return super().commit(transaction, operation, **options)
+
+
+def test_merges_of_different_rows_of_one_file_both_succeed(table):
+    late = Interrupted(table.url)
+    late.other = ([3, 4, 300], 6)
+    merge(late, [1, 2, 200], 5)
+    found = table.to_arrow()
+    values = dict(zip(found.column("id").to_pylist(), found.column("v").to_pylist(), strict=True))
+    assert values == dict.fromkeys(range(100), 0) | {1: 5, 2: 5, 200: 5, 3: 6, 4: 6, 300: 6}
+    assert table.version() == 3
+    assert table.check() == []
+
+
+def test_merges_that_update_or_insert_the_same_row_conflict(table):
+    late = Interrupted(table.url)
+    for other, conflict in (([3, 200], ConcurrentAppendException), ([1, 7], DeltaConcurrentModificationException)):
+        late.other = (other, 6)
+        with pytest.raises(conflict):
+            merge(late, [1, 200], 5)
+    assert table.to_arrow(filter="id = 200").column("v").to_pylist() == [6]
+    assert table.to_arrow(filter="v = 5").num_rows == 0
+
+
 def test_counters_that_many_writers_raise_lose_no_step(table):
     """Each of 40 steps adds one to one row; begun in pairs that race, repeated until both are in."""
     for step in range(20):

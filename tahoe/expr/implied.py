@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.coerce import compare, is_in
+from tahoe.expr.common_types import STRING
 from tahoe.expr.expression import Call, Cast, Expression, Literal, Reference
 from tahoe.expr.predicate import (
     FALSE,
@@ -12,10 +13,12 @@ from tahoe.expr.predicate import (
     Constant,
     IsNotNull,
     IsNull,
+    Not,
     Predicate,
     StartsWith,
     all_of,
     any_of,
+    normalise,
 )
 
 __all__ = ["to_predicate"]
@@ -34,7 +37,6 @@ def to_predicate(expression: Expression, qualifier: str | None = None, time_zone
 
 
 _FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "is null": "is not null", "is not null": "is null"}
 
 
 def _implied(expression: Expression, qualifier: str | None, time_zone: str) -> Predicate:
@@ -54,7 +56,8 @@ def _implied(expression: Expression, qualifier: str | None, time_zone: str) -> P
         case Call("not", (part,)):
             return _denied(part, qualifier, time_zone)
         case Call():
-            return _leaf(expression, qualifier, time_zone)
+            found = _leaf(expression, qualifier, time_zone)
+            return _weaker(expression, qualifier) if found is None else found
     return TRUE
 
 
@@ -67,8 +70,9 @@ def _denied(expression: Expression, qualifier: str | None, time_zone: str) -> Pr
             return any_of(_denied(part, qualifier, time_zone) for part in arguments)
         case Call("or", arguments):
             return all_of(_denied(part, qualifier, time_zone) for part in arguments)
-        case Call(name, arguments, data_type) if name in _OPPOSITE:
-            return _leaf(Call(_OPPOSITE[name], arguments, data_type), qualifier, time_zone)
+        case Call():
+            found = _leaf(expression, qualifier, time_zone)
+            return TRUE if found is None else normalise(Not(found))
         case Literal(value):
             return Constant(value is False)
         case Reference():
@@ -78,18 +82,20 @@ def _denied(expression: Expression, qualifier: str | None, time_zone: str) -> Pr
     return TRUE
 
 
-def _leaf(call: Call, qualifier: str | None, time_zone: str) -> Predicate:
+def _leaf(call: Call, qualifier: str | None, time_zone: str) -> Predicate | None:
+    """The call as a filter with the same answer for every row; None where filters do not know it."""
     name, arguments = call.function, call.arguments
-    column = _column(arguments[0], qualifier)
+    column = _column(arguments[0], qualifier) if arguments else None
     try:
         if name in _FLIPPED:
             if column is None:
                 column, arguments, name = _column(arguments[1], qualifier), arguments[::-1], _FLIPPED[name]
             if column is None or not isinstance(arguments[1], Literal):
-                return TRUE
+                return None
             return compare(name, column, _bare(arguments[0]).data_type, arguments[1], time_zone)
         if column is None:
-            return TRUE
+            return None
+        is_text = _bare(arguments[0]).data_type == STRING
         match name, arguments[1:]:
             case "in", wanted if all(isinstance(one, Literal) for one in wanted):
                 literals = tuple(one for one in wanted if isinstance(one, Literal))
@@ -98,15 +104,28 @@ def _leaf(call: Call, qualifier: str | None, time_zone: str) -> Predicate:
                 return IsNull(column)
             case "is not null", ():
                 return IsNotNull(column)
-            case "startswith", (Literal(str(prefix)),) if str(_bare(arguments[0]).data_type) == "string":
+            case "startswith", (Literal(str(prefix)),) if is_text:
                 return StartsWith(column, prefix)
-            case "like", (Literal(str(pattern)),) if str(_bare(arguments[0]).data_type) == "string":
-                prefix = pattern[: min((pattern.find(mark) for mark in "%_\\" if mark in pattern), default=len(pattern))]
-                return StartsWith(column, prefix) if prefix else IsNotNull(column)
+            case "like", (Literal(str(pattern)),) if is_text and pattern.endswith("%") and _prefix(pattern) == pattern[:-1]:
+                return StartsWith(column, pattern[:-1])
     except InvalidRequest:
-        # The comparison is one that filters do not know; it is computed row by row.
-        return TRUE
+        return None  # a comparison that filters do not know
+    return None
+
+
+def _weaker(call: Call, qualifier: str | None) -> Predicate:
+    """Something that is TRUE wherever the call is, though not only there."""
+    column = _column(call.arguments[0], qualifier) if call.arguments else None
+    match call.function, call.arguments[1:]:
+        case "like", (Literal(str(pattern)),) if column is not None and _bare(call.arguments[0]).data_type == STRING:
+            prefix = _prefix(pattern)
+            return StartsWith(column, prefix) if prefix else IsNotNull(column)
     return TRUE
+
+
+def _prefix(pattern: str) -> str:
+    """What a LIKE pattern begins with, before its first sign with a meaning."""
+    return pattern[: min((pattern.find(mark) for mark in "%_\\" if mark in pattern), default=len(pattern))]
 
 
 def _bare(expression: Expression) -> Expression:

@@ -255,22 +255,12 @@ class _Reader:
         return Cast(child, target, self.time_zone)
 
     def function(self, node: Expr) -> Expression:
-        name = node.this
-        if not isinstance(name, str):
-            name = name.name
-        arguments = []
-        for argument in node.expressions:
-            if isinstance(
-                argument, self.e.Lambda | self.e.Star | self.e.Distinct | self.e.Select | self.e.Subquery | self.e.Order
-            ):
-                raise refused(node, f"'{name}' with such arguments is not on the list of what an expression may call")
-            arguments.append(argument)
-        lowered = str(name).lower()
-        if lowered in _SIGNS_ONLY:
+        name = (node.this if isinstance(node.this, str) else node.this.name).lower()
+        if name in _SIGNS_ONLY:
             raise refused(node, _NOT_ALLOWED)
-        if lowered not in FUNCTIONS:
-            return self.call(lowered)  # refused by its name, whatever its arguments are
-        return self.call(lowered, *(self.read(argument) for argument in arguments))
+        if name not in FUNCTIONS:
+            return self.call(name)  # refused by its name, whatever its arguments are
+        return self.call(name, *(self.read(argument) for argument in node.expressions))
 
     def column(self, node: Expr) -> Expression:
         """A column, or fields inside what another expression gives."""

@@ -62,7 +62,7 @@ EXPRESSIONS: dict[str, str] = {
     "lag(id) OVER (ORDER BY id) = 1": "lag",
     "explode(array(1, 2)) = 1": "explode",
     "stack(1, id) = 1": "stack",
-    f"exists(array(1), x -> {_SET} = 'x')": "reflect",
+    f"exists(array(1), x -> {_SET} = 'x')": "exists",
     f"size(transform(array(1), x -> {_SET})) = 1": "transform",
     f"size(filter(array(1), x -> {_SET} = 'x')) = 1": "filter",
     f"aggregate(array(1), 0, (a, x) -> length({_SET})) = 1": "aggregate",

@@ -5,39 +5,56 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.evaluate import evaluate
 from tahoe.expr.parse import parse_predicate
 from tahoe.expr.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate, references
 from tahoe.log.replay import add_files
+from tahoe.ops.assignments import assigned
+from tahoe.ops.conditions import find_changes, row_condition
 from tahoe.ops.create import new_metadata, with_schema
-from tahoe.ops.write import ArrowData, write_arrow
+from tahoe.ops.row_changes import (
+    change_rows,
+    kept_rows,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    uses_vectors,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.ops.write import ArrowData, tagged, write_arrow
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED, with_optional_generated
 from tahoe.protocol.partition import deserialize
-from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = [
     "ArrowData",
+    "Replaced",
     "WriteOptions",
     "already_written",
     "prepare_schema",
     "stage_adds",
     "stage_removals",
     "stage_write",
-    "tagged",
     "write_operation",
 ]
 
@@ -94,6 +111,22 @@ class WriteOptions:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What an overwrite has staged beside the new rows.
+
+    Args:
+        copied: files with the rows that stay of those that were removed.
+        change_files: how many change data files were written.
+        deleted_rows: how many rows were replaced; None where only whole files were looked at.
+    """
+
+    removed: tuple[RemoveFile, ...] = ()
+    copied: tuple[AddFile, ...] = ()
+    change_files: int = 0
+    deleted_rows: int | None = None
+
+
 def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
     """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
     rows = data if isinstance(data, _IN_HAND) else pa.RecordBatchReader.from_stream(data)
@@ -110,16 +143,23 @@ def stage_adds(
     transaction: Transaction, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate | None, options: WriteOptions
 ) -> Operation:
     """Stage files that are written already, and what they replace."""
-    removed: list[RemoveFile] = []
-    copied: list[AddFile] = []
-    if options.mode == "overwrite" and transaction.snapshot is not None:
-        removed, copied = stage_removals(transaction, config, adds, predicate, options)
     staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
-    copied = [tagged(config, add) for add in copied]
-    transaction.stage(*removed, *staged, *copied)
+    replaced = Replaced()
+    if options.mode == "overwrite" and transaction.snapshot is not None:
+        replaced = stage_removals(transaction, config, staged, predicate, options)
+    transaction.stage(*staged)
     if options.app is not None:
         transaction.stage_app(*options.app)
-    return write_operation(config, staged, removed, copied, options, created=transaction.snapshot is None)
+    return write_operation(
+        config,
+        staged,
+        replaced.removed,
+        replaced.copied,
+        options,
+        created=transaction.snapshot is None,
+        change_files=replaced.change_files,
+        deleted_rows=replaced.deleted_rows,
+    )
 
 
 def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bool:
@@ -167,23 +207,26 @@ def stage_removals(
     adds: Sequence[AddFile],
     predicate: Predicate | None,
     options: WriteOptions,
-) -> tuple[list[RemoveFile], list[AddFile]]:
-    """The tombstones of what an overwrite replaces, and the files that keep the rows it does not replace; notes what was read."""
+) -> Replaced:
+    """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
     snapshot = transaction.snapshot
     assert snapshot is not None
+    partition_columns = set(config.partition_columns)
+    if predicate is not None and any(path[0] not in partition_columns for path in references(predicate)):
+        return _replaced_rows(transaction, snapshot, config, adds, predicate)
     now = transaction.clock.now_ms()
     if options.dynamic_partitions and config.partition_columns:
-        return _dynamic(transaction, snapshot, config, adds, now, options.data_change), []
-    if predicate is None:
+        removed = _dynamic(transaction, snapshot, config, adds, now, options.data_change)
+    elif predicate is None:
         transaction.read_whole_table()
-        return [add.remove(now, options.data_change) for add in add_files(snapshot.files())], []
-    transaction.read(predicate)
-    partition_columns = set(config.partition_columns)
-    met = add_files(snapshot.files_matching(predicate))
-    if all(path[0] in partition_columns for path in references(predicate)):
+        removed = [add.remove(now, options.data_change) for add in add_files(snapshot.files())]
+    else:
+        transaction.read(predicate)
+        met = add_files(snapshot.files_matching(predicate))
         transaction.read_files(add.key for add in met)
-        return [add.remove(now) for add in met], []
-    return _rewritten(transaction, snapshot, config, met, predicate, now)
+        removed = [add.remove(now) for add in met]
+    transaction.stage(*removed)
+    return Replaced(tuple(removed))
 
 
 def write_operation(
@@ -194,6 +237,8 @@ def write_operation(
     options: WriteOptions,
     *,
     created: bool,
+    change_files: int = 0,
+    deleted_rows: int | None = None,
 ) -> Operation:
     """WRITE with the reference's parameters and metrics."""
     parameters: dict[str, Any] = {
@@ -218,16 +263,10 @@ def write_operation(
         metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
         if options.replace_where is not None:
             metrics["numCopiedRows"] = sum(_rows(add) for add in copied)
-            metrics["numAddedChangeFiles"] = 0
+            metrics["numAddedChangeFiles"] = change_files
+            if deleted_rows is not None:
+                metrics["numDeletedRows"] = deleted_rows
     return Operation("WRITE", parameters, metrics)
-
-
-def tagged(config: TableConfig, add: AddFile) -> AddFile:
-    """The file with the tag by which later upgrades of IcebergCompat know that it fulfils that version."""
-    version = config.iceberg_compat_version
-    if version is None or version < 2:
-        return add
-    return replace(add, tags={**(add.tags or {}), "ICEBERG_COMPAT_VERSION": str(version)})
 
 
 _IN_HAND = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
@@ -274,32 +313,43 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
     return And(tuple(parts))
 
 
-def _rewritten(
-    transaction: Transaction, snapshot: Snapshot, config: TableConfig, met: list[AddFile], predicate: Predicate, now: int
-) -> tuple[list[RemoveFile], list[AddFile]]:
-    """Files with matching rows go; the rows of them that do not match are copied to new files."""
-    if config.properties.enable_change_data_feed:
-        raise Unsupported(
-            f"replaceWhere on data columns of table {config.table} must write the change data feed, which this version of Tahoe does "
-            "not do yet. Use a condition on the partition columns only, or unset delta.enableChangeDataFeed.",
-            table=config.table,
-        )
-    removed, copied = [], []
-    for add in met:
-        rows = _read_one(snapshot, add)
-        mask = evaluate(predicate, rows).fill_null(False)
-        if not pc.any(mask).as_py():
-            continue
-        transaction.read_files([add.key])
-        removed.append(add.remove(now))
-        kept = rows.filter(pc.invert(mask))
-        if kept.num_rows:
-            copied += write_arrow(config, transaction.store, kept, transaction.clock)
-    return removed, copied
+def _replaced_rows(
+    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate
+) -> Replaced:
+    """Matching rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows."""
+    refuse_if_append_only(config)
+    changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema))
+    marked = uses_vectors(config)
+    stay = without_dead_files(changes)
+    removed = remove_files(transaction, (change.add for change in changes if change.is_whole or not marked))
+    copied: list[AddFile] = []
+    change_files = 0
+    if marked:
+        # Readers of the feed take the deleted rows from the two vectors of a file, and the new ones from the new files.
+        mark_dead(transaction, config, stay)
+    else:
+        copied = write_rows(transaction, config, kept_rows(snapshot, stay))
+        if changes and config.properties.enable_change_data_feed:
+            # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
+            gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
+            new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
+            change_files = len(write_change_data(transaction, config, chain(gone, new)))
+    return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 
-def _read_one(snapshot: Snapshot, add: AddFile) -> pa.Table:
-    return Scan(snapshot).read([add])
+def _in_schema(rows: pa.Table, config: TableConfig) -> pa.Table:
+    """Changed rows with the columns that this commit adds."""
+    kinds = rows.column(rows.num_columns - 1)
+    return assigned(rows, config.schema, (), rows).append_column(rows.schema.field(rows.num_columns - 1), kinds)
+
+
+def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> Iterator[pa.Table]:
+    """The rows of files that were just written, file by file."""
+    schema = to_arrow_schema(config.schema)
+    for add in adds:
+        task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
+        mode, partitions = config.column_mapping_mode, config.partition_columns
+        yield pa.Table.from_batches(read_file(task, config.schema, mode, partitions, store.open_input, lambda _: None), schema)
 
 
 def _checked(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CHANGE_DATA_FOLDER", "ArrowData", "ArrowStream", "as_table", "file_schema", "random_prefix", "write_arrow"]
+__all__ = ["CHANGE_DATA_FOLDER", "ArrowData", "ArrowStream", "as_table", "file_schema", "random_prefix", "tagged", "write_arrow"]
 
 CHANGE_DATA_FOLDER = "_change_data"
 
@@ -112,6 +112,14 @@ def as_table(data: ArrowData) -> pa.Table:
     """The data in memory; a stream is read to its end."""
     tables, schema = _tables(data)
     return pa.concat_tables([schema.empty_table(), *tables])
+
+
+def tagged(config: TableConfig, add: AddFile) -> AddFile:
+    """The file with the tag by which later upgrades of IcebergCompat know that it fulfils that version."""
+    version = config.iceberg_compat_version
+    if version is None or version < 2:
+        return add
+    return replace(add, tags={**(add.tags or {}), "ICEBERG_COMPAT_VERSION": str(version)})
 
 
 def random_prefix(clock: Clock, length: int) -> str:

@@ -96,7 +96,6 @@ class Machine(RuleBasedStateMachine):
         self.table.overwrite(arrow(rows))
         self.done(rows)
 
-    @precondition(lambda self: not self.feed_is_on[-1])
     @rule(rows=some_rows(), condition=conditions())
     def replace(self, rows: Rows, condition: Condition) -> None:
         new = [row for row in rows if condition.holds(row, _NOTHING)]

@@ -13,6 +13,7 @@ import pytest
 from tahoe import Table
 from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch
+from tahoe.ops.insert import WriteOptions
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 
@@ -117,6 +118,26 @@ def test_replace_where_on_data_columns_keeps_the_rows_that_do_not_match(table):
     table.overwrite(rows(2), replace_where="id = 2 or id = 3")
     assert ids(table) == [1, 2, 4]
     assert untouched <= set(table.files()["path"].to_pylist())
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_replace_where_on_data_columns_is_told_by_the_feed(tmp_path, vectors):
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": vectors}
+    table = Table.create(tmp_path / "t", SCHEMA, partition_by=["month"], properties=properties)
+    table.append(rows(1, 2, 3))
+    more = rows(2).append_column("more", pa.array(["x"]))
+    options = WriteOptions("overwrite", replace_where="id = 2 or id = 3", merge_schema=True)
+    version = table.write(more, options)
+    assert ids(table) == [1, 2]
+    told = table.changes(version).select(["id", "more", "_change_type"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in told if row["more"]) == [(2, "x", "insert")]
+    assert sorted(row["id"] for row in told if row["_change_type"] == "delete") == [2, 3]
+    assert len(told) == 3
+    (metrics,) = [entry["operationMetrics"] for entry in table.history(1)]
+    names = ("numDeletedRows", "numCopiedRows", "numRemovedFiles", "numAddedChangeFiles")
+    expected = ["2", "0", "0", "0"] if vectors == "true" else ["2", "1", "1", "1"]
+    assert [metrics[name] for name in names] == expected
+    assert table.check() == []
 
 
 def test_replace_where_refuses_a_row_outside_of_it_and_changes_nothing(table):

@@ -141,5 +141,3 @@ def _text(value: Any) -> str | None:
 
 def _iso(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-
-

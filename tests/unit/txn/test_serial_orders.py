@@ -6,7 +6,9 @@ import random
 from collections import Counter
 
 import pytest
+from pyroaring import BitMap64
 
+from tahoe.exceptions import DeltaConcurrentModificationException
 from tahoe.txn.transaction import SERIALIZABLE, WRITE_SERIALIZABLE
 from tests.unit.txn import rows as model
 
@@ -74,6 +76,21 @@ def test_what_commits_in_a_race_of_random_operations_is_a_serial_order(isolation
     # The law says nothing unless vectors were merged, rows decided, and each conflict was met.
     assert merged > races / 20 and freed > races / 10
     assert set(conflicts) == {"ConcurrentAppendException", "ConcurrentDeleteReadException"}
+
+
+def test_a_winner_that_gives_rows_back_is_no_winner_that_only_took_some():
+    files = model.Files()
+    (add,) = files.add([(number, "mon", "x") for number in range(6)])
+    start = model.applied({add.path: add}, model.delete("id in (1, 2)", vectors=True)(files, {add.path: add}).actions)
+
+    def restore(files: model.Files, live: model.Live) -> model.Change:
+        """Row 2 lives again; row 3 goes, so that the vector is as long as before."""
+        note = lambda transaction: transaction.read_whole_table()  # noqa: E731
+        return model.Change(note, files.with_dead(live[add.path], BitMap64([1, 3])))
+
+    for condition in ("id in (2, 5)", "id = 5"):
+        outcomes, _ = model.raced(files, start, [restore, model.delete(condition, vectors=True)])
+        assert outcomes[0] is None and isinstance(outcomes[1], DeltaConcurrentModificationException)
 
 
 def _orders(operations: list[model.OperationOn]) -> list[list[model.OperationOn]]:

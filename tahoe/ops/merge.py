@@ -160,7 +160,8 @@ def _step(clause: Clause, statement: MergeStatement, both: Mapping[str, StructTy
 
 def _star(clause: Clause, statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
     """``UPDATE SET *`` or ``INSERT *``: every column of the table, or with schema evolution those that the source has."""
-    missing = [column.name for column in schema if source.find(column.name) is None]
+    computed = {column.name for column in schema if "delta.generationExpression" in column.metadata}
+    missing = [column.name for column in schema if source.find(column.name) is None and column.name not in computed]
     if missing and not statement.schema_evolution:
         raise InvalidRequest(
             f"{clause.action.name} * of a MERGE needs every column of the table in the source, which has no '{missing[0]}'. "

@@ -53,6 +53,8 @@ _NEW_TABLE_PROTOCOL = Protocol(1, 2)
 # What `SET TBLPROPERTIES` takes but the configuration never keeps: the protocol action says it.
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
 
+_FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+
 
 @dataclass(frozen=True)
 class PreparedCommit:
@@ -284,7 +286,21 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
     previous = transaction.snapshot.config if transaction.snapshot else None
     if previous is None or config.metadata != previous.metadata:
         check_mapping(config.schema, config.column_mapping_mode, config.properties.max_column_id)
+        _check_feed_columns(config)
     check_iceberg_compat(config, previous, adds)
+
+
+def _check_feed_columns(config: TableConfig) -> None:
+    """A table whose change data feed is on may have no column that the feed has beside the table's."""
+    taken = [column.name for column in config.schema if column.name.lower() in _FEED_COLUMNS]
+    if taken and config.properties.enable_change_data_feed:
+        raise InvalidRequest(
+            f"Table {config.table} has a column '{taken[0]}', a name that its change data feed needs. Rename the column, or leave "
+            "delta.enableChangeDataFeed off.",
+            code="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+            table=config.table,
+            column=taken[0],
+        )
 
 
 def _is_blind_append(transaction: Transaction) -> bool:

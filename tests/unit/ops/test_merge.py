@@ -15,6 +15,7 @@ from tahoe.ops import merge_match
 from tahoe.ops.merge import stage_merge
 from tahoe.ops.merge_clauses import MergeBuilder
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from tahoe.schema.types import PrimitiveType, StructField, StructType
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("amount", pa.float64())])
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -375,3 +376,14 @@ def test_an_insert_passes_a_winner_that_inserted_other_keys(table: Table) -> Non
     assert staged.operation is not None
     stale.commit(transaction, staged.operation)
     assert set(found(table)) == {*BEFORE, 6, 7, 100}
+
+
+def test_a_star_leaves_generated_columns_to_be_computed(tmp_path: Path) -> None:
+    long = PrimitiveType("long")
+    double = StructField("double", long, True, {"delta.generationExpression": "id * 2"})
+    table = Table.create(tmp_path / "t", StructType((StructField("id", long), double, StructField("v", long))))
+    table.append(pa.table({"id": [1, 2], "v": [1, 2]}))
+    source = pa.table({"id": [2, 3], "v": [20, 30]})
+    table.merge(source, ON).when_matched_update_all().when_not_matched_insert_all().execute()
+    table.update({"id": "id + 10"}, "id = 1")
+    assert sorted(tuple(row.values()) for row in table.to_arrow().to_pylist()) == [(2, 4, 20), (3, 6, 30), (11, 22, 1)]

@@ -198,3 +198,17 @@ def test_change_data_files_alone_count_where_a_commit_has_them(tmp_path: Path) -
     commit = [json.loads(line) for line in (tmp_path / "t/_delta_log/00000000000000000002.json").read_text().splitlines()]
     assert Counter(name for line in commit for name in line) == {"commitInfo": 1, "remove": 1, "add": 1, "cdc": 1}
     assert told(table.changes(2)) == [(2, "delete", 1), (2, "delete", 3)]
+
+
+@pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_commit_timestamp"])
+def test_the_names_of_the_feeds_columns_are_taken_where_it_is_on(tmp_path: Path, name: str) -> None:
+    schema = pa.schema([("id", pa.int64()), (name, pa.string())])
+    with pytest.raises(InvalidRequest) as caught:
+        Table.create(tmp_path / "t", schema, properties=FEED)
+    assert caught.value.code == "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
+    table = Table.create(tmp_path / "t", schema)
+    with pytest.raises(InvalidRequest, match=name):
+        table.set_properties(FEED)
+    with_feed = make(tmp_path / "other")
+    with pytest.raises(InvalidRequest, match=name):
+        with_feed.append(pa.table({"id": pa.array([1], pa.int64()), name: ["x"]}), merge_schema=True)

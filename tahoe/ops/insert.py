@@ -327,6 +327,8 @@ def _replaced_rows(
     if marked:
         # Readers of the feed take the deleted rows from the two vectors of a file, and the new ones from the new files.
         mark_dead(transaction, config, stay)
+        # The rows that come are new ones.
+        transaction.row_ids_kept = True
     else:
         copied = write_rows(transaction, config, kept_rows(snapshot, stay))
         if changes and config.properties.enable_change_data_feed:

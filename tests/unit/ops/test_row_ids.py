@@ -91,6 +91,17 @@ def test_a_merge_keeps_ids_of_what_it_updates_and_gives_fresh_ones_to_what_it_in
     assert table.check() == []
 
 
+def test_replacing_some_rows_leaves_the_others_their_ids(table):
+    before = tracked(table)
+    table.overwrite(rows([3, 40], "a", 9), replace_where="id = 3 or id = 40")
+    after = tracked(table)
+    assert {id: found for id, found in after.items() if id not in (3, 40)} == {
+        id: found for id, found in before.items() if id != 3
+    }
+    assert {after[id][1] for id in (3, 40)} == {3}
+    assert preserved(table) == "true"
+
+
 def test_the_columns_of_ids_are_hidden_and_have_no_statistics(table):
     table.update({"v": "5"}, "id = 3")
     names = materialized_columns(table.snapshot().config)

@@ -198,7 +198,7 @@ class Snapshot:
         listed = {found.name: found for found in self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])}
         listed[first] = entry
         # A listing may lag behind what was written, so the name after its last commit is asked for too.
-        found = []
+        found: list[Entry] = []
         while (entry := listed.get(commit_name(self.version + len(found) + 1))) is not None:
             found.append(entry)
         while (entry := self.store.head(commit_name(self.version + len(found) + 1))) is not None:

@@ -20,6 +20,7 @@ from tahoe.ops.assignments import assigned
 from tahoe.ops.conditions import find_changes, row_condition
 from tahoe.ops.create import new_metadata, with_schema
 from tahoe.ops.row_changes import (
+    FileChange,
     change_rows,
     kept_rows,
     mark_dead,
@@ -54,6 +55,7 @@ __all__ = [
     "prepare_schema",
     "stage_adds",
     "stage_removals",
+    "stage_replaced",
     "stage_write",
     "write_operation",
 ]
@@ -316,9 +318,20 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
 def _replaced_rows(
     transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate
 ) -> Replaced:
-    """Matching rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows."""
     refuse_if_append_only(config)
     changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema))
+    return stage_replaced(transaction, snapshot, config, adds, changes)
+
+
+def stage_replaced(
+    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], changes: Sequence[FileChange]
+) -> Replaced:
+    """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
+
+    Args:
+        adds: the new files, written and staged already or about to be.
+        changes: the rows that go; that they were looked for is noted already.
+    """
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
     removed = remove_files(transaction, (change.add for change in changes if change.is_whole or not marked))

@@ -40,8 +40,14 @@ app.command(short_help="what is wrong with the table")(check)
 
 def main() -> None:
     """The console script: runs a command and turns what it raises into one sentence and an exit code."""
+    sys.meta_path.insert(0, _WithoutPandas())
     try:
         app()
+    except SystemExit:
+        # The parser of the command line meets a reader that has gone before we do, and calls it a failure.
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
+            sys.exit(0)
+        raise
     except BrokenPipeError:
         # The reader of our output (`head`, `less`) has gone: nothing is left to say, and flushing at exit would only complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,6 +57,14 @@ def main() -> None:
         if os.environ.get("TAHOE_TRACEBACK"):
             raise
         _give_up(f"unexpected {type(error).__name__}: {error} (TAHOE_TRACEBACK=1 shows where)")
+
+
+class _WithoutPandas:
+    """Arrow imports pandas, where it is installed, at the first array made of Python values; that would double the time to an answer."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 
 
 def _give_up(sentence: str) -> None:

@@ -33,6 +33,7 @@ from tahoe.store.log_store import Entry, LogStore
 __all__ = [
     "CheckpointReader",
     "DamagedCheckpoint",
+    "ParquetSource",
     "RowGroup",
     "cast_members",
     "concat",

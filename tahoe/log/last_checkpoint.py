@@ -18,7 +18,14 @@ from tahoe.exceptions import NotFound
 from tahoe.log.paths import LAST_CHECKPOINT
 from tahoe.store.log_store import LogStore
 
-__all__ = ["LastCheckpoint", "checksum_of_json", "parse_last_checkpoint", "read_last_checkpoint", "write_last_checkpoint"]
+__all__ = [
+    "LastCheckpoint",
+    "canonical_json",
+    "checksum_of_json",
+    "parse_last_checkpoint",
+    "read_last_checkpoint",
+    "write_last_checkpoint",
+]
 
 logger = logging.getLogger(__name__)
 

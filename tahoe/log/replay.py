@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
@@ -46,12 +47,14 @@ __all__ = [
     "add_files",
     "advance_files",
     "advance_state",
+    "checkpoint_of",
     "files_table",
     "replay_checkpoint",
     "replay_files",
     "replay_state",
     "replay_tombstones",
     "scan_files",
+    "tail_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -339,7 +342,16 @@ def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
     """The rows whose key is not among `keys`."""
     if len(keys) == 0 or files.num_rows == 0:
         return files
-    return without_rows(files, pc.is_in(file_keys(files, root_url), value_set=keys))
+
+    def gone(batch: pa.RecordBatch) -> pa.Array:
+        return pc.is_in(file_keys(batch, root_url), value_set=keys)
+
+    names = [name for name in ("path", "deletionVector") if name in files.column_names]
+    batches = files.select(names).to_batches(max_chunksize=_ROWS_OF_KEYS)
+    if len(batches) == 1:
+        return without_rows(files, gone(batches[0]))
+    with ThreadPoolExecutor(THREADS) as pool:
+        return without_rows(files, pa.chunked_array(pool.map(gone, batches), pa.bool_()))
 
 
 def _newest(actions: Sequence[Action], kind: type[T]) -> T | None:
@@ -377,6 +389,8 @@ def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStor
         if without_compactions:
             current = replace(current, compactions=())
 
+
+_ROWS_OF_KEYS = 65_536
 
 _REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}
 

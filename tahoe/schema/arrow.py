@@ -62,7 +62,12 @@ def from_arrow_type(data_type: pa.DataType) -> DataType:
         return StructType(tuple(_from_arrow_field(data_type.field(i)) for i in range(data_type.num_fields)))
     if types.is_map(data_type):
         return MapType(from_arrow_type(data_type.key_type), from_arrow_type(data_type.item_type), data_type.item_field.nullable)
-    if types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type) or types.is_list_view(data_type):
+    if (
+        types.is_list(data_type)
+        or types.is_large_list(data_type)
+        or types.is_fixed_size_list(data_type)
+        or types.is_list_view(data_type)
+    ):
         return ArrayType(from_arrow_type(data_type.value_type), data_type.value_field.nullable)
     if types.is_timestamp(data_type):
         return PrimitiveType("timestamp" if data_type.tz else "timestamp_ntz")

@@ -234,4 +234,6 @@ def _named(name: str) -> DataType:
     found = _DECIMAL.fullmatch(name)
     if found:
         return DecimalType(int(found[1]), int(found[2]))
-    raise Unsupported(f"The column type '{name}' is not supported by this version of Tahoe.", code="DELTA_UNSUPPORTED_DATA_TYPES", type=name)
+    raise Unsupported(
+        f"The column type '{name}' is not supported by this version of Tahoe.", code="DELTA_UNSUPPORTED_DATA_TYPES", type=name
+    )

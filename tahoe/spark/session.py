@@ -29,7 +29,7 @@ from tahoe.spark.storage import table_at
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled"]
+__all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
 ENABLED = "spark.tahoe.enabled"
 """The setting of a session in which Delta is on."""

@@ -107,19 +107,22 @@ def remove_files(table: pa.Table) -> list[RemoveFile]:
     return [_remove(row) for row in table.to_pylist(maps_as_pydicts="strict")]
 
 
-def file_keys(table: pa.Table, root_url: str) -> pa.ChunkedArray:
+def file_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
     """The key of each row as one string; equal strings are equal logical files.
 
     Args:
-        table: with the columns ``path`` and ``deletionVector``.
+        files: with the columns ``path`` and ``deletionVector``.
         root_url: the table's URL, for absolute paths.
     """
-    keyed = table.select(["path", *(name for name in ("deletionVector",) if name in table.column_names)])
-    return pa.chunked_array([_batch_keys(batch, root_url) for batch in keyed.to_batches()], pa.string())
+    paths = _canonical_paths(files.column("path"), root_url)
+    vectors = files.column("deletionVector") if "deletionVector" in files.schema.names else None
+    if vectors is None or vectors.null_count == len(vectors):
+        return paths
+    return pc.coalesce(pc.binary_join_element_wise(paths, _unique_ids(vectors), _KEY_SEPARATOR), paths)
 
 
 def without_rows(table: pa.Table, gone: pa.ChunkedArray | pa.Array) -> pa.Table:
-    """The table without the rows for which `gone` is true. A few rows are cut out without copying the others.
+    """The table without the rows for which `gone` is true. Where those lie together, the others are not copied.
 
     Args:
         gone: booleans without nulls, as long as the table.
@@ -127,14 +130,10 @@ def without_rows(table: pa.Table, gone: pa.ChunkedArray | pa.Array) -> pa.Table:
     count = gone.true_count if isinstance(gone, pa.Array) else sum(chunk.true_count for chunk in gone.chunks)
     if count == 0:
         return table
-    if count > _MOST_CUTS:
+    pieces = _runs_between(pc.indices_nonzero(gone), table.num_rows) if count <= _MOST_GONE else None
+    if pieces is None:
         return table.filter(pc.invert(gone))
-    pieces, start = [], 0
-    for position in pc.indices_nonzero(gone).to_pylist():
-        pieces.append(table.slice(start, position - start))
-        start = position + 1
-    pieces.append(table.slice(start))
-    return pa.concat_tables([piece for piece in pieces if piece.num_rows] or [table.slice(0, 0)])
+    return pa.concat_tables([table.slice(start, stop - start) for start, stop in pieces]) if pieces else table.slice(0, 0)
 
 
 def key_of(action: AddFile | RemoveFile, root_url: str) -> str:
@@ -166,15 +165,8 @@ _MAY_BE_SPELT_OTHERWISE = r"[%:\\]|//|^/|^\.|/\."
 _KEY_SEPARATOR = "\0"
 
 # Each cut makes one chunk more, which all later work pays for.
-_MOST_CUTS = 16
-
-
-def _batch_keys(files: pa.RecordBatch, root_url: str) -> pa.Array:
-    paths = _canonical_paths(files.column("path"), root_url)
-    vectors = files.column("deletionVector") if "deletionVector" in files.schema.names else None
-    if vectors is None or vectors.null_count == len(vectors):
-        return paths
-    return pc.coalesce(pc.binary_join_element_wise(paths, _unique_ids(vectors), _KEY_SEPARATOR), paths)
+_MOST_PIECES = 16
+_MOST_GONE = 4_096
 
 
 def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
@@ -184,6 +176,18 @@ def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
         return paths
     decoded = pa.array([canonical_path(path, root_url) for path in paths.filter(special).to_pylist()], pa.string())
     return pc.replace_with_mask(paths, special, decoded)
+
+
+def _runs_between(gone: pa.Array, rows: int) -> list[tuple[int, int]] | None:
+    """The stretches between the given rows; None where there are many."""
+    pieces, start = [], 0
+    for position in [*gone.to_pylist(), rows]:
+        if position > start:
+            pieces.append((start, position))
+            if len(pieces) > _MOST_PIECES:
+                return None
+        start = position + 1
+    return pieces
 
 
 def _unique_ids(vectors: pa.Array) -> pa.Array:

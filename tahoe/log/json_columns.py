@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,22 +52,22 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         names: of the files, for messages.
         url: the table's URL, for messages.
     """
-    lines = [_without_commit_info(body) for body in bodies]
-    if not all(lines) or any(_may_be_deep(body) for body in lines):
+    starts = [_after_commit_info(body) for body in bodies]
+    if not all(bodies) or any(map(_may_be_deep, bodies)):
         return None
-    counts = [body.count(b"\n") + (not body.endswith(b"\n")) for body in lines]
-    joined = b"\n".join(body[:-1] if body.endswith(b"\n") else body for body in lines)
+    counts = [_lines(body, start) for body, start in zip(bodies, starts, strict=True)]
+    joined = b"".join(part for body, start in zip(bodies, starts, strict=True) for part in _without_beginning(body, start))
     table = _read(joined, _first_keys(joined))
     if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table):
         return None
     try:
-        others = _others(table, lines, counts, names, url)
+        others = _others(table, bodies, starts, counts, names, url)
         keys = _keys_of_maps(table)
         if not _keys_are_those_of_now(keys, others):
             return None
         files = _file_of_each_line(counts)
-        add_rows, adds = _rows(table, "add", FILES_SCHEMA, keys)
-        remove_rows, removes = _rows(table, "remove", TOMBSTONES_SCHEMA, keys)
+        add_rows, adds = _rows(table.column("add"), FILES_SCHEMA, keys["add"])
+        remove_rows, removes = _rows(table.column("remove"), TOMBSTONES_SCHEMA, keys["remove"])
     except (CorruptTable, pa.ArrowException):
         return None
     if _lacks(adds, _REQUIRED_OF_ADDS) or _lacks(removes, _REQUIRED_OF_REMOVES):
@@ -102,11 +101,21 @@ def _lacks(actions: pa.Table, required: Sequence[str]) -> bool:
     )
 
 
-def _without_commit_info(body: bytes) -> bytes:
-    """`commitInfo` is free-form, so Arrow would have to guess at its types; it is the first line as a rule."""
-    if body.startswith(b'{"commitInfo"'):
-        return body.partition(b"\n")[2] or b"{}"
-    return body
+def _after_commit_info(body: bytes) -> int:
+    """Where a commit goes on after `commitInfo`, its first line as a rule: that is free-form, so Arrow would have to guess at its types."""
+    if not body.startswith(b'{"commitInfo"'):
+        return 0
+    end = body.find(b"\n") + 1
+    return end or len(body)
+
+
+def _lines(body: bytes, start: int) -> int:
+    return body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n"))
+
+
+def _without_beginning(body: bytes, start: int) -> Sequence[bytes | memoryview]:
+    """The parts to join, with a line break at the end and without a copy."""
+    return [memoryview(body)[start:]] if body.endswith(b"\n") else [memoryview(body)[start:], b"\n"]
 
 
 def _may_be_deep(body: bytes) -> bool:
@@ -181,7 +190,9 @@ def _one_action_a_line(table: pa.Table) -> bool:
     return most is None or most <= 1
 
 
-def _others(table: pa.Table, lines: Sequence[bytes], counts: Sequence[int], names: Sequence[str], url: str) -> tuple[Action, ...]:
+def _others(
+    table: pa.Table, bodies: Sequence[bytes], starts: Sequence[int], counts: Sequence[int], names: Sequence[str], url: str
+) -> tuple[Action, ...]:
     """The few actions that are not files, each read exactly from its own line."""
     wanted = None
     for name in _SINGLE_TYPES:
@@ -196,7 +207,7 @@ def _others(table: pa.Table, lines: Sequence[bytes], counts: Sequence[int], name
             before += counts[file]
             file += 1
             split, of_this_file = [], []
-        split = split or lines[file].split(b"\n")
+        split = split or bodies[file][starts[file] :].split(b"\n")
         of_this_file += [action for _, action in parse_actions(names[file], split[row - before], url)]
         check_no_duplicates(of_this_file, names[file], url)
         found.append(of_this_file[-1])
@@ -221,22 +232,20 @@ def _file_of_each_line(counts: Sequence[int]) -> pa.Array:
     return pc.list_parent_indices(pa.ListArray.from_arrays(offsets, pa.nulls(sum(counts))))
 
 
-def _rows(table: pa.Table, name: str, schema: pa.Schema, keys: _Keys) -> tuple[pa.Array, pa.Table]:
-    column = table.column(name)
-    rows = pc.indices_nonzero(column.is_valid())
-    struct = column.drop_null().combine_chunks()
-    if isinstance(struct, pa.ChunkedArray):
-        struct = struct.chunk(0) if struct.num_chunks else pa.array([], column.type)
-    members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
-    columns: list[Any] = []
-    for field in schema:
-        found = members[field.name]
-        if field.type == STRING_MAP:
-            found = _map_of_struct(found, keys[name][field.name], keep_null=field.name == "partitionValues")
-        elif field.type == DELETION_VECTOR_TYPE:
-            found = _exactly(found, DELETION_VECTOR_TYPE)
-        columns.append(found)
-    return rows, pa.Table.from_arrays(columns, schema=schema)
+def _rows(column: pa.ChunkedArray, schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> tuple[pa.Array, pa.Table]:
+    """The lines that have the action, and its members; nothing is copied where all lines of a block have it."""
+    parts = []
+    for chunk in column.chunks:
+        struct = chunk.drop_null() if chunk.null_count else chunk
+        members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
+        parts.append(pa.Table.from_arrays([_member(members[field.name], field, keys) for field in schema], schema=schema))
+    return pc.indices_nonzero(column.is_valid()), pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _member(values: pa.Array, field: pa.Field, keys: Mapping[str, Sequence[str]]) -> pa.Array:
+    if field.type == STRING_MAP:
+        return _map_of_struct(values, keys[field.name], keep_null=field.name == "partitionValues")
+    return _exactly(values, DELETION_VECTOR_TYPE) if field.type == DELETION_VECTOR_TYPE else values
 
 
 def _exactly(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:

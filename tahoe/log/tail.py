@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checksum import VersionChecksum, parse_checksum
-from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_keys, files_table, key_of, tombstones_table
+from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_keys, files_table, key_of, tombstones_table, without_rows
 from tahoe.log.json_columns import ActionColumns, read_columns
 from tahoe.log.reader import duplicate, parse_actions, parse_commit
 from tahoe.log.segment import LogSegment, TailFile
@@ -140,15 +140,15 @@ def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, u
     adds = _keyed(columns.adds, columns.add_rows, columns.add_files, url)
     removes = _keyed(columns.removes, columns.remove_rows, columns.remove_files, url)
     both = pa.concat_tables([adds, removes])
-    if both.group_by(["key", "file"]).aggregate([]).num_rows != both.num_rows:
-        return None
     by_key = both.group_by("key").aggregate([("row", "min"), ("row", "max")])
+    if by_key.num_rows != both.num_rows and both.group_by(["key", "file"]).aggregate([]).num_rows != both.num_rows:
+        return None
     last, first = by_key.column("row_max"), by_key.column("row_min")
     single = _newest_single(columns.others)
-    live = columns.adds.filter(pc.is_in(columns.add_rows, value_set=last))
+    live = _newest_rows(columns.adds, columns.add_rows, last)
     return Tail(
         adds=live,
-        removes=columns.removes.filter(pc.is_in(columns.remove_rows, value_set=last)),
+        removes=_newest_rows(columns.removes, columns.remove_rows, last),
         keys=by_key.column("key").combine_chunks(),
         net_files=live.num_rows - pc.is_in(columns.remove_rows, value_set=first).true_count,
         protocol=single.protocol,
@@ -159,8 +159,13 @@ def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, u
     )
 
 
+def _newest_rows(files: pa.Table, rows: pa.Array, newest: pa.ChunkedArray) -> pa.Table:
+    return without_rows(files, pc.invert(pc.is_in(rows, value_set=newest)))
+
+
 def _keyed(files: pa.Table, rows: pa.Array, commits: pa.Array, url: str) -> pa.Table:
-    return pa.table({"key": file_keys(files, url), "row": rows, "file": commits})
+    keys = [file_keys(batch, url) for batch in files.to_batches()]
+    return pa.table({"key": pa.chunked_array(keys, pa.string()), "row": rows, "file": commits})
 
 
 def _commit_info(store: LogStore, file: TailFile, body: bytes) -> CommitInfo | None:

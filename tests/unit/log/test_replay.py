@@ -96,7 +96,8 @@ def test_a_file_is_known_in_every_spelling_of_its_path(other: str, with_checkpoi
     url = "file:///root/table"
     mine = add("p=x%20y/f-a")
     assert key_of(mine, url) == key_of(remove(add(other)), url)
-    keys = file_keys(files_table([mine, add(other), add("p=x%20y/f-b")]), url).to_pylist()
+    (batch,) = files_table([mine, add(other), add("p=x%20y/f-b")]).to_batches()
+    keys = file_keys(batch, url).to_pylist()
     assert keys[0] == keys[1] != keys[2]
     log = memory_log()
     log.begin(mine, add("plain"))

@@ -19,19 +19,20 @@ __all__ = ["Measured", "answer", "by_turns", "show"]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: seconds of the work without imports, the process's peak memory in MB, and what it found."""
+    """One run: seconds of the work without imports, of a clock and of processors, the peak memory in MB, and what it found."""
 
     seconds: float
+    processor_seconds: float
     peak_mb: float
     found: object
 
 
 def answer(work: Callable[[], object]) -> None:
     """In the measured process: do the work and print what it took."""
-    started = time.perf_counter()
+    started, processor_started = time.perf_counter(), time.process_time()
     found = work()
-    seconds = time.perf_counter() - started
-    print(json.dumps({"seconds": seconds, "peak_mb": _peak_mb(), "found": found}))
+    seconds, processor_seconds = time.perf_counter() - started, time.process_time() - processor_started
+    print(json.dumps({"seconds": seconds, "processor_seconds": processor_seconds, "peak_mb": _peak_mb(), "found": found}))
 
 
 def by_turns(
@@ -54,14 +55,15 @@ def by_turns(
 
 
 def show(title: str, cases: Mapping[str, tuple[Mapping[str, list[Measured]], str]]) -> None:
-    """One line a case and peer: medians, the ratio of the times, and the goal.
+    """One line a case and peer: medians, the ratio of the times with its goal, and that of the processor times, which a busy machine
+    disturbs less.
 
     Args:
         cases: the measurements of a case, Tahoe's under the name ``Tahoe``, and the goal as text (``≥ 10``), which the slowest-to-beat
             peer decides.
     """
     grid = Grid(title=title)
-    for header in ("case", "peer", "Tahoe, s", "peer, s", "peer / Tahoe", "Tahoe, MB", "peer, MB", "goal"):
+    for header in ("case", "peer", "Tahoe, s", "peer, s", "peer / Tahoe", "goal", "by processor", "Tahoe, MB", "peer, MB"):
         grid.add_column(header, justify="left" if header in ("case", "peer", "goal") else "right")
     for case, (measured, goal) in cases.items():
         ours = measured["Tahoe"]
@@ -69,17 +71,23 @@ def show(title: str, cases: Mapping[str, tuple[Mapping[str, list[Measured]], str
         for peer in peers:
             theirs = measured[peer]
             ratio = statistics.median(b.seconds / a.seconds for a, b in zip(ours, theirs, strict=True))
+            by_processor = _processor(theirs) / _processor(ours)
             grid.add_row(
                 case if peer == peers[0] else "",
                 peer,
                 f"{_median(ours):.3f}",
                 f"{_median(theirs):.3f}",
                 f"{ratio:.1f}",
+                goal if peer == peers[0] else "",
+                f"{by_processor:.1f}",
                 f"{statistics.median(m.peak_mb for m in ours):.0f}",
                 f"{statistics.median(m.peak_mb for m in theirs):.0f}",
-                goal if peer == peers[0] else "",
             )
     Console(width=130).print(grid)
+
+
+def _processor(measured: list[Measured]) -> float:
+    return statistics.median(each.processor_seconds for each in measured)
 
 
 def _peak_mb() -> float:

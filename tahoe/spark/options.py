@@ -5,15 +5,16 @@ Names are matched without regard to case. What belongs to neither Delta nor Taho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.insert import WriteOptions
 from tahoe.spark.commands.insert import Insert
 from tahoe.spark.writer import FileOptions
 
-__all__ = ["ReadRequest", "insert_request", "read_request"]
+__all__ = ["ReadRequest", "insert_request", "read_request", "travelling"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 _NOT_YET = {
@@ -66,6 +67,33 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
         if number < 0:
             raise _illegal("versionAsOf", version, "must be a version, a number of 0 or more")
     return ReadRequest(path, number, timestamp, _hadoop(options))
+
+
+def travelling(request: ReadRequest) -> ReadRequest | None:
+    """The request that a path like ``path@v3`` or ``path@20260131120000000`` means where there is no table of that very name.
+
+    Raises `InvalidRequest` where an option names a version too.
+    """
+    found = _IN_PATH.fullmatch(request.path)
+    if found is None:
+        return None
+    if request.version is not None or request.timestamp is not None:
+        raise InvalidRequest(
+            f"The version is given twice, in the path '{request.path}' and in an option; leave one out.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+        )
+    if found["version"] is not None:
+        return replace(request, path=found["path"], version=int(found["version"]))
+    digits = found["time"]
+    date, clock, fraction = (
+        f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}",
+        f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}",
+        digits[14:],
+    )
+    return replace(request, path=found["path"], timestamp=f"{date} {clock}.{fraction}")
+
+
+_IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))", re.DOTALL)
 
 
 def insert_request(

@@ -11,7 +11,6 @@ filters reach it.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.errors import install
 from tahoe.spark.jvm import Jvm, is_classic
-from tahoe.spark.options import insert_request, read_request
+from tahoe.spark.options import ReadRequest, insert_request, read_request, travelling
 from tahoe.spark.relation import read_snapshot
 from tahoe.spark.storage import table_at
 
@@ -117,9 +116,7 @@ def _load(
     spark, java = reader._spark, reader._jreader
     given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
     request = read_request(_one_path(path, given), given, bool(java.userSpecifiedSchema().isDefined()))
-    return read_snapshot(
-        spark, _snapshot_of(spark, request.path, request.version, request.timestamp, given), options=request.hadoop
-    )
+    return read_snapshot(spark, _snapshot_of(spark, request, given), options=request.hadoop)
 
 
 def _save(
@@ -189,28 +186,14 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
     return str(found)
 
 
-def _snapshot_of(
-    spark: SparkSession, path: str, version: int | None, timestamp: str | None, options: Mapping[str, str]
-) -> Snapshot:
-    table = table_at(spark, path, options)
-    travel = _IN_PATH.fullmatch(path)
-    if travel is not None and not table.exists():
-        if version is not None or timestamp is not None:
-            raise InvalidRequest(
-                f"The version is given twice, in the path '{path}' and in an option; leave one out.",
-                code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
-            )
-        table = table_at(spark, travel["path"], options)
-        version = None if travel["version"] is None else int(travel["version"])
-        timestamp = None if travel["time"] is None else "{}-{}-{} {}:{}:{}.{}".format(*_DIGITS.fullmatch(travel["time"]).groups())  # type: ignore[union-attr]
-    if timestamp is None:
-        return table.snapshot(version)
-    return table.snapshot(version, moment(spark, timestamp))
-
-
-# 'path@v3' and 'path@20260131120000000'.
-_IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))", re.DOTALL)
-_DIGITS = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})")
+def _snapshot_of(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Snapshot:
+    table = table_at(spark, request.path, options)
+    if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
+        request = meant
+        table = table_at(spark, request.path, options)
+    if request.timestamp is None:
+        return table.snapshot(request.version)
+    return table.snapshot(None, moment(spark, request.timestamp))
 
 
 def moment(spark: SparkSession, text: str) -> Any:

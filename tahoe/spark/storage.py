@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
+from tahoe.exceptions import CorruptTable
 from tahoe.spark.jvm import is_classic
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
 
-__all__ = ["storage_options", "table_at"]
+__all__ = ["refuse_links_out", "storage_options", "table_at"]
+
+# A folder is listed whole rather than asked for each of so many files.
+_MANY = 100
 
 _S3A = {
     "fs.s3a.access.key": "aws_access_key_id",
@@ -48,6 +53,50 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
     if split_url(url)[0] != "s3":
         return _table(url, ())
     return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())))
+
+
+def refuse_links_out(root: str, names: Sequence[str]) -> None:
+    """Refuse data files that symbolic links lead out of a local table's folder: Spark would follow them.
+
+    Args:
+        root: the table's folder.
+        names: store names of the files to be read.
+
+    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`), naming the file.
+    """
+    real_root = os.path.realpath(root)
+    for folder, files in _by_folder(names).items():
+        place = os.path.join(root, folder)
+        links = [folder] if folder and os.path.realpath(place) != os.path.join(real_root, folder) else []
+        for name in [*links, *(os.path.join(folder, file) for file in _links(place, files))]:
+            if not f"{os.path.realpath(os.path.join(root, name))}/".startswith(f"{real_root}/"):
+                raise CorruptTable(
+                    f"'{name}' of table '{root}' is a symbolic link that leads out of the table; it is not followed, for it could name "
+                    "any file of this machine. Put the file itself in its place.",
+                    code="TAHOE_PATH_OUTSIDE_TABLE",
+                    table=root,
+                    path=name,
+                )
+
+
+def _by_folder(names: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        found.setdefault(folder, []).append(file)
+    return found
+
+
+def _links(folder: str, files: list[str]) -> list[str]:
+    """Those of the files that are symbolic links."""
+    if len(files) < _MANY:
+        return [file for file in files if os.path.islink(os.path.join(folder, file))]
+    try:
+        with os.scandir(folder) as entries:
+            links = {entry.name for entry in entries if entry.is_symlink()}
+    except FileNotFoundError:
+        return []
+    return [file for file in files if file in links] if links else []
 
 
 @lru_cache(maxsize=128)

@@ -35,7 +35,9 @@ SETTINGS = {
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning")
-    config.addinivalue_line("filterwarnings", "ignore:.*distutils.*:DeprecationWarning")
+    # PySpark 4.0 leaves sockets of collected results to the garbage collector.
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="session")

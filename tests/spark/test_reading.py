@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -431,6 +432,15 @@ class TestTypes:
         frame = load(spark, str(tmp_path)).select(sf.unix_micros("t"))
         assert {row[0] for row in frame.collect()} == {int(moment.timestamp() * 1_000_000)}
 
+    def test_char_and_varchar_are_read_as_spark_reads_them(self, spark, tmp_path):
+        columns = (("c", "char(4)"), ("v", "varchar(4)"))
+        schema = StructType(tuple(StructField(n, STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": kind}) for n, kind in columns))
+        one = add(tmp_path, "a.parquet", pa.table({"c": ["ab", None], "v": ["ab", "x"]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), one)
+        frame = load(spark, str(tmp_path))
+        assert [tuple(row) for row in frame.collect()] == [("ab  ", "ab"), (None, "x")]
+        assert frame.where("c = 'ab'").count() == 1
+
     def test_a_default_value_of_a_column_is_not_read_into_old_files(self, spark, tmp_path):
         keys = {"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7", "comment": "seen"}
         schema = StructType((StructField("a", LONG), StructField("b", LONG, True, keys)))
@@ -439,6 +449,47 @@ class TestTypes:
         frame = load(spark, str(tmp_path))
         assert frame.first().b is None
         assert frame.schema["b"].metadata == {"comment": "seen"}
+
+
+class TestPlaces:
+    def test_a_path_may_hold_any_characters(self, spark, tmp_path):
+        path = str(tmp_path / "a b%20é;c" / "t:1,{x}[y]*?#")
+        spark.range(4).selectExpr("id", "concat('v %2F=', id % 2) p").write.format("delta").partitionBy("p").save(path)
+        spark.range(1).selectExpr("id", "'v %2F=0' p").write.format("delta").mode("append").save(path)
+        assert load(spark, path).where("p = 'v %2F=0'").count() == 3
+        assert load(spark, path + "@v0").count() == 4
+
+    def test_files_whose_names_the_log_encodes_are_found(self, spark, tmp_path):
+        one = add(tmp_path, "a b%é.parquet", pa.table({"id": [1]}))
+        two = add(tmp_path, "sub dir/c.parquet", pa.table({"id": [2]}))
+        schema = StructType((StructField("id", LONG),))
+        encoded = [replace(one, path="a%20b%25é.parquet"), replace(two, path=f"file://{tmp_path}/sub%20dir/c.parquet")]
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), *encoded)
+        assert sorted(row.id for row in load(spark, str(tmp_path)).collect()) == [1, 2]
+
+    @pytest.mark.parametrize("path", ["../outside.parquet", "%2e%2e/outside.parquet", "file:///etc/passwd", "/etc/passwd"])
+    def test_a_path_of_the_log_that_leaves_the_table_is_refused(self, spark, tmp_path, path):
+        schema = StructType((StructField("id", LONG),))
+        write_log(tmp_path / "table", Protocol(1, 2), Metadata("x", schema.to_json()), AddFile(path, {}, 10, 1, True))
+        with pytest.raises(CorruptTable) as raised:
+            load(spark, str(tmp_path / "table")).collect()
+        assert raised.value.code == "TAHOE_PATH_OUTSIDE_TABLE"
+
+    @pytest.mark.parametrize("what", ["file", "folder"])
+    def test_a_link_that_leaves_the_table_is_refused_and_one_that_stays_is_followed(self, spark, tmp_path, what):
+        inside, outside = tmp_path / "table", tmp_path / "outside"
+        schema = StructType((StructField("id", LONG),))
+        good = add(inside, "real/a.parquet", pa.table({"id": [1]}))
+        add(outside, "b.parquet", pa.table({"id": [2]}))
+        (inside / "near.parquet").symlink_to(inside / "real" / "a.parquet")
+        write_log(inside, Protocol(1, 2), Metadata("x", schema.to_json()), good, replace(good, path="near.parquet"))
+        assert load(spark, str(inside)).count() == 2
+        (inside / "far").symlink_to(outside) if what == "folder" else (inside / "far.parquet").symlink_to(outside / "b.parquet")
+        name = "far/b.parquet" if what == "folder" else "far.parquet"
+        write_log(inside, replace(good, path=name), version=1)
+        with pytest.raises(CorruptTable) as raised:
+            load(spark, str(inside)).count()
+        assert raised.value.code == "TAHOE_PATH_OUTSIDE_TABLE"
 
 
 class TestTimeTravel:

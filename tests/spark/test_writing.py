@@ -299,6 +299,54 @@ class TestReplaceWhere:
         assert "Traceback" not in str(raised.value)
         assert Table(table).version() == 0
 
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            {},
+            {"delta.enableDeletionVectors": "true"},
+            {"delta.enableChangeDataFeed": "true"},
+            {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"},
+            {"delta.enableRowTracking": "true"},
+            {"delta.columnMapping.mode": "name"},
+        ],
+        ids=lambda properties: "-".join(properties) or "plain",
+    )
+    def test_whatever_the_table_keeps_of_its_rows_is_kept(self, spark, path, properties):
+        frame = spark.range(20).selectExpr("id", "cast(id div 10 as int) p").repartition(1)
+        frame.write.format("delta").partitionBy("p").options(**properties).save(path)
+        write(spark.createDataFrame([(13, 1), (14, 1)], "id long, p int"), path, "overwrite", replaceWhere="id between 12 and 15")
+        write(spark.createDataFrame([(100, 1)], "id long, p int"), path, "overwrite", replaceWhere="id in (13, 100)")
+        assert ids(spark, path) == [*range(12), 14, *range(16, 20), 100]
+        assert Table(path).to_arrow().num_rows == 18
+        assert Table(path).check() == []
+        if "delta.enableDeletionVectors" in properties:
+            assert any(add.deletion_vector for add in actions(path, 1, AddFile))
+        if "delta.enableChangeDataFeed" in properties:
+            changes = Table(path).changes(start_version=2).to_pylist()
+            assert sorted((change["_change_type"], change["id"]) for change in changes) == [("delete", 13), ("insert", 100)]
+        if "delta.enableRowTracking" in properties:
+            rows = {row["id"]: row["_row_id"] for row in Table(path).to_arrow(row_ids=True).to_pylist()}
+            assert len(set(rows.values())) == 18
+            before = {row["id"]: row["_row_id"] for row in Table(path).to_arrow(version=0, row_ids=True).to_pylist()}
+            assert all(rows[i] == before[i] for i in (10, 11, 16, 19))
+
+    def test_two_that_replace_different_partitions_side_by_side_both_get_in(self, spark, table):
+        def replace(p: int) -> None:
+            write(spark.createDataFrame([(100 + p, p, 0)], "id long, p int, q int"), table, "overwrite", replaceWhere=f"p = {p}")
+
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(replace, range(3)))
+        assert ids(spark, table) == [100, 101, 102]
+
+    def test_an_append_only_table_is_refused_before_a_file_is_written(self, spark, path):
+        spark.range(3).write.format("delta").option("delta.appendOnly", "true").save(path)
+        before = sorted(data_files(path))
+        for options in ({}, {"replaceWhere": "id = 1"}):
+            with pytest.raises(InvalidRequest) as raised:
+                write(spark.range(1, 2), path, "overwrite", **options)
+            assert raised.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+        assert sorted(data_files(path)) == before
+
     def test_dead_rows_of_deletion_vectors_do_not_come_back(self, spark, tmp_path):
         from pyroaring import BitMap64
 
@@ -306,13 +354,8 @@ class TestReplaceWhere:
         from tests.spark.test_reading import add, write_log
 
         schema = StructType((StructField("id", PrimitiveType("long")),))
-        one = add(
-            tmp_path,
-            "a.parquet",
-            pa.table({"id": list(range(10))}),
-            stats='{"numRecords":10}',
-            deletion_vector=inline_descriptor(BitMap64([0, 9])),
-        )
+        rows = pa.table({"id": list(range(10))})
+        one = add(tmp_path, "a.parquet", rows, stats='{"numRecords":10}', deletion_vector=inline_descriptor(BitMap64([0, 9])))
         features = frozenset(["deletionVectors"])
         write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), one)
         write(spark.createDataFrame([(5,)], "id long"), str(tmp_path), "overwrite", replaceWhere="id >= 5")

@@ -13,14 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, Unsupported
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
 from tahoe.expr.predicate import Predicate, all_of, quote_identifier, references
 from tahoe.log.replay import add_files, files_table
-from tahoe.ops.insert import WriteOptions, already_written, prepare_schema, stage_adds, write_operation
-from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.ops.insert import (
+    Replaced,
+    WriteOptions,
+    already_written,
+    prepare_schema,
+    stage_adds,
+    stage_replaced,
+    write_operation,
+)
+from tahoe.ops.row_changes import FileChange, bitmap, living_rows, refuse_if_append_only, remove_files, uses_vectors
+from tahoe.ops.write import tagged
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.errors import raising
@@ -88,6 +98,8 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
 
 def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Operation:
     options, snapshot = request.options, transaction.snapshot
+    if snapshot is not None and options.mode == "overwrite" and options.data_change:
+        refuse_if_append_only(snapshot.config)
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     rows = fitted(Jvm.of(data.sparkSession), data, config.schema, config.table)
     replaces_some = options.replace_where is not None and snapshot is not None
@@ -105,49 +117,73 @@ def _replaced(
     transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], data: DataFrame, request: Insert
 ) -> Operation:
     """Stage the new files and the removal of the rows for which ``replaceWhere`` is true."""
-    options, text = request.options, request.options.replace_where or ""
-    spark, now = data.sparkSession, transaction.clock.now_ms()
-    found = condition_of(spark, snapshot, text)
-    predicate = all_of(found.predicates) if found.predicates else None
-    if predicate is None:
-        transaction.read_whole_table()
-    else:
-        transaction.read(predicate)
+    options = request.options
+    found = condition_of(data.sparkSession, snapshot, options.replace_where or "")
+    predicate = all_of(found.predicates)
+    transaction.read(predicate)
     candidates = snapshot.files_matching(predicate)
+    new = [tagged(config, add) for add in adds]
     if found.exact and _on_partitions_only(predicate, config):
-        removed = [add.remove(now) for add in add_files(candidates)]
-        copied: list[AddFile] = []
+        replaced = Replaced(tuple(remove_files(transaction, add_files(candidates))))
     else:
-        removed, copied = _rewritten(transaction, snapshot, config, candidates, data, request)
-    transaction.read_files(remove.key for remove in removed)
-    transaction.stage(*removed, *adds, *copied)
+        replaced = _rows_replaced(transaction, snapshot, config, new, candidates, data.sparkSession, request)
+    transaction.stage(*new)
     if options.app is not None:
         transaction.stage_app(*options.app)
-    return write_operation(config, adds, removed, copied, options, created=False)
+    return write_operation(
+        config,
+        new,
+        replaced.removed,
+        replaced.copied,
+        options,
+        created=False,
+        change_files=replaced.change_files,
+        deleted_rows=replaced.deleted_rows,
+    )
 
 
-def _rewritten(
-    transaction: Transaction, snapshot: Snapshot, config: TableConfig, candidates: pa.Table, data: DataFrame, request: Insert
-) -> tuple[list[RemoveFile], list[AddFile]]:
-    """Files with matching rows go; the rows of them that do not match are written to new files."""
-    if config.properties.enable_change_data_feed:
-        raise Unsupported(
-            f"replaceWhere on data columns of table {config.table} must write the change data feed, which this version of Tahoe does "
-            "not do yet. Use a condition on the partition columns only, or unset delta.enableChangeDataFeed.",
-            table=config.table,
-        )
-    text, spark, now = request.options.replace_where or "", data.sparkSession, transaction.clock.now_ms()
-    options = request.files.hadoop
-    matching = read_snapshot(spark, snapshot, files=candidates, options=options).where(sf.expr(text))
-    paths = [row[0] for row in matching.select("_metadata.file_path").distinct().collect()]
-    names = {decode_path(path, snapshot.store.url) for path in paths}
-    met = [add for add in add_files(candidates) if decode_path(add.path, snapshot.store.url) in names]
-    if not met:
-        return [], []
-    kept = read_snapshot(spark, snapshot, files=files_table(met), options=options).where(~_is_true(text))
-    rows = fitted(Jvm.of(spark), kept, config.schema, config.table)
-    copied = write_files(rows, config, transaction.store, transaction.clock, request.files)
-    return [add.remove(now) for add in met], copied
+def _rows_replaced(
+    transaction: Transaction,
+    snapshot: Snapshot,
+    config: TableConfig,
+    new: Sequence[AddFile],
+    candidates: pa.Table,
+    spark: SparkSession,
+    request: Insert,
+) -> Replaced:
+    """Spark finds the rows. It copies those that stay as well, unless the table has vectors for that, or must keep their ids or tell
+    the change data feed: those ways are the core's."""
+    text, hadoop = request.options.replace_where or "", request.files.hadoop
+    by_core = (
+        uses_vectors(config)
+        or config.properties.enable_change_data_feed
+        or bool("rowTracking" in config.features and config.properties.get("delta.enableRowTracking"))
+    )
+    matching = read_snapshot(spark, snapshot, files=candidates, options=hadoop).where(sf.expr(text))
+    wanted = [sf.count("*"), sf.collect_list("_metadata.row_index")] if by_core else [sf.count("*")]
+    found = {
+        decode_path(row[0], snapshot.store.url): row for row in matching.groupBy("_metadata.file_path").agg(*wanted).collect()
+    }
+    met: list[tuple[AddFile, Row]] = []
+    for add in add_files(candidates):
+        row = found.get(decode_path(add.path, snapshot.store.url))
+        if row is None:
+            transaction.read_rows(add.key, bitmap(pa.array([], pa.int64())))
+        else:
+            met.append((add, row))
+    if by_core:
+        changes = [FileChange(add, living_rows(snapshot, add), bitmap(pa.array(sorted(row[2]), pa.int64()))) for add, row in met]
+        return stage_replaced(transaction, snapshot, config, new, changes)
+    removed = remove_files(transaction, [add for add, _ in met])
+    stay = [add for add, row in met if row[1] < living_rows(snapshot, add)]
+    copied: list[AddFile] = []
+    if stay:
+        kept = read_snapshot(spark, snapshot, files=files_table(stay), options=hadoop).where(~_is_true(text))
+        rows = fitted(Jvm.of(spark), kept, config.schema, config.table)
+        written = write_files(rows, config, transaction.store, transaction.clock, request.files)
+        copied = [tagged(config, add) for add in written]
+        transaction.stage(*copied)
+    return Replaced(tuple(removed), tuple(copied), 0, sum(row[1] for _, row in met))
 
 
 def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:
@@ -167,6 +203,5 @@ def _is_true(text: str) -> Column:
     return sf.coalesce(sf.expr(text), sf.lit(False))
 
 
-def _on_partitions_only(predicate: Predicate | None, config: TableConfig) -> bool:
-    partitioned = set(config.partition_columns)
-    return predicate is None or all(path[0] in partitioned for path in references(predicate))
+def _on_partitions_only(predicate: Predicate, config: TableConfig) -> bool:
+    return {path[0] for path in references(predicate)} <= set(config.partition_columns)

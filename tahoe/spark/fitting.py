@@ -22,7 +22,7 @@ from tahoe.spark.errors import raising
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.translate import from_spark_schema, to_spark_type
 
-__all__ = ["fitted", "nullable_schema", "stored"]
+__all__ = ["fitted", "null_found", "nullable_schema", "stored"]
 
 _VOID = PrimitiveType("void")
 
@@ -49,7 +49,7 @@ def fitted(jvm: Jvm, data: DataFrame, schema: StructType, table: str) -> DataFra
         for path, forbidden in _forbidden_nulls(
             values, target, None if found is None else found.data_type, found is None or found.nullable
         ):
-            values = sf.when(forbidden, raising(_null_found(path, table))).otherwise(values)
+            values = sf.when(forbidden, raising(null_found(path, table))).otherwise(values)
         columns.append(values.alias(target.name))
     return data.select(*columns)
 
@@ -138,7 +138,8 @@ def _forbidden_nulls(
                 yield (target.name, *path), values.isNotNull() & condition
 
 
-def _null_found(path: tuple[str, ...], table: str) -> InvalidRequest:
+def null_found(path: tuple[str, ...], table: str) -> InvalidRequest:
+    """The error for a null in a column, or a field of a struct, that must not be null."""
     name = ".".join(path)
     return InvalidRequest(
         f"Column '{name}' of table {table} must not be null, but the data has nulls in it. Nothing was committed. "

@@ -35,7 +35,7 @@ from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 from tahoe.spark.file_index import hadoop_url
-from tahoe.spark.fitting import stored
+from tahoe.spark.fitting import null_found, stored
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path
@@ -178,6 +178,9 @@ def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> 
             continue
         texts = [part.rpartition("=")[2] for part in folders]
         values = {column.physical_name: _logged(text, column.data_type) for column, text in zip(partition, texts, strict=True)}
+        for column in partition:
+            if not column.nullable and values[column.physical_name] is None:
+                raise null_found((column.name,), store.url)
         yield _Written(entry, values)
 
 

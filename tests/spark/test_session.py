@@ -85,6 +85,15 @@ def test_a_table_that_is_not_there_is_named_without_java_in_the_message(spark, p
     assert "java" not in str(raised.value)
 
 
+def test_a_frame_stays_at_the_version_that_it_was_loaded_at(spark, path):
+    spark.range(2).write.format("delta").save(path)
+    frame = spark.read.format("delta").load(path)
+    frame.createOrReplaceTempView("pinned")
+    spark.range(5).write.format("delta").mode("overwrite").save(path)
+    assert frame.count() == spark.table("pinned").count() == 2
+    assert spark.read.format("delta").load(path).count() == 5
+
+
 def test_many_threads_read_and_plan_side_by_side(spark, path):
     spark.range(1000).selectExpr("id", "id % 10 p").write.format("delta").partitionBy("p").save(path)
 

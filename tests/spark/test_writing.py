@@ -116,6 +116,27 @@ class TestModes:
         assert ids(spark, path) == list(range(8))
         assert Table(path).version() == 7
 
+    def test_a_stream_writes_its_batches_each_once(self, spark, path, tmp_path):
+        (tmp_path / "in").mkdir()
+        for i in range(3):
+            spark.range(i, i + 1).write.mode("append").parquet(str(tmp_path / "in"))
+
+        def append(frame: DataFrame, batch: int) -> None:
+            for _ in range(2):
+                frame.write.format("delta").mode("append").option("txnAppId", "s").option("txnVersion", batch).save(path)
+
+        stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+        query = (
+            stream.writeStream.foreachBatch(append).option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True)
+        )
+        query.start().awaitTermination(60)
+        assert ids(spark, path) == [0, 1, 2]
+
+    def test_a_table_may_be_overwritten_with_what_is_read_of_it(self, spark, path):
+        write(spark.range(4), path)
+        write(load(spark, path).where("id > 1"), path, "overwrite")
+        assert ids(spark, path) == [2, 3]
+
     def test_an_append_reads_nothing_of_the_table(self, spark, path):
         write(spark.range(1), path)
         write(spark.range(1), path)
@@ -214,6 +235,14 @@ class TestPartitions:
         frame = spark.createDataFrame([(1, ""), (2, None), (3, "x")], "id long, p string")
         frame.write.format("delta").partitionBy("p").save(path)
         assert {row.id: row.p for row in load(spark, path).collect()} == {1: None, 2: None, 3: "x"}
+
+    def test_an_empty_text_does_not_go_into_a_partition_column_that_must_not_be_null(self, spark, path):
+        schema = StructType((StructField("id", PrimitiveType("long")), StructField("p", PrimitiveType("string"), False)))
+        Table.create(path, schema, partition_by=["p"])
+        with pytest.raises(InvalidRequest) as raised:
+            write(spark.createDataFrame([(1, ""), (2, "x")], "id long, p string"), path)
+        assert raised.value.code == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+        assert list(data_files(path)) == []
 
     def test_times_where_clocks_go_back_are_kept_apart(self, spark, path):
         session = spark.newSession()

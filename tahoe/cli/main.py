@@ -42,7 +42,11 @@ def main() -> None:
     """The console script: runs a command and turns what it raises into one sentence and an exit code."""
     sys.meta_path.insert(0, _WithoutPandas())
     try:
-        app()
+        try:
+            app()
+        finally:
+            # What is buffered goes out here, where a reader that has gone can be told apart, and not while Python shuts down.
+            sys.stdout.flush()
     except SystemExit:
         # The parser of the command line meets a reader that has gone before we do, and calls it a failure.
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":

@@ -313,15 +313,15 @@ def _is_of(value: Any, data_type: DataType) -> bool:
             return isinstance(value, Decimal)
         case PrimitiveType("date"):
             return isinstance(value, date) and not isinstance(value, datetime)
-        case PrimitiveType("timestamp" | "timestamp_ntz"):
-            return isinstance(value, datetime)
+        case PrimitiveType("timestamp" | "timestamp_ntz" as name):
+            return isinstance(value, datetime) and (value.tzinfo is None) == (name == "timestamp_ntz")
         case PrimitiveType(name) if name in _TYPES:
             return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
     return False
 
 
 def _plain(value: Any, data_type: DataType) -> Any:
-    """PySpark gives instants as local times of its worker, and times without a zone as they are."""
+    """As `tahoe.expr.predicate.Literal` has it: instants in UTC."""
     if isinstance(value, datetime) and data_type == PrimitiveType("timestamp"):
         return value.astimezone(UTC)
     return bytes(value) if isinstance(value, bytearray) else value

@@ -261,6 +261,26 @@ class TestDeletionVectors:
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         assert load(session, str(table)).count() == 299_991
 
+    def test_positions_are_those_of_the_file_however_a_scan_cuts_it(self, spark, tmp_path):
+        from pyroaring import BitMap64
+
+        from tahoe.protocol.dv import inline_descriptor
+
+        pq.write_table(pa.table({"id": range(20_000)}), tmp_path / "a.parquet", row_group_size=1_000)
+        size = os.path.getsize(tmp_path / "a.parquet")
+        vector = inline_descriptor(BitMap64(range(0, 20_000, 7)))
+        one = AddFile("a.parquet", {}, size, 1, True, '{"numRecords":20000}', deletion_vector=vector)
+        features = frozenset(["deletionVectors"])
+        schema = StructType((StructField("id", LONG),))
+        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), one)
+        session = spark.newSession()
+        session.conf.set("spark.tahoe.enabled", "true")
+        session.conf.set("spark.sql.files.maxPartitionBytes", size // 5)
+        session.conf.set("spark.sql.files.openCostInBytes", 1)
+        frame = load(session, str(tmp_path)).where("id > 500")
+        assert frame.rdd.getNumPartitions() >= 5
+        assert [row.id for row in frame.orderBy("id").collect()] == [i for i in range(501, 20_000) if i % 7]
+
     def test_filters_still_reach_the_reader_and_the_log(self, spark, table):
         frame = load(spark, str(table)).where("p = 'b' and id > 299990")
         assert [row.id for row in frame.orderBy("id").collect()] == list(range(299_991, 299_999))

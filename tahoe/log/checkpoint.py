@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -26,6 +27,7 @@ from tahoe.exceptions import TahoeError
 from tahoe.log.checkpoint_reader import cast_members
 from tahoe.log.files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
+from tahoe.log.parquet_join import join_parquet
 from tahoe.log.paths import checkpoint_name
 from tahoe.log.state import TableState
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
@@ -71,17 +73,16 @@ def write_checkpoint(
     data = encode_checkpoint(single, files, kept, config)
     expected = len(single) + kept.num_rows + files.num_rows
     _verify(data, expected, files.num_rows, store.url, version)
-    name = checkpoint_name(version)
-    store.put(name, data.to_pybytes())
-    footer = bytes(data.slice(data.size - 8 - int.from_bytes(data.slice(data.size - 8, 4).to_pybytes(), "little")))[:-8]
-    hint = LastCheckpoint(version, expected, size_in_bytes=data.size, num_of_add_files=files.num_rows, footer_crc32=crc32(footer))
+    store.put(checkpoint_name(version), data)
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    hint = LastCheckpoint(version, expected, size_in_bytes=len(data), num_of_add_files=files.num_rows, footer_crc32=crc32(footer))
     known = read_last_checkpoint(store)
     if known is None or known.version <= version:
         write_last_checkpoint(store, hint)
     return hint
 
 
-def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombstones: pa.Table, config: TableConfig) -> pa.Buffer:
+def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombstones: pa.Table, config: TableConfig) -> bytes:
     """The bytes of a checkpoint.
 
     Args:
@@ -89,23 +90,42 @@ def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombsto
     """
     wanted = _AddColumns.of(config)
     schema = pa.schema([*_SINGLE_SCHEMA, ("add", wanted.type), ("remove", _REMOVE_TYPE)])
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink,
-        schema,
-        compression="zstd",
-        compression_level=1,
-        use_dictionary=_repetitive_leaves(schema),
-        write_page_checksum=True,
-        store_schema=False,
-    ) as writer:
-        writer.write_table(_single_rows(single, schema))
-        for piece in _pieces(tombstones):
-            writer.write_table(_rows(piece.to_struct_array(), "remove", schema))
-        # Encoding takes one thread; others get the next row groups ready meanwhile.
-        for adds in _made_ahead(wanted.of_files, _pieces(files)):
-            writer.write_table(_rows(adds, "add", schema))
-    return sink.getvalue()
+    encoder = _Encoder(schema, _repetitive_leaves(schema))
+    jobs: list[Callable[[], bytes]] = [lambda: encoder.encode(_single_rows(single, schema))]
+    jobs += [partial(encoder.encode_rows, "remove", piece, pa.Table.to_struct_array) for piece in _pieces(tombstones)]
+    jobs += [partial(encoder.encode_rows, "add", piece, wanted.of_files) for piece in _pieces(files)]
+    if len(jobs) == 1:
+        return jobs[0]()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return join_parquet(list(pool.map(lambda job: job(), jobs)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoder:
+    """Encodes row groups, each as a Parquet file of its own."""
+
+    schema: pa.Schema
+    repetitive_leaves: list[str]
+
+    def encode_rows(self, name: str, piece: pa.Table, structs: Callable[[pa.Table], pa.StructArray]) -> bytes:
+        """Rows that hold one struct column each."""
+        values = _one_array(structs(piece.combine_chunks()))
+        columns = [values if field.name == name else pa.nulls(len(values), field.type) for field in self.schema]
+        return self.encode(pa.Table.from_arrays(columns, schema=self.schema))
+
+    def encode(self, rows: pa.Table) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(
+            sink,
+            self.schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=self.repetitive_leaves,
+            write_page_checksum=True,
+            store_schema=False,
+        ) as writer:
+            writer.write_table(rows)
+        return bytes(sink.getvalue().to_pybytes())
 
 
 _SINGLE_SCHEMA = pa.schema(
@@ -241,30 +261,12 @@ def _pieces(table: pa.Table) -> Iterator[pa.Table]:
     rows = 0
     for batch in table.to_batches(max_chunksize=ROWS_IN_ROW_GROUP):
         if rows + batch.num_rows > ROWS_IN_ROW_GROUP:
-            yield pa.Table.from_batches(waiting).combine_chunks()
+            yield pa.Table.from_batches(waiting)
             waiting, rows = [], 0
         waiting.append(batch)
         rows += batch.num_rows
     if rows:
-        yield pa.Table.from_batches(waiting).combine_chunks()
-
-
-def _made_ahead(make: Callable[[pa.Table], pa.StructArray], pieces: Iterator[pa.Table]) -> Iterator[pa.StructArray]:
-    """`make` of each piece, in order, a few ahead of the caller."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        waiting = []
-        for piece in pieces:
-            waiting.append(pool.submit(make, piece))
-            if len(waiting) > _THREADS:
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()
-
-
-def _rows(values: pa.StructArray, name: str, schema: pa.Schema) -> pa.Table:
-    """Rows of the checkpoint that hold one struct column each."""
-    columns = [values if field.name == name else pa.nulls(len(values), field.type) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+        yield pa.Table.from_batches(waiting)
 
 
 def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -288,7 +290,7 @@ def _repetitive_leaves(schema: pa.Schema) -> list[str]:
     return [path for path in paths if not any(part in _UNIQUE_LEAVES for part in path.split("."))]
 
 
-def _verify(data: pa.Buffer, rows: int, adds: int, url: str, version: int) -> None:
+def _verify(data: bytes, rows: int, adds: int, url: str, version: int) -> None:
     """The footer of what was encoded shows every row, or nothing is published."""
     metadata = pq.read_metadata(pa.BufferReader(data))
     position = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "add.path")

@@ -18,8 +18,16 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.predicate import Predicate
+from tahoe.log.agreement import (
+    DoubtedCompactions,
+    check_adds_of_checkpoint,
+    check_checkpoint,
+    check_files,
+    check_state,
+    newest,
+    no_state,
+)
 from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, DamagedCheckpoint, concat, open_checkpoint
-from tahoe.log.checksum import VersionChecksum
 from tahoe.log.files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
@@ -29,13 +37,12 @@ from tahoe.log.files import (
     key_of,
     without_rows,
 )
-from tahoe.log.paths import LOG_FOLDER, checksum_name
-from tahoe.log.reader import read_commit
+from tahoe.log.paths import LOG_FOLDER
 from tahoe.log.scan import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
 from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.skipping import keep
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
@@ -150,11 +157,11 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
     checkpoint = checkpoint_of(store, segment)
     if checkpoint is not None:
         older = checkpoint.single_actions
-    protocol = tail.protocol or _newest(older, Protocol)
-    metadata = tail.metadata or _newest(older, Metadata)
+    protocol = tail.protocol or newest(older, Protocol)
+    metadata = tail.metadata or newest(older, Metadata)
     if protocol is None or metadata is None:
         missing = "protocol" if protocol is None else "metaData"
-        raise _no_state(store, segment.version, missing, "the log up to that version holds none")
+        raise no_state(store, segment.version, missing, "the log up to that version holds none")
     transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
     domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
     info = tail.commit_info
@@ -166,17 +173,27 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
         info.in_commit_timestamp if info else None,
         info.transaction_id if info else None,
     )
-    if tail.checksum is not None and (what := _state_mismatch(state, tail.checksum)):
-        _report_mismatch(store, segment, tail.checksum, what)
+    check_state(store, segment, state, tail.checksum)
     return state
 
 
 def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     tail = tail_of(store, segment)
     checkpoint = checkpoint_of(store, segment)
-    parts = [] if checkpoint is None else [checkpoint.adds(lambda part: _without(part, tail.keys, store.url))]
-    files = concat([*parts, tail.adds] if len(tail.adds) or not parts else parts, FILES_SCHEMA)
-    _check_files(store, segment, files)
+    if checkpoint is None:
+        check_files(store, segment, tail.adds, tail.checksum)
+        return tail.adds
+    all_of_checkpoint: list[pa.Table] = []
+
+    def sift(part: pa.Table) -> pa.Table:
+        all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
+        return _without(part, tail.keys, store.url)
+
+    kept = checkpoint.adds(sift)
+    whole = concat(all_of_checkpoint, FILES_SCHEMA)
+    check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
+    files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
+    check_files(store, segment, files, tail.checksum)
     return files
 
 
@@ -185,9 +202,11 @@ def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
     checkpoint = checkpoint_of(store, segment)
     added = tail.adds.filter(keep(plan.predicate, tail.adds, plan.schema, plan.partition_columns))
     if checkpoint is None:
-        _check_files(store, segment, tail.adds)
+        check_files(store, segment, tail.adds, tail.checksum)
         return added
-    _check_balance(store, segment, checkpoint, tail)
+    if tail.checksum is not None and tail.checksum.num_files != checkpoint.num_adds + tail.net_files:
+        # By footers and commits there should be another number of files. That is only a guess: the files themselves decide.
+        _files(store, segment)
     found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
     return concat([found, added], FILES_SCHEMA) if len(added) else found
 
@@ -213,129 +232,10 @@ def checkpoint_of(store: LogStore, segment: LogSegment) -> CheckpointReader | No
         return None
     if "checkpoint" not in segment.memo:
         reader = open_checkpoint(store, segment.checkpoint, segment.hint)
-        _check_size(store, segment, reader)
+        check_checkpoint(store, reader, segment.hint, tail_of(store, segment))
         segment.memo["checkpoint"] = reader
     found: CheckpointReader = segment.memo["checkpoint"]
     return found
-
-
-def _no_state(store: LogStore, version: int, missing: str, why: str) -> CorruptTable:
-    return CorruptTable(
-        f"Table {store.url}: the state of version {version} cannot be recovered, for it needs a {missing} action and {why}. "
-        "Restore the commit or checkpoint that lacks it from a backup.",
-        code="DELTA_STATE_RECOVER_ERROR",
-        table=store.url,
-        version=version,
-        action=missing,
-    )
-
-
-def _check_size(store: LogStore, segment: LogSegment, reader: CheckpointReader) -> None:
-    """A checkpoint can be whole Parquet and yet hold too little."""
-    checkpoint = reader.checkpoint
-    hint = segment.hint
-    missing = [name for name, kind in _REQUIRED.items() if _newest(reader.single_actions, kind) is None]
-    if missing and (hint is None or hint.size - reader.num_actions == len(missing)):
-        # It was not cut: a writer left them out. What else such a writer got wrong is not known, so nothing takes its place.
-        raise _no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} holds none")
-    if missing:
-        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], f"it holds no {' and no '.join(missing)} action")
-    if hint is not None:
-        if hint.num_of_add_files is not None and reader.num_adds != hint.num_of_add_files:
-            what = f"it holds {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
-            raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
-        if reader.num_actions < hint.size:
-            what = f"it holds {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
-            raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
-    checksum = tail_of(store, segment).checkpoint_checksum
-    if checksum is not None and checksum.num_files != reader.num_adds and _is_of(store, checksum, checkpoint.version):
-        what = f"it holds {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
-        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
-
-
-def _check_files(store: LogStore, segment: LogSegment, files: pa.Table) -> None:
-    """The live files against the version's checksum."""
-    checksum = tail_of(store, segment).checksum
-    if checksum is None:
-        return
-    size = pc.sum(files.column("size"), min_count=0).as_py()
-    if (checksum.num_files, checksum.table_size_bytes) != (files.num_rows, size):
-        found, stated = f"{files.num_rows} live files of {size} bytes", f"{checksum.num_files} of {checksum.table_size_bytes}"
-        _report_mismatch(store, segment, checksum, f"{found}, but {checksum_name(segment.version)} says {stated}")
-
-
-def _check_balance(store: LogStore, segment: LogSegment, checkpoint: CheckpointReader, tail: Tail) -> None:
-    """Before only a part of the files is looked at: do their number, by footers and commits, and the checksum agree?
-
-    Where they do not, the number is only a guess: the files themselves decide.
-    """
-    if tail.checksum is not None and tail.checksum.num_files != checkpoint.num_adds + tail.net_files:
-        _files(store, segment)
-
-
-def _state_mismatch(state: TableState, checksum: VersionChecksum) -> str | None:
-    """What the checksum says that the log does not. (A transaction that only the log has may have expired for its writer.)"""
-    if checksum.protocol != state.protocol:
-        return "another protocol than its checksum"
-    mine, stated = state.metadata, checksum.metadata
-    if (mine.id, mine.schema_string, mine.partition_columns, mine.configuration) != (
-        stated.id,
-        stated.schema_string,
-        stated.partition_columns,
-        stated.configuration,
-    ):
-        return "another metaData than its checksum"
-    for transaction in checksum.transactions or ():
-        found = state.transactions.get(transaction.app_id)
-        if found is None or found.version != transaction.version:
-            return f"for the application '{transaction.app_id}' another transaction than its checksum"
-    if checksum.domains is not None and {each.domain: each.configuration for each in checksum.domains if not each.removed} != {
-        each.domain: each.configuration for each in state.domains.values()
-    }:
-        return "other metadata domains than its checksum"
-    return None
-
-
-def _report_mismatch(store: LogStore, segment: LogSegment, checksum: VersionChecksum, what: str) -> None:
-    """Raise what a trustworthy checksum does not agree with; with a checkpoint in the segment, it is doubted first."""
-    if not _is_of(store, checksum, segment.version):
-        return
-    if segment.compactions:
-        raise _DoubtedCompactions(what)
-    name = checksum_name(segment.version)
-    begin = f"Table {store.url}: the log gives at version {segment.version} {what}."
-    if segment.checkpoint is not None:
-        file = segment.checkpoint.names[0]
-        message = (
-            f"{begin} The checkpoint {file} is short, a commit after it has lost lines, or the checksum {name} is "
-            "wrong: restore the "
-            "damaged one from a backup, or delete the checksum if another reader confirms the log."
-        )
-        raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
-    raise CorruptTable(
-        f"{begin} A commit has lost lines, or the checksum {name} is wrong: restore the damaged commit from a "
-        "backup, or delete the "
-        "checksum if another reader confirms the log.",
-        code="DELTA_TXN_LOG_FAILED_INTEGRITY",
-        table=store.url,
-        version=segment.version,
-        file=name,
-    )
-
-
-def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
-    """Whether the checksum was made for this version, as far as the ids of transactions tell."""
-    if checksum.transaction_id is None:
-        return True
-    try:
-        actions = read_commit(store, version)
-    except (NotFound, CorruptTable):
-        return True
-    stated = next((action.transaction_id for action in actions if isinstance(action, CommitInfo)), None)
-    if stated is None or stated == checksum.transaction_id:
-        return True
-    logger.warning("%s/%s is of another transaction than its commit and was not used", store.url, checksum_name(version))
-    return False
 
 
 def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
@@ -354,14 +254,6 @@ def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
         return without_rows(files, pa.chunked_array(pool.map(gone, batches), pa.bool_()))
 
 
-def _newest(actions: Sequence[Action], kind: type[T]) -> T | None:
-    return next((action for action in reversed(actions) if isinstance(action, kind)), None)
-
-
-class _DoubtedCompactions(Exception):
-    """The checksum contradicts a log that was read from compactions."""
-
-
 def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStore, LogSegment], T]) -> T:
     """`read` of the segment; where its compactions or its checkpoint cannot be right, of what can take their place."""
     current = segment.memo.get("replacement", segment)
@@ -371,7 +263,7 @@ def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStor
     while True:
         try:
             found = read(store, current)
-        except _DoubtedCompactions as error:
+        except DoubtedCompactions as error:
             logger.warning("%s: compactions were not used, for with them the log gives %s", store.url, error)
             without_compactions = True
         except DamagedCheckpoint as error:
@@ -391,8 +283,6 @@ def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStor
 
 
 _ROWS_OF_KEYS = 65_536
-
-_REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}
 
 
 def _origin(segment: LogSegment) -> str:

@@ -180,6 +180,28 @@ def test_a_checkpoint_that_is_valid_and_short_is_found_out(witness: str) -> None
         log.live()
 
 
+@pytest.mark.parametrize("witness", ["hint", "checksum", "nobody"])
+def test_a_checkpoint_that_holds_a_file_twice_is_found_out(witness: str) -> None:
+    log = memory_log()
+    log.begin(*(add(f"f{i}") for i in range(9)))
+    log.commit(add("last"))
+    if witness == "hint":
+        log.hint()
+    elif witness == "checksum":
+        log.checksum()
+    log.classic([*log.others.values(), *log.versions[-1].values(), add("f3")])
+    assert sorted(a.path for a in log.live()) == log.expected()
+
+
+def test_a_checkpoint_with_another_size_of_a_file_is_found_out_by_its_checksum() -> None:
+    log = memory_log()
+    log.begin(add("a"), add("b"))
+    log.checksum()
+    log.classic([*log.others.values(), add("a"), add("b", size=7)])
+    log.commit(add("c"))
+    assert sorted(a.size for a in log.live()) == [100, 100, 100]
+
+
 def test_a_checkpoint_that_a_writer_made_without_protocol_is_refused_even_where_commits_have_one() -> None:
     log = memory_log()
     log.begin(add("a"))

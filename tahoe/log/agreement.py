@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.checkpoint_reader import CheckpointReader, DamagedCheckpoint
+from tahoe.log.checkpoint_reader import CheckpointReader
 from tahoe.log.checksum import VersionChecksum
 from tahoe.log.files import file_keys
 from tahoe.log.last_checkpoint import LastCheckpoint
+from tahoe.log.parquet_source import DamagedCheckpoint
 from tahoe.log.paths import checksum_name
 from tahoe.log.reader import read_commit
 from tahoe.log.segment import LogSegment

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.exceptions import TahoeError
-from tahoe.log.checkpoint_reader import cast_members
+from tahoe.log.columns import cast_members
 from tahoe.log.files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
 from tahoe.log.parquet_join import join_parquet

@@ -1,9 +1,7 @@
 """Reads checkpoints of all kinds: classic, multi-part and V2, whose file actions may be in sidecars.
 
 Only the leaf columns that are asked for are read, row group by row group on a few threads, and nothing becomes a Python object
-but the few actions that are not files. Before any of it counts, the checkpoint is held against what others say of it: the
-``_last_checkpoint`` hint, the ``.crc`` of its version, the tags and sizes that it states itself. Whatever does not fit is
-`DamagedCheckpoint`, which the replay answers with an older checkpoint or the commits themselves.
+but the few actions that are not files. What a V2 checkpoint states of itself must be so: its version, sizes and numbers.
 """
 
 from __future__ import annotations
@@ -11,148 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.lazy import cached_property
+from tahoe.log.columns import cast_chunks, concat
 from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table, without_rows
-from tahoe.log.footer_check import fault_in_footer
 from tahoe.log.last_checkpoint import LastCheckpoint
+from tahoe.log.listing import Checkpoint
+from tahoe.log.parquet_source import DamagedCheckpoint, ParquetSource, RowGroup, reading
 from tahoe.log.paths import parse, sidecar_name
 from tahoe.log.reader import check_no_duplicates, parse_actions
-from tahoe.log.segment import Checkpoint
 from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = [
-    "CheckpointReader",
-    "DamagedCheckpoint",
-    "ParquetSource",
-    "RowGroup",
-    "cast_members",
-    "concat",
-    "conformed_adds",
-    "open_checkpoint",
-    "read_adds",
-    "sidecars_of",
-]
-
-
-_ALL_COLUMNS = (*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed")
-
-
-class DamagedCheckpoint(CorruptTable):
-    """A checkpoint cannot be used; the state may still be had without it.
-
-    Args:
-        checkpoint: it.
-        file: the file of it that is damaged.
-        what: is wrong with that file.
-    """
-
-    default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
-
-    def __init__(self, url: str, checkpoint: Checkpoint, file: str, what: str, message: str | None = None) -> None:
-        self.names = checkpoint.names
-        super().__init__(
-            message
-            or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are "
-            "complete, or restore "
-            "it from a backup.",
-            table=url,
-            file=file,
-            version=checkpoint.version,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """One row group of one of the checkpoint's Parquet files."""
-
-    file: ParquetSource
-    index: int
-
-    @property
-    def metadata(self) -> pq.RowGroupMetaData:
-        return self.file.metadata.row_group(self.index)
-
-    def non_null(self, leaf: str) -> int | None:
-        """How many rows have a value in a leaf column that no list or map holds; None where the file does not say."""
-        position = self.file.leaves.get(leaf)
-        if position is None:
-            return 0
-        column = self.metadata.column(position)
-        statistics = column.statistics
-        if statistics is None or not statistics.has_null_count:
-            return None
-        return int(column.num_values - statistics.null_count)
-
-    def read(self, columns: Sequence[str]) -> pa.Table:
-        """The columns below the given dotted paths; top-level structs hold only what was asked for."""
-        with _reading(self.file):
-            return self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False)
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """As `read`, `rows` at a time and no further than the caller goes: what is not asked for is not decoded."""
-        with _reading(self.file):
-            yield from self.file.open().iter_batches(rows, row_groups=[self.index], columns=list(columns), use_threads=False)
-
-
-@dataclass(frozen=True)
-class ParquetSource:
-    """One Parquet file of a checkpoint.
-
-    Args:
-        footer_crc32: what the footer's CRC-32 must be, where the file's writer has left word of it.
-    """
-
-    store: LogStore
-    checkpoint: Checkpoint
-    name: str
-    footer_crc32: int | None = None
-
-    @cached_property
-    def metadata(self) -> pq.FileMetaData:
-        with _reading(self):
-            end = _end_of_file(self.store.open_input(self.name))
-        if end is None:
-            raise self.damaged("it does not end as a Parquet file does")
-        footer = end[:-_LENGTH_AND_MAGIC]
-        if self.footer_crc32 is None:
-            fault = fault_in_footer(footer)
-        else:
-            fault = None if crc32(footer) == self.footer_crc32 else "its footer is not the one that was written"
-        if fault is not None:
-            raise self.damaged(fault)
-        with _reading(self):
-            return pq.read_metadata(pa.BufferReader(end))
-
-    @cached_property
-    def leaves(self) -> dict[str, int]:
-        """Dotted path of each leaf column, and its position."""
-        schema = self.metadata.schema
-        return {schema.column(i).path: i for i in range(len(schema))}
-
-    @cached_property
-    def arrow_schema(self) -> pa.Schema:
-        with _reading(self):
-            return self.metadata.schema.to_arrow_schema()
-
-    def open(self) -> pq.ParquetFile:
-        # A file for each reader: Arrow's are not made for two threads.
-        return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
-
-    def row_groups(self) -> list[RowGroup]:
-        return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
-
-    def damaged(self, what: str) -> DamagedCheckpoint:
-        return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, what)
+__all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "sidecars_of"]
 
 
 @dataclass(frozen=True)
@@ -237,13 +111,11 @@ def open_checkpoint(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoin
     reader = _open_top_level(store, checkpoint, hint)
     sidecars = _sidecars(reader)
     _check_stated(reader, sidecars)
-    return (
-        reader
-        if not sidecars
-        else CheckpointReader(
-            store, checkpoint, (*reader.sources, *(_sidecar_source(reader, sidecar) for sidecar in sidecars)), reader.actions
-        )
-    )
+    if sidecars:
+        sources = (*reader.sources, *(_sidecar_source(reader, sidecar) for sidecar in sidecars))
+        reader = CheckpointReader(store, checkpoint, sources, reader.actions)
+    _check_tags(reader, sidecars)
+    return reader
 
 
 def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
@@ -277,30 +149,7 @@ def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, text
     return _conformed(group, members, count, [name for name in _ALL_COLUMNS if name in FILES_SCHEMA.names or name in members])
 
 
-def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """The tables one after another; a column or a member of a struct that only some have is null in the others."""
-    if not parts:
-        return schema.empty_table()
-    if all(part.schema == parts[0].schema for part in parts):
-        return pa.concat_tables(parts)
-    merged = pa.unify_schemas([part.schema for part in parts], promote_options="permissive")
-    return pa.concat_tables([_with_schema(part, merged) for part in parts])
-
-
-def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values in the wanted type; members that a struct lacks are null, those that are not wanted are dropped."""
-    if values.type == wanted:
-        return values
-    if pa.types.is_struct(wanted):
-        have = {values.type.field(i).name: child for i, child in enumerate(values.flatten())}
-        children = [
-            cast_members(have[field.name], field.type) if field.name in have else pa.nulls(len(values), field.type)
-            for field in wanted
-        ]
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
-    return values.cast(wanted)
-
-
+_ALL_COLUMNS = (*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed")
 _SINGLE_ACTIONS = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -311,8 +160,6 @@ _SINGLE_ACTIONS = {
 }
 THREADS = min(4, os.cpu_count() or 1)
 _ROWS_WORTH_THREADS = 20_000
-_LENGTH_AND_MAGIC = 8
-_BYTES_OF_MOST_FOOTERS = 64 << 10
 # They are few, and mostly at the beginning of a row group: small batches, so that reading can end early.
 _ROWS_OF_SINGLE_ACTIONS = 4_096
 
@@ -340,7 +187,7 @@ def _sidecars(reader: CheckpointReader) -> list[SidecarFile]:
 
 def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSource:
     source = ParquetSource(reader.store, reader.checkpoint, sidecar_name(sidecar.path, reader.store.url))
-    with _reading(source):
+    with reading(source):
         size = reader.store.open_input(source.name).size()
     if size != sidecar.size_in_bytes:
         raise source.damaged(f"it has {size} bytes, but its checkpoint says {sidecar.size_in_bytes}")
@@ -349,10 +196,10 @@ def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSo
 
 def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
     """A V2 checkpoint states its version, and has its files either in itself or in sidecars."""
-    name, version = reader.checkpoint.names[0], reader.checkpoint.version
-    stated = (
-        [a for a in reader.single_actions if isinstance(a, CheckpointMetadata)] if reader.checkpoint.kind != "multi-part" else []
-    )
+    if reader.checkpoint.kind == "multi-part":
+        return
+    version = reader.checkpoint.version
+    stated = [action for action in reader.single_actions if isinstance(action, CheckpointMetadata)]
     what = None
     if stated and stated[0].version != version:
         what = f"it says that it is of version {stated[0].version}"
@@ -361,7 +208,23 @@ def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> 
     elif sidecars and reader.num_adds:
         what = "it holds files and names sidecars, which the specification forbids"
     if what:
-        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, name, what)
+        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
+
+
+def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
+    """The numbers that the tags of a V2 checkpoint state (PROTOCOL.md, "Checkpoint Metadata Tags")."""
+    stated = next((action for action in reader.single_actions if isinstance(action, CheckpointMetadata)), None)
+    names = {sidecar_name(sidecar.path, reader.store.url) for sidecar in sidecars}
+    found = {
+        "numOfAddFiles": reader.num_adds,
+        "sidecarNumActions": sum(source.metadata.num_rows for source in reader.sources if source.name in names),
+        "sidecarSizeInBytes": sum(sidecar.size_in_bytes for sidecar in sidecars),
+    }
+    for tag, number in found.items():
+        text = None if stated is None or stated.tags is None else stated.tags.get(tag)
+        if text is not None and text != str(number):
+            what = f"its tag {tag} says {text}, but it is {number}"
+            raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
 
 
 def _single_actions(source: ParquetSource, name: str, leaf: str) -> Iterator[Action]:
@@ -416,51 +279,6 @@ def _conformed(
             arrays.append(found)
         else:
             wanted = schema.field(name).type
-            with _reading(group.file):
-                arrays.append(pa.nulls(count, wanted) if found is None else _cast_chunks(found, wanted))
+            with reading(group.file):
+                arrays.append(pa.nulls(count, wanted) if found is None else cast_chunks(found, wanted))
     return pa.Table.from_arrays(arrays, list(names))
-
-
-def _cast_chunks(values: pa.ChunkedArray | pa.Array, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    if values.type == wanted:
-        return values
-    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    return pa.chunked_array([cast_members(chunk, wanted) for chunk in chunks], wanted)
-
-
-def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
-    have = part.column_names
-    columns = [
-        _cast_chunks(part.column(field.name), field.type) if field.name in have else pa.nulls(part.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _end_of_file(source: pa.NativeFile) -> bytes | None:
-    """A Parquet file's footer with the length and the magic bytes that follow it; None where there is none."""
-    size = source.size()
-    wanted = min(size, _BYTES_OF_MOST_FOOTERS)
-    while True:
-        source.seek(size - wanted)
-        end = source.read(wanted)
-        length = int.from_bytes(end[-_LENGTH_AND_MAGIC:-4], "little") + _LENGTH_AND_MAGIC
-        if len(end) != wanted or wanted < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
-            return None
-        if length <= wanted:
-            return bytes(end[-length:])
-        wanted = length
-
-
-@contextmanager
-def _reading(source: ParquetSource) -> Iterator[None]:
-    """What Arrow raises on bytes that are no Parquet becomes the checkpoint's damage; what storage raises stays what it is."""
-    try:
-        yield
-    except NotFound as error:
-        raise source.damaged("it is missing") from error
-    except (StorageFailure, CorruptTable):
-        raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
-        text = str(error).strip().splitlines()
-        raise source.damaged(f"it cannot be read as Parquet ({text[0][:200] if text else type(error).__name__})") from error

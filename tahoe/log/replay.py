@@ -27,7 +27,8 @@ from tahoe.log.agreement import (
     newest,
     no_state,
 )
-from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, DamagedCheckpoint, concat, open_checkpoint
+from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
+from tahoe.log.columns import concat
 from tahoe.log.files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
@@ -37,6 +38,7 @@ from tahoe.log.files import (
     key_of,
     without_rows,
 )
+from tahoe.log.parquet_source import DamagedCheckpoint
 from tahoe.log.paths import LOG_FOLDER
 from tahoe.log.scan import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for

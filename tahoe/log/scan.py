@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.expr.predicate import Predicate, references, split_by_columns
-from tahoe.log.checkpoint_reader import CheckpointReader, RowGroup, concat, conformed_adds
+from tahoe.log.checkpoint_reader import CheckpointReader, conformed_adds
+from tahoe.log.columns import concat
 from tahoe.log.files import FILES_SCHEMA, files_table
+from tahoe.log.parquet_source import RowGroup
 from tahoe.log.text_filter import TextFilter, text_filter
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.row_groups import row_groups_to_read

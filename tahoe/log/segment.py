@@ -1,44 +1,21 @@
-"""`LogSegment`: the fewest files of the log that give one version, with no gap and at most one complete checkpoint.
-
-How far a listing is trusted. A listing may lag behind what was written: it may lack the newest commit, or one in the middle. So
-it is only where looking begins. Above its newest commit the following names are asked for one by one until one is absent (one
-request more for each read of the newest version), and a gap inside it is an error only after the missing names were asked for
-too. A listing that lacks a checkpoint or a compaction only costs time.
-"""
+"""`LogSegment`: the fewest files of the log that give one version, with no gap and at most one complete checkpoint."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
-from tahoe.log.paths import LOG_FOLDER, ParsedLogPath, commit_name, file_name, parse
+from tahoe.log.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
+from tahoe.log.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "extend", "segment_for"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """One complete checkpoint.
-
-    Args:
-        kind: by its name; a ``classic`` one may follow the V2 specification all the same.
-        entries: its files, parts in order; sidecars are named inside and not listed here.
-    """
-
-    version: int
-    kind: Literal["classic", "multi-part", "uuid"]
-    entries: tuple[Entry, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(entry.name for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +99,10 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
     """
     hint = read_last_checkpoint(store)
     if hint is not None and (version is None or hint.version <= version):
-        listing = _Listing.read(store, hint.version)
+        listing = Listing.read(store, hint.version)
         if any(c.version >= hint.version for c in listing.checkpoints(version, without)):
             return _segment(store, listing, version, without, hint)
-    return _segment(store, _Listing.read(store, None), version, without, hint)
+    return _segment(store, Listing.read(store, None), version, without, hint)
 
 
 def extend(segment: LogSegment, store: LogStore) -> LogSegment:
@@ -137,12 +114,12 @@ def extend(segment: LogSegment, store: LogStore) -> LogSegment:
         # Commits go oldest first when a log is cleaned: while ours is there, the next one was not cleaned away, it is not
         # written yet.
         return segment if store.head(commit_name(segment.version)) is not None else segment_for(store)
-    listing = _Listing.read(store, segment.version + 1)
+    listing = Listing.read(store, segment.version + 1)
     if any(True for _ in listing.checkpoints(None, ())):
         return segment_for(store)
-    newest = _probe_upward(store, listing, max(listing.commits, default=segment.version + 1))
+    newest = probe_upward(store, listing, max(listing.commits, default=segment.version + 1))
     missing = [v for v in range(segment.version + 1, newest + 1) if v not in listing.commits]
-    _fill_gaps(store, listing, missing)
+    fill_gaps(store, listing, missing)
     still_missing = [v for v in missing if v not in listing.commits]
     if still_missing:
         raise _gap(store, still_missing[0], newest)
@@ -157,72 +134,8 @@ def extend(segment: LogSegment, store: LogStore) -> LogSegment:
     )
 
 
-def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
-    """The complete checkpoints of a listing by version; multi-part ones that lack a part do not count (PROTOCOL.md)."""
-    found: dict[int, list[Checkpoint]] = {}
-    parts: dict[tuple[int, int], dict[int, Entry]] = {}
-    for entry in entries:
-        parsed = parse(entry.name) if ".checkpoint." in entry.name else None
-        if parsed is None:
-            continue
-        if parsed.part is not None and parsed.parts is not None:
-            parts.setdefault((parsed.version, parsed.parts), {})[parsed.part] = entry
-        else:
-            kind: Literal["classic", "uuid"] = "classic" if parsed.unique_id is None else "uuid"
-            found.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
-    for (version, count), by_part in parts.items():
-        if len(by_part) == count:
-            entries_in_order = tuple(by_part[part] for part in range(1, count + 1))
-            found.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
-    return found
-
-
-@dataclass(slots=True)
-class _Listing:
-    """A listing of the log from one version on, sorted into kinds. `start` None: from the beginning."""
-
-    start: int | None
-    commits: dict[int, Entry]
-    complete_checkpoints: dict[int, list[Checkpoint]]
-    compactions: list[tuple[ParsedLogPath, Entry]]
-    checksums: dict[int, Entry]
-    is_empty: bool
-
-    @classmethod
-    def read(cls, store: LogStore, start: int | None) -> _Listing:
-        entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
-        commits: dict[int, Entry] = {}
-        compactions: list[tuple[ParsedLogPath, Entry]] = []
-        checksums: dict[int, Entry] = {}
-        for entry in entries:
-            parsed = parse(entry.name)
-            if parsed is None:
-                continue
-            if parsed.kind == "commit":
-                commits[parsed.version] = entry
-            elif parsed.kind == "compaction":
-                compactions.append((parsed, entry))
-            elif parsed.kind == "checksum":
-                checksums[parsed.version] = entry
-        return cls(start, commits, checkpoints_in(entries), compactions, checksums, not entries)
-
-    def checkpoints(self, version: int | None, without: Collection[str]) -> Iterator[Checkpoint]:
-        """The complete checkpoints up to a version, newest first; of one version the classic one first."""
-        for found in sorted(self.complete_checkpoints, reverse=True):
-            if version is None or found <= version:
-                for checkpoint in sorted(self.complete_checkpoints[found], key=lambda c: _PREFERENCE[c.kind]):
-                    if not any(name in without for name in checkpoint.names):
-                        yield checkpoint
-
-    def newest(self) -> int | None:
-        return max((*self.commits, *self.complete_checkpoints), default=None)
-
-
-_PREFERENCE = {"classic": 0, "uuid": 1, "multi-part": 2}
-
-
 def _segment(
-    store: LogStore, listing: _Listing, version: int | None, without: Collection[str], hint: LastCheckpoint | None
+    store: LogStore, listing: Listing, version: int | None, without: Collection[str], hint: LastCheckpoint | None
 ) -> LogSegment:
     newest = _newest(store, listing, version, hint)
     target = newest if version is None else version
@@ -233,7 +146,7 @@ def _segment(
     compactions = tuple(
         entry for parsed, entry in listing.compactions if parsed.version >= first and parsed.last_version <= target
     )
-    _fill_gaps(store, listing, [v for v in range(first, target + 1) if v not in listing.commits])
+    fill_gaps(store, listing, [v for v in range(first, target + 1) if v not in listing.commits])
     if checkpoint is not None and target == checkpoint.version:
         _require_own_commit(store, listing, target, newest)
     _check_whole(store, listing, checkpoint, compactions, target, newest, without)
@@ -255,7 +168,7 @@ def _segment(
     )
 
 
-def _newest(store: LogStore, listing: _Listing, version: int | None, hint: LastCheckpoint | None) -> int:
+def _newest(store: LogStore, listing: Listing, version: int | None, hint: LastCheckpoint | None) -> int:
     """The newest version of the table, or one that is at least `version`."""
     newest = listing.newest()
     if newest is None:
@@ -266,7 +179,7 @@ def _newest(store: LogStore, listing: _Listing, version: int | None, hint: LastC
         newest = 0
     if version is not None and version <= newest:
         return newest
-    newest = _probe_upward(store, listing, newest, version)
+    newest = probe_upward(store, listing, newest, version)
     if version is None:
         orphans = [v for v in listing.checksums if v > newest]
         if orphans:
@@ -284,26 +197,7 @@ def _newest(store: LogStore, listing: _Listing, version: int | None, hint: LastC
     return newest
 
 
-def _probe_upward(store: LogStore, listing: _Listing, newest: int, limit: int | None = None) -> int:
-    while limit is None or newest < limit:
-        entry = store.head(commit_name(newest + 1))
-        if entry is None:
-            return newest
-        newest += 1
-        listing.commits[newest] = entry
-    return newest
-
-
-def _fill_gaps(store: LogStore, listing: _Listing, missing: list[int]) -> None:
-    """Ask by name for commits that the listing lacks; stops at the first that is not there."""
-    for version in missing:
-        entry = store.head(commit_name(version))
-        if entry is None:
-            return
-        listing.commits[version] = entry
-
-
-def _require_own_commit(store: LogStore, listing: _Listing, target: int, newest: int) -> None:
+def _require_own_commit(store: LogStore, listing: Listing, target: int, newest: int) -> None:
     """A checkpoint alone is no version: the specification keeps its commit, and without it the last commits may be gone too."""
     if any(version >= target for version in listing.commits) or newest > target:
         return
@@ -322,7 +216,7 @@ def _require_own_commit(store: LogStore, listing: _Listing, target: int, newest:
 
 def _check_whole(
     store: LogStore,
-    listing: _Listing,
+    listing: Listing,
     checkpoint: Checkpoint | None,
     compactions: tuple[Entry, ...],
     target: int,
@@ -384,7 +278,7 @@ def _fewest(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...
     return tuple(path)
 
 
-def _no_table(store: LogStore, listing: _Listing, hint: LastCheckpoint | None) -> NotFound | CorruptTable:
+def _no_table(store: LogStore, listing: Listing, hint: LastCheckpoint | None) -> NotFound | CorruptTable:
     if hint is None and listing.is_empty:
         return NotFound(
             f"There is no Delta table at {store.url}: its folder {LOG_FOLDER} is missing or empty. Check the path, "
@@ -401,7 +295,7 @@ def _no_table(store: LogStore, listing: _Listing, hint: LastCheckpoint | None) -
 
 
 def _no_version(store: LogStore, asked: int, newest: int) -> NotFound:
-    whole = _Listing.read(store, None)
+    whole = Listing.read(store, None)
     earliest = 0 if 0 in whole.commits else min(whole.complete_checkpoints, default=newest)
     return NotFound(
         f"Table {store.url} has no version {asked}: the versions that can be read are {earliest} to {newest}. Ask "

@@ -153,10 +153,11 @@ class Log:
             names.append(self.classic(actions[part::parts], name))
         return names
 
-    def v2(self, top_level: str, *, sidecars: int = 2, classic_name: bool = False) -> list[str]:
+    def v2(self, top_level: str, *, sidecars: int = 2, classic_name: bool = False, **tags: str) -> list[str]:
         """A V2 checkpoint, the file actions in sidecars if there are any; the names written, sidecars first."""
         files: list[Action] = [*self.versions[-1].values(), *self.removed.values()]
-        top: list[Action] = [CheckpointMetadata(self.version), *self._single()]
+        right = {"numOfAddFiles": str(len(self.versions[-1])), "sidecarNumActions": str(len(files) if sidecars else 0)}
+        top: list[Action] = [CheckpointMetadata(self.version, right | tags), *self._single()]
         names = []
         for number in range(sidecars):
             path = f"{uuid.UUID(int=number + 1)}.parquet"

@@ -180,6 +180,16 @@ def test_a_checkpoint_that_is_valid_and_short_is_found_out(witness: str) -> None
         log.live()
 
 
+@pytest.mark.parametrize("tag", ["numOfAddFiles", "sidecarNumActions", "sidecarSizeInBytes"])
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_a_v2_checkpoint_that_its_own_tags_contradict_is_not_used(form: str, tag: str, caplog: pytest.LogCaptureFixture) -> None:
+    log = memory_log()
+    log.begin(add("a"), add("b"))
+    log.v2(form, **{tag: "3"})
+    assert sorted(a.path for a in log.live()) == ["a", "b"]
+    assert tag in caplog.text
+
+
 @pytest.mark.parametrize("witness", ["hint", "checksum", "nobody"])
 def test_a_checkpoint_that_holds_a_file_twice_is_found_out(witness: str) -> None:
     log = memory_log()

@@ -10,8 +10,8 @@ import pytest
 from tahoe.expr.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Or, Predicate, StartsWith
 from tahoe.log import checkpoint as checkpoint_module
 from tahoe.log.checkpoint import write_checkpoint
-from tahoe.log.checkpoint_reader import RowGroup
 from tahoe.log.files import add_files
+from tahoe.log.parquet_source import RowGroup
 from tahoe.log.paths import commit_name
 from tahoe.log.replay import replay_files, replay_state, replay_tombstones, scan_files
 from tahoe.log.segment import segment_for

@@ -1,0 +1,49 @@
+"""Arrow tables of other shapes than wanted: joined, and cast, structs by the names of their members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+__all__ = ["cast_chunks", "cast_members", "concat"]
+
+
+def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """The tables one after another; a column or a member of a struct that only some have is null in the others."""
+    if not parts:
+        return schema.empty_table()
+    if all(part.schema == parts[0].schema for part in parts):
+        return pa.concat_tables(parts)
+    merged = pa.unify_schemas([part.schema for part in parts], promote_options="permissive")
+    return pa.concat_tables([_with_schema(part, merged) for part in parts])
+
+
+def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The values in the wanted type; members that a struct lacks are null, those that are not wanted are dropped."""
+    if values.type == wanted:
+        return values
+    if pa.types.is_struct(wanted):
+        have = {values.type.field(i).name: child for i, child in enumerate(values.flatten())}
+        children = [
+            cast_members(have[field.name], field.type) if field.name in have else pa.nulls(len(values), field.type)
+            for field in wanted
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=values.is_null())
+    return values.cast(wanted)
+
+
+def cast_chunks(values: pa.ChunkedArray | pa.Array, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    if values.type == wanted:
+        return values
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return pa.chunked_array([cast_members(chunk, wanted) for chunk in chunks], wanted)
+
+
+def _with_schema(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    have = part.column_names
+    columns = [
+        cast_chunks(part.column(field.name), field.type) if field.name in have else pa.nulls(part.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -231,6 +231,22 @@ class TestPartitions:
         assert Table(path).to_arrow().num_rows == 3
         assert Table(path).check() == []
 
+    @pytest.mark.parametrize("mapping", ["none", "name"])
+    def test_names_of_columns_may_hold_dots_and_back_ticks(self, spark, path, mapping):
+        inner = sf.struct(sf.lit(1).alias("x.y"), sf.lit(2).alias("`"))
+        frame = spark.range(4).select(
+            sf.col("id").alias("a.b"),
+            (sf.col("id") % 2).alias("p.q"),
+            sf.lit("x").alias("t`k"),
+            sf.lit(1).alias("_u"),
+            inner.alias("s.t"),
+        )
+        for mode in ("error", "append"):
+            writer = frame.write.format("delta").mode(mode).partitionBy("p.q", "_u")
+            writer.option("delta.columnMapping.mode", mapping).save(path)
+        assert load(spark, path).columns == frame.columns
+        assert load(spark, path).where("`p.q` = 1 and `a.b` >= 1 and `s.t`.`x.y` = 1 and `t``k` = 'x' and _u = 1").count() == 4
+
     def test_an_empty_text_is_null(self, spark, path):
         frame = spark.createDataFrame([(1, ""), (2, None), (3, "x")], "id long, p string")
         frame.write.format("delta").partitionBy("p").save(path)

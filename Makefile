@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 PYTEST := $(BIN)/python -m pytest
 
 # A Spark, a Python path or a Python home of the caller's own would be mixed with those of the virtual environment.
@@ -18,7 +19,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark lint format bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-oldest lint format bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -38,6 +39,13 @@ $(VENV)/.package: $(VENV)/.dependencies pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+# The other end of what is supported: the oldest PySpark, from a lock of its own.
+$(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
+	@scripts/make_venv.sh $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-oldest.lock
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
 demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it (about three minutes)
 	@$(JAVA) $(BIN)/python -m demo
 
@@ -49,6 +57,9 @@ test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
 
 test-spark: $(VENV)/.package ## the tests that start Spark
 	@$(JAVA) $(PYTEST) -m "spark and not soak"
+
+test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PySpark that is supported (4.0)
+	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest -m "spark and not soak"
 
 lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
 	$(BIN)/ruff check .
@@ -66,9 +77,12 @@ bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, eac
 soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
 	@$(JAVA) $(PYTEST) -m soak
 
-lock: $(VENV)/.package ## make requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra connect --extra iceberg --group dev --universal --generate-hashes --python-version 3.11 \
-	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
+LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --group dev --universal --generate-hashes --python-version 3.11 \
+  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
+
+lock: $(VENV)/.package ## make requirements.lock and requirements-oldest.lock anew from pyproject.toml (needs uv)
+	$(LOCK) --output-file requirements.lock
+	$(LOCK) --constraint <(echo "pyspark==4.0.*") --output-file requirements-oldest.lock
 
 clean: ## remove what tests and the demonstration leave behind; .venv stays
 	rm -rf demo-output build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -13,14 +13,11 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
-from tahoe.expr.parse import parse_predicate
 from tahoe.expr.predicate import Predicate
 from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
-from tahoe.ops.check import Violation, check_table
 from tahoe.ops.create import create_operation, new_metadata, with_properties
 from tahoe.ops.detail import detail
-from tahoe.ops.insert import ArrowData, WriteOptions, already_written, stage_write
 from tahoe.protocol.constraints import ENFORCED, constraints_of
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
@@ -33,7 +30,10 @@ from tahoe.txn.hooks import Hook, checkpoint_snapshot, default_hooks, run_hooks
 from tahoe.txn.prepare import future_config, prepare
 from tahoe.txn.transaction import Operation, Transaction
 
+# What changes rows, and what few callers need, is imported where it is used: a command line that reads starts faster.
 if TYPE_CHECKING:
+    from tahoe.ops.check import Violation
+    from tahoe.ops.insert import ArrowData, WriteOptions
     from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
     from tahoe.ops.row_changes import RowsChanged, Staged
     from tahoe.uniform.status import UniformHandle
@@ -199,6 +199,8 @@ class Table:
             merge_schema: add columns that only the data has.
             app: (application id, version): skipped where the table has this version, or a later one, of the application.
         """
+        from tahoe.ops.insert import WriteOptions
+
         options = WriteOptions("append", merge_schema=merge_schema, max_rows_per_file=max_rows_per_file, app=app)
         return self.write(data, options, user_metadata=user_metadata)
 
@@ -219,6 +221,8 @@ class Table:
 
         Args: as Spark's writer options of the same names; see `tahoe.ops.insert.WriteOptions`.
         """
+        from tahoe.ops.insert import WriteOptions
+
         options = WriteOptions(
             "overwrite",
             partition_by=None if partition_by is None else tuple(partition_by),
@@ -233,6 +237,8 @@ class Table:
 
     def write(self, data: ArrowData, options: WriteOptions, *, user_metadata: str | None = None) -> int:
         """Write rows as `options` say; the version that has them, or the newest where an idempotent write was there already."""
+        from tahoe.ops.insert import already_written, stage_write
+
         transaction = self.begin()
         if already_written(transaction, options.app):
             return self.version()
@@ -251,7 +257,7 @@ class Table:
 
     def delete(self, where: str | Predicate | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.delete`."""
-        from tahoe.ops.delete import stage_delete  # a command line that only reads starts faster without
+        from tahoe.ops.delete import stage_delete
 
         transaction = self.begin()
         return self._change_rows(transaction, stage_delete(transaction, where), user_metadata)
@@ -362,6 +368,8 @@ class Table:
 
     def check(self) -> list[Violation]:
         """What is wrong with the table; an empty list says that nothing is. See `tahoe.ops.check`."""
+        from tahoe.ops.check import check_table
+
         return check_table(self.store)
 
     @cached_property
@@ -455,7 +463,11 @@ def parse_timestamp(value: str | date | datetime) -> int:
 
 
 def _predicate(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
-    return parse_predicate(filter, snapshot.schema) if isinstance(filter, str) else filter
+    if not isinstance(filter, str):
+        return filter
+    from tahoe.expr.parse import parse_predicate
+
+    return parse_predicate(filter, snapshot.schema)
 
 
 def _json(value: Any) -> str:

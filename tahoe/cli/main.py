@@ -19,6 +19,7 @@ from tahoe.cli.detail import detail
 from tahoe.cli.files import files
 from tahoe.cli.history import history
 from tahoe.cli.secrets import without_secrets
+from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
@@ -40,7 +41,7 @@ app.command(short_help="what is wrong with the table")(check)
 
 def main() -> None:
     """The console script: runs a command and turns what it raises into one sentence and an exit code."""
-    sys.meta_path.insert(0, _WithoutPandas())
+    import_little()
     try:
         try:
             app()
@@ -61,14 +62,6 @@ def main() -> None:
         if os.environ.get("TAHOE_TRACEBACK"):
             raise
         _give_up(f"unexpected {type(error).__name__}: {error} (TAHOE_TRACEBACK=1 shows where)")
-
-
-class _WithoutPandas:
-    """Arrow imports pandas, where it is installed, at the first array made of Python values; that would double the time to an answer."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 
 
 def _give_up(sentence: str) -> None:

@@ -61,6 +61,7 @@ class Committed:
     Args:
         actions: as written, commitInfo first.
         attempts: how many versions were tried.
+        winners: the commits that it was moved past, oldest first.
     """
 
     version: int
@@ -68,6 +69,7 @@ class Committed:
     actions: tuple[Action, ...]
     attempts: int
     prepared: PreparedCommit
+    winners: tuple[Winner, ...] = ()
 
 
 def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Committed:
@@ -85,7 +87,8 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
         attempts += 1
         taken_by = _put(store, prepared, clock, policy)
         if taken_by is None:
-            return Committed(prepared.version, _snapshot(store, prepared, won), prepared.full_actions(), attempts, prepared)
+            actions = prepared.full_actions()
+            return Committed(prepared.version, _snapshot(store, prepared, won), actions, attempts, prepared, tuple(won))
         winners = _winners(store, prepared.version, taken_by)
         moved = _moved(store, prepared, winners, clock)
         if clock.now_ms() > deadline:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -16,10 +17,17 @@ REPOSITORY = Path(__file__).parents[2]
 def writer_process(
     path: str, writer: int, *, appends: int, rows: int = 3, options: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """A started writer (`tests.race.writer`) that has said that it is ready; killed at the end, if it still lives."""
+    """A started writer (`tests.race.writer`)."""
     task = {"path": path, "options": dict(options or {}), "writer": writer, "appends": appends, "rows": rows}
+    with started("tests.race.writer", task) as process:
+        yield process
+
+
+@contextmanager
+def started(module: str, task: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """A module as a process that was told its task, one line of JSON; killed at the end, if it still lives."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.race.writer"],
+        [sys.executable, "-m", module],
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

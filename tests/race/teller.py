@@ -1,0 +1,130 @@
+"""A process that moves money between the accounts of one table, or rewrites its files: ``python -m tests.race.teller``.
+
+The first line of its input is JSON: ``path``, ``options``, ``kind`` (``transfer`` or ``rewrite``), ``seed``, ``accounts``, and
+``commits``: so many it makes, each of them begun anew until nobody is in its way. It writes ``ready``, waits for a line, and then
+writes JSON for each acknowledged commit: its version, what it was, how many winners it was moved past, with how many of them it
+shared a file, and how often it was begun.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import pyarrow as pa
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.expr.parse import parse_predicate
+from tahoe.log.replay import add_files
+from tahoe.ops.insert import WriteOptions, stage_write
+from tahoe.ops.merge import stage_merge
+from tahoe.ops.merge_clauses import MergeBuilder
+from tahoe.ops.row_changes import FileChange, bitmap, kept_rows, living_rows, remove_files, snapshot_to_change, write_rows
+from tahoe.ops.update import stage_update
+from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.table import Table
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+
+SCHEMA = pa.schema([("account", pa.int64()), ("branch", pa.string()), ("balance", pa.int64())])
+_FILES_REWRITTEN = 8
+_LONGEST_PAUSE = 0.3
+"""Seconds before a rewrite."""
+
+Transfer = Callable[..., Operation | None]
+"""Of table, transaction, payer, payee and amount."""
+
+
+def by_update(table: Table, transaction: Transaction, payer: int, payee: int, amount: int) -> Operation | None:
+    new = f"CASE WHEN account = {payer} THEN balance - {amount} ELSE balance + {amount} END"
+    return stage_update(transaction, {"balance": new}, f"account in ({payer}, {payee})").operation
+
+
+def by_merge(table: Table, transaction: Transaction, payer: int, payee: int, amount: int) -> Operation | None:
+    moved = pa.table({"account": [payer, payee], "amount": [-amount, amount]})
+    merge: MergeBuilder = table.merge(moved, "target.account = source.account")
+    merge = merge.when_matched_update({"balance": "target.balance + source.amount"})
+    return stage_merge(transaction, merge.statement).operation
+
+
+def by_delete_and_insert(table: Table, transaction: Transaction, payer: int, payee: int, amount: int) -> Operation | None:
+    """The rows of both accounts go, and new ones come, in one commit."""
+    snapshot = transaction.snapshot
+    assert snapshot is not None
+    where = f"account in ({payer}, {payee})"
+    rows = snapshot.scan(parse_predicate(where, snapshot.schema)).to_arrow().to_pylist()
+    for row in rows:
+        row["balance"] += amount if row["account"] == payee else -amount
+    return stage_write(transaction, pa.Table.from_pylist(rows, SCHEMA), WriteOptions("overwrite", replace_where=where))
+
+
+TRANSFERS: tuple[Transfer, ...] = (by_update, by_merge, by_delete_and_insert)
+
+
+def stage_rewrite(transaction: Transaction, chance: random.Random) -> Operation | None:
+    """Some files become one without deletion vectors; their living rows stay as they are."""
+    snapshot = snapshot_to_change(transaction)
+    files = add_files(snapshot.files())
+    adds = chance.sample(files, min(len(files), _FILES_REWRITTEN))
+    nothing = bitmap(pa.array([], pa.int64()))
+    remove_files(transaction, adds)
+    write_rows(
+        transaction, snapshot.config, kept_rows(snapshot, [FileChange(a, living_rows(snapshot, a), nothing) for a in adds])
+    )
+    transaction.staged = [
+        replace(action, data_change=False) if isinstance(action, (AddFile, RemoveFile)) else action
+        for action in transaction.staged
+    ]
+    return Operation("OPTIMIZE", {"predicate": "[]"})
+
+
+def main() -> None:
+    task = json.loads(sys.stdin.readline())
+    table = Table(task["path"], storage_options=task["options"])
+    chance = random.Random(task["seed"])
+    say("ready")
+    sys.stdin.readline()
+    for _ in range(task["commits"]):
+        if task["kind"] == "rewrite":
+            SYSTEM_CLOCK.sleep(chance.random() * _LONGEST_PAUSE)
+            repeat(table, "rewrite", lambda transaction: stage_rewrite(transaction, chance))
+        else:
+            transfer = chance.choice(TRANSFERS)
+            payer, payee = chance.sample(range(task["accounts"]), 2)
+            move = partial(transfer, payer=payer, payee=payee, amount=chance.randrange(1, 100))
+            repeat(table, transfer.__name__, partial(move, table))
+
+
+def repeat(table: Table, kind: str, stage: Callable[[Transaction], Operation | None]) -> None:
+    """Stage and commit, on the newest version each time, until it is committed."""
+    for begun in count(1):
+        transaction = table.begin()
+        operation = stage(transaction)
+        assert operation is not None, "there is something to do at every version"
+        try:
+            committed = table.commit(transaction, operation)
+        except DeltaConcurrentModificationException:
+            continue
+        say(json.dumps({"version": committed.version, "kind": kind, "begun": begun, **_races(committed)}))
+        return
+
+
+def _races(committed: Committed) -> dict[str, int]:
+    mine = {action.path for action in committed.actions if isinstance(action, RemoveFile)}
+    shared = sum(any(remove.path in mine for remove in winner.removes) for winner in committed.winners)
+    return {"winners": len(committed.winners), "shared": shared}
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

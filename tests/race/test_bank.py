@@ -1,0 +1,108 @@
+"""Money moves between accounts from many processes at once, while others rewrite the files: at every version none is lost or made."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tahoe.table import Table
+from tests.race.processes import start, started, wait_until_ready
+from tests.race.teller import SCHEMA, TRANSFERS
+
+TELLERS, REWRITERS, ACCOUNTS = 8, 2, 64
+BALANCE = 1_000
+PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+
+
+def open_bank(path: str, options: Mapping[str, str] | None) -> Table:
+    table = Table.create(path, SCHEMA, properties=PROPERTIES, storage_options=options)
+    numbers = range(ACCOUNTS)
+    accounts = {"account": numbers, "branch": [f"branch {n % 4}" for n in numbers], "balance": [BALANCE] * ACCOUNTS}
+    table.append(pa.table(accounts, SCHEMA), max_rows_per_file=ACCOUNTS // 4)
+    return table
+
+
+def race(path: str, transfers: int, rewrites: int, options: Mapping[str, str] | None = None) -> None:
+    """So many commits by each teller and each rewriter, and the audit."""
+    table = open_bank(path, options)
+    tasks = [{"kind": "transfer", "commits": transfers}] * TELLERS + [{"kind": "rewrite", "commits": rewrites}] * REWRITERS
+    common = {"path": path, "options": dict(options or {}), "accounts": ACCOUNTS}
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(started("tests.race.teller", {**common, **task, "seed": seed})) for seed, task in enumerate(tasks)
+        ]
+        for process in processes:
+            wait_until_ready(process)
+        for process in processes:
+            start(process)
+        # Each is read as it goes, so that none waits for a full pipe.
+        with ThreadPoolExecutor(len(processes)) as pool:
+            outputs = list(pool.map(lambda process: process.communicate(), processes))
+    assert [stderr for _, stderr in outputs] == [""] * len(tasks)
+    commits = [json.loads(line) for stdout, _ in outputs for line in stdout.splitlines()]
+    tell(commits)
+
+    last = TELLERS * transfers + REWRITERS * rewrites + 1
+    assert sorted(commit["version"] for commit in commits) == list(range(2, last + 1))
+    history = table.history()
+    assert [commit["version"] for commit in history] == list(range(last, -1, -1))
+    kinds = Counter(commit["kind"] for commit in commits)
+    assert set(kinds) == {"rewrite", *(transfer.__name__ for transfer in TRANSFERS)}
+    assert Counter(commit["operation"] for commit in history) == {
+        "CREATE TABLE": 1,
+        "WRITE": 1 + kinds["by_delete_and_insert"],
+        "UPDATE": kinds["by_update"],
+        "MERGE": kinds["by_merge"],
+        "OPTIMIZE": kinds["rewrite"],
+    }
+    with ThreadPoolExecutor(2) as pool:
+        wrong = [found for found in pool.map(lambda version: audit(path, options, version), range(1, last + 1)) if found]
+    assert wrong == []
+    assert table.check() == []
+    assert any(commit["shared"] for commit in commits), "no two commits met in one file: this tests nothing"
+
+
+def audit(path: str, options: Mapping[str, str] | None, version: int) -> dict[str, Any] | None:
+    """What is wrong with a version, if anything is."""
+    rows = Table(path, storage_options=options).to_arrow(version=version)
+    accounts, total = rows["account"].to_pylist(), pc.sum(rows["balance"]).as_py()
+    if total == ACCOUNTS * BALANCE and sorted(accounts) == list(range(ACCOUNTS)):
+        return None
+    return {"version": version, "total": total, "accounts": sorted(accounts)}
+
+
+def tell(commits: list[dict[str, Any]]) -> None:
+    """How conflicts were settled; `pytest -s` shows it."""
+    begun = sum(commit["begun"] for commit in commits)
+    moved = sum(commit["winners"] > 0 for commit in commits)
+    by_rows = sum(commit["shared"] > 0 for commit in commits)
+    print(  # noqa: T201
+        f"\n{len(commits)} commits: {len(commits) - moved} at once, {moved} moved past winners, of them {by_rows} past one that "
+        f"changed other rows of the same file; begun anew {begun - len(commits)} times"
+    )
+
+
+@pytest.mark.timeout(180)
+def test_no_money_is_lost_between_eight_tellers_and_two_rewriters(tmp_path: Path) -> None:
+    race(str(tmp_path / "bank"), transfers=58, rewrites=18)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_no_money_is_lost_in_five_thousand_commits(tmp_path: Path) -> None:
+    race(str(tmp_path / "bank"), transfers=600, rewrites=100)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_no_money_is_lost_on_s3(s3_url: str, s3_options: dict[str, str]) -> None:
+    race(s3_url, transfers=58, rewrites=18, options=s3_options)

@@ -19,7 +19,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-oldest lint format bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-oldest interop lint format bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -53,13 +53,16 @@ test: $(VENV)/.package ## the whole test suite
 	@$(JAVA) $(PYTEST)
 
 test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
-	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak"
+	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm"
 
 test-spark: $(VENV)/.package ## the tests that start Spark
 	@$(JAVA) $(PYTEST) -m "spark and not soak"
 
 test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PySpark that is supported (4.0)
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest -m "spark and not soak"
+
+interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg read and write the same tables (Spark fetches their JARs from Maven Central)
+	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm -m jvm
 
 lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
 	$(BIN)/ruff check .
@@ -77,7 +80,7 @@ bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, eac
 soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
 	@$(JAVA) $(PYTEST) -m soak
 
-LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --group dev --universal --generate-hashes --python-version 3.11 \
+LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --group dev --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 
 lock: $(VENV)/.package ## make requirements.lock and requirements-oldest.lock anew from pyproject.toml (needs uv)

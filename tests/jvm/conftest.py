@@ -1,0 +1,65 @@
+"""A Spark session with the JVM's own Delta and Iceberg in it. Spark fetches their JARs by itself; where it cannot, these tests skip."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import pyspark
+    from pyspark.sql import SparkSession
+
+# One set of versions that go together; PySpark 4.0 is the newest for which both had a release when this was written.
+PYSPARK = "4.0."
+PACKAGES = "io.delta:delta-spark_2.13:4.0.1,org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.2"
+KEPT = Path(__file__).parents[2] / ".ivy"
+
+SETTINGS = {
+    "spark.jars.packages": PACKAGES,
+    "spark.jars.ivy": str(KEPT),
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning")
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="session")
+def jvm() -> Iterator[SparkSession]:
+    """A session in which ``delta`` and ``iceberg`` are the JVM's own."""
+    if not pyspark.__version__.startswith(PYSPARK):
+        pytest.skip(f"the JVM's engines of this test are for PySpark {PYSPARK}x, found {pyspark.__version__}: run `make interop`")
+    builder = SparkSession.builder.master("local[2]").appName("tahoe-interop")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:  # noqa: BLE001 - what is raised depends on how far Spark came
+        pytest.skip(f"Spark could not fetch the JARs of the JVM's Delta and Iceberg ({type(error).__name__})")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")

@@ -11,7 +11,7 @@ from tahoe.exceptions import InvalidRequest
 if TYPE_CHECKING:
     from tahoe.table import Table
 
-__all__ = ["FOUND_SOMETHING", "NO_ANSWER", "AsJson", "AtVersion", "Path", "StorageOptions", "open_table"]
+__all__ = ["FOUND_SOMETHING", "NO_ANSWER", "AsJson", "AtVersion", "Path", "StorageOptions", "open_table", "options_of"]
 
 # The exit codes other than 0.
 FOUND_SOMETHING = 1
@@ -42,7 +42,12 @@ def open_table(path: str, options: list[str]) -> Table:
     """
     from tahoe.table import Table  # Arrow and the store take most of the time of `tahoe --help` otherwise
 
-    return Table(path, storage_options=dict(_pair(text) for text in options))
+    return Table(path, storage_options=options_of(options))
+
+
+def options_of(texts: list[str]) -> dict[str, str]:
+    """Storage options from ``name=value`` texts."""
+    return dict(_pair(text) for text in texts)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from tahoe.cli.detail import detail
 from tahoe.cli.files import files
 from tahoe.cli.history import history
 from tahoe.cli.secrets import without_secrets
+from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.exceptions import TahoeError
@@ -37,6 +38,7 @@ app.command(short_help="schema, size, protocol, properties")(detail)
 app.command(short_help="who did what, newest first")(history)
 app.command(short_help="the live files, or those that a filter needs")(files)
 app.command(short_help="what is wrong with the table")(check)
+app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
 
 
 def main() -> None:

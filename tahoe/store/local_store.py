@@ -93,6 +93,23 @@ class LocalLogStore:
                 elif not _is_temporary(item) and (status := _status(item)) is not None and stat.S_ISREG(status.st_mode):
                     yield Entry(prefix + item.name, status.st_size, status.st_mtime_ns // 1_000_000)
 
+    def folders(self, folder: str = "") -> list[str]:
+        prefix = f"{folder}/" if folder else ""
+        try:
+            with os.scandir(self._inside(f"{prefix}.")) as found:
+                names = [item.name for item in found if item.is_dir() and not (item.is_symlink() and self._leads_out(item.path))]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self._failure("list", folder or ".", error) from error
+        return sorted(names)
+
+    def has_folder(self, folder: str) -> bool:
+        try:
+            return os.path.isdir(self._inside(f"{folder}/."))
+        except CorruptTable:
+            return False
+
     def get(self, name: str) -> bytes:
         try:
             handle = self._open_to_read(name)
@@ -189,6 +206,9 @@ class LocalLogStore:
         if not _is_below(resolved, os.path.realpath(self._root)):
             raise self._outside(name)
         return path
+
+    def _leads_out(self, path: str) -> bool:
+        return not _is_below(os.path.realpath(path), os.path.realpath(self._root))
 
     def _open_to_read(self, name: str) -> int:
         if name.startswith("_delta_log/") and name.count("/") == 1:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-__all__ = ["Created", "Entry", "Exists", "InFlight", "LogStore", "PutOutcome", "Refused", "Unanswered"]
+__all__ = ["Created", "Entry", "Exists", "FolderStore", "InFlight", "LogStore", "PutOutcome", "Refused", "Unanswered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +96,16 @@ class LogStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove the object; a missing one is no error."""
+
+
+class FolderStore(LogStore, Protocol):
+    """A store whose folders can be listed: what serves many tables from one place. Log and data need only `LogStore`."""
+
+    def folders(self, folder: str = "") -> list[str]:
+        """Names of the folders directly in `folder`, sorted; a folder that does not exist has none.
+
+        A symbolic link counts where it leads to a folder below the root.
+        """
+
+    def has_folder(self, folder: str) -> bool:
+        """Whether there is such a folder (in an object store: anything below that name); False where a link leads out of the root."""

@@ -37,7 +37,7 @@ from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Stor
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.location import split_url, table_url
-from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.ranged_file import RangedFile
 
 __all__ = ["Clients", "ObjectLogStore", "open_store"]
@@ -46,7 +46,7 @@ Options = Mapping[str, str]
 Answer = TypeVar("Answer")
 
 
-def open_store(path: str | os.PathLike[str], storage_options: Options | None = None) -> LogStore:
+def open_store(path: str | os.PathLike[str], storage_options: Options | None = None) -> FolderStore:
     """The store that holds the table at `path`. Nothing is read or written, and the place need not exist.
 
     Args:
@@ -130,6 +130,15 @@ class ObjectLogStore:
     def walk(self, folder: str = "") -> Iterator[Entry]:
         for page in self._pages(folder, None):
             yield from (entry for entry in page if not entry.name.endswith(_PROBE))
+
+    def folders(self, folder: str = "") -> list[str]:
+        prefix = (self._prefix + folder).rstrip("/")
+        found = self._ask("list", folder, lambda: obstore.list_with_delimiter(self._reads, prefix or None))
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
+
+    def has_folder(self, folder: str) -> bool:
+        pages = self._ask("list", folder, lambda: obstore.list(self._reads, self._key(folder), chunk_size=1))
+        return self._ask("list", folder, lambda: next(pages, None)) is not None
 
     def get(self, name: str) -> bytes:
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))

@@ -129,19 +129,24 @@ class UniformHandle:
             ForeignWriter: another writer has committed to the Iceberg side.
             StorageFailure: storage or a catalog failed.
         """
-        target = self._snapshot_at()
-        if not uniform_is_enabled(target.config.properties):
-            raise InvalidRequest(
-                f"Table {self._store.url} does not ask for UniForm. Set delta.universalFormat.enabledFormats = iceberg, "
-                "delta.enableIcebergCompatV2 = true and delta.columnMapping.mode = name.",
-                code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
-                table=self._store.url,
-            )
+        target = self._newest()
         extra = [named_catalog(catalog) if isinstance(catalog, str) else catalog] if catalog is not None else []
         result = _convert(self._store, target, self._snapshot_at, self._read_commit, self._clock, extra, rebuild)
         for error in result.catalog_errors.values():
             raise error
         return result
+
+    def start(self) -> int:
+        """Have the newest version converted in the background, as after a commit; returns that version. `wait` waits for it.
+
+        Nothing is started where the same version waits already, and nothing is done where it was converted.
+
+        Raises:
+            InvalidRequest: the table does not ask for UniForm.
+        """
+        target = self._newest()
+        _submit(self._store, target, self._snapshot_at, self._read_commit, self._clock)
+        return target.version
 
     def wait(self, version: int | None = None, timeout: float = 60.0) -> UniformStatus:
         """Wait until the Iceberg side shows a version (the newest one when None), whichever process converts it.
@@ -166,6 +171,18 @@ class UniformHandle:
                 raise self._not_there(wanted, f"{timeout:.0f} seconds have passed")
             self._clock.sleep(_POLL_SECONDS)
 
+    def _newest(self) -> Snapshot:
+        """The newest version, of a table that asks for UniForm."""
+        target = self._snapshot_at()
+        if not uniform_is_enabled(target.config.properties):
+            raise InvalidRequest(
+                f"Table {self._store.url} does not ask for UniForm. Set delta.universalFormat.enabledFormats = iceberg, "
+                "delta.enableIcebergCompatV2 = true and delta.columnMapping.mode = name.",
+                code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
+                table=self._store.url,
+            )
+        return target
+
     def _not_there(self, version: int, why: str) -> StorageFailure:
         return StorageFailure(
             f"The Iceberg side of table {self._store.url} does not show version {version}: {why}. Run table.uniform.sync().",
@@ -186,7 +203,7 @@ def after_commit(
     def hook(committed: Committed) -> None:
         target = committed.snapshot
         if uniform_is_enabled(target.config.properties):
-            queue.QUEUE.submit(store.url, lambda _: _background(store, target, snapshot_at, read_commit, clock), target.version)
+            _submit(store, target, snapshot_at, read_commit, clock)
 
     return hook
 
@@ -211,6 +228,12 @@ class _Errors:
 
 
 _ERRORS = _Errors()
+
+
+def _submit(
+    store: LogStore, target: Snapshot, snapshot_at: Callable[[int], Snapshot], read_commit: ReadCommit, clock: Clock
+) -> None:
+    queue.QUEUE.submit(store.url, lambda _: _background(store, target, snapshot_at, read_commit, clock), target.version)
 
 
 def _background(

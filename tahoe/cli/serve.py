@@ -1,0 +1,156 @@
+"""`tahoe serve --iceberg`: the tables of a warehouse for every engine that speaks Iceberg's REST catalog protocol, read-only."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tahoe.cli.arguments import StorageOptions, options_of
+from tahoe.cli.text import visible
+from tahoe.exceptions import InvalidRequest, Unsupported
+
+if TYPE_CHECKING:
+    from tahoe.uniform.rest import ReadOnlyCatalog
+
+__all__ = ["serve"]
+
+TOKEN_VARIABLE = "TAHOE_TOKEN"
+
+Iceberg = Annotated[
+    str,
+    typer.Option(
+        "--iceberg", metavar="WAREHOUSE", help="The folder or URL above the tables: dir, s3://bucket/warehouse, gs://…, az://…."
+    ),
+]
+Host = Annotated[str, typer.Option("--host", help="The address to listen at; one that others can reach needs a token.")]
+Port = Annotated[int, typer.Option("--port", help="0 takes a free one.", min=0, max=65535)]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TEXT",
+        help=f"What clients must send as bearer token. Better given as the variable {TOKEN_VARIABLE}, which no list of processes shows.",
+        show_default=False,
+    ),
+]
+Wait = Annotated[float, typer.Option("--wait", metavar="SECONDS", help="How long a load waits for a conversion.", min=0)]
+
+
+def serve(
+    iceberg: Iceberg,
+    host: Host = "127.0.0.1",
+    port: Port = 8181,
+    token: Token = None,
+    wait: Wait = 30.0,
+    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+) -> None:
+    """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's own REST catalog protocol. Ctrl-C ends it.
+
+    A table that asks for UniForm is shown at its newest version: one that lags is converted when it is loaded.
+    """
+    secret = token if token is not None else os.environ.get(TOKEN_VARIABLE)
+    _refuse_open_door(host, secret)
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise Unsupported("'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.") from error
+    from tahoe.uniform.rest import ReadOnlyCatalog
+    from tahoe.uniform.warehouse import Warehouse
+
+    warehouse = Warehouse(iceberg, options_of(option), wait_seconds=wait)
+    listening = _listen(host, port)
+    application = _Application(ReadOnlyCatalog(warehouse, secret))
+    config = uvicorn.Config(
+        application,
+        interface="asgi3",
+        lifespan="off",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_graceful_shutdown=_GOODBYE_SECONDS,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    typer.echo(f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)")
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _refuse_open_door(host: str, token: str | None) -> None:
+    if token is not None and not token.strip():
+        raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).")
+    if token is None and not _is_loopback(host):
+        raise InvalidRequest(
+            f"Whoever reaches {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen at 127.0.0.1."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises `InvalidRequest` where the address is taken or is none of this machine's."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found = socket.socket(family, kind, protocol)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind(address)
+            found.listen()
+        except OSError:
+            found.close()
+            raise
+    except OSError as error:
+        raise InvalidRequest(
+            f"Cannot listen at {host}, port {port}: {error.strerror}. Choose another --host or --port."
+        ) from error
+    return found
+
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class _Application:
+    """The catalog as ASGI: each request is answered in a thread of its own, for answering reads storage and may wait."""
+
+    def __init__(self, catalog: ReadOnlyCatalog) -> None:
+        self._catalog = catalog
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-serve")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from tahoe.uniform.rest import Request
+
+        request = Request(
+            scope["method"],
+            scope["raw_path"].decode("latin-1"),
+            scope["query_string"].decode("latin-1"),
+            {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+        )
+        while (await receive()).get("more_body"):  # no answer depends on the body, and no part of it is kept
+            pass
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._catalog.answer, request)
+        body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **answer.headers}
+        if answer.status in (204, 304):
+            del headers["Content-Type"], headers["Content-Length"]
+        encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+        await send({"type": "http.response.body", "body": body})
+
+
+_THREADS = 64
+_MOST_AT_ONCE = 512
+_GOODBYE_SECONDS = 10

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tahoe.ops.check import Violation
     from tahoe.ops.insert import ArrowData, WriteOptions
     from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
+    from tahoe.ops.merge_explained import MergeExplained
     from tahoe.ops.row_changes import RowsChanged, Staged
     from tahoe.uniform.status import UniformHandle
 
@@ -292,14 +293,17 @@ class Table:
             source: Arrow data; read once.
             on: SQL text; where it is true, a row of the source matches a row of the table.
         """
-        from tahoe.ops.merge import stage_merge
+        from tahoe.ops.merge import explain_merge, stage_merge
         from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
 
         def run(statement: MergeStatement) -> RowsChanged:
             transaction = self.begin()
             return self._change_rows(transaction, stage_merge(transaction, statement), user_metadata)
 
-        return MergeBuilder(MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias), run)
+        def look(statement: MergeStatement) -> MergeExplained:
+            return explain_merge(self.begin(), statement)
+
+        return MergeBuilder(MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias), run, look)
 
     def changes(
         self,

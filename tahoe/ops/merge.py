@@ -8,23 +8,24 @@ A MERGE that only inserts touches no file of the target: it is an append of the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.expression import Expression, Reference, columns
-from tahoe.expr.parse_expression import parse_condition, parse_expression
+from tahoe.expr.parse_expression import parse_condition
 from tahoe.expr.predicate import TRUE, Predicate
 from tahoe.log.replay import add_files
 from tahoe.ops.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.create import with_schema
-from tahoe.ops.merge_clauses import Action, Clause, Kind, MergeStatement
+from tahoe.ops.merge_clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
+from tahoe.ops.merge_explained import MergeExplained
 from tahoe.ops.merge_match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
+from tahoe.ops.merge_report import ClauseCount, Times, Written, clauses_explained, counted, merge_metrics, merge_parameters
+from tahoe.ops.merge_schema import evolved_schema, star_pairs
 from tahoe.ops.row_changes import (
     FileChange,
     Staged,
@@ -36,7 +37,6 @@ from tahoe.ops.row_changes import (
     remove_files,
     snapshot_to_change,
     uses_vectors,
-    vector_metrics,
     without_dead_files,
     write_change_data,
     write_rows,
@@ -46,14 +46,14 @@ from tahoe.ops.write import as_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema
-from tahoe.schema.evolve import check_duplicates, check_writable, merge_schemas
+from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_merge"]
+__all__ = ["explain_merge", "stage_merge"]
 
 
 def stage_merge(transaction: Transaction, statement: MergeStatement) -> Staged:
@@ -65,24 +65,47 @@ def stage_merge(transaction: Transaction, statement: MergeStatement) -> Staged:
         SchemaMismatch: the source does not fit the target.
         NotFound: there is no table.
     """
+    started = transaction.clock.now_ms()
+    writing = _matched(transaction, statement)
+    return writing.staged(started, transaction.clock.now_ms())
+
+
+def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeExplained:
+    """What `stage_merge` would stage; raises what it raises before it writes. The transaction is not to be committed."""
+    writing = _matched(transaction, statement)
+    snapshot = writing.snapshot
+    known = set(snapshot.schema.names)
+    return MergeExplained(
+        snapshot.store.url,
+        snapshot.version,
+        statement.on,
+        clauses_explained(writing.counts()),
+        source_rows=writing.source.count,
+        files=len(snapshot.files()),
+        files_scanned=len(writing.match.adds),
+        files_touched=len(writing.file_changes()),
+        uses_deletion_vectors=uses_vectors(writing.plan.config),
+        new_columns=tuple(name for name in writing.plan.config.schema.names if name not in known),
+    )
+
+
+def _matched(transaction: Transaction, statement: MergeStatement) -> _Writing:
+    """Everything but the writing."""
     statement.check()
     snapshot = snapshot_to_change(transaction)
-    if not statement.only_inserts:
+    if not only_inserts(statement.clauses):
         refuse_if_append_only(snapshot.config)
-    started = transaction.clock.now_ms()
     table = as_table(statement.source)
     source = Side(statement.source_alias, table, table.num_rows)
     plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
-    match = _match(transaction, snapshot, plan, source)
-    scanned = transaction.clock.now_ms()
-    return _Writing(transaction, snapshot, plan, match, source).staged(started, scanned)
+    return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source), source)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     """A clause, understood."""
 
-    clause: Clause
+    clause: Clause[str]
     condition: Expression | None
     assignments: tuple[Assignment, ...]
 
@@ -134,7 +157,9 @@ class _Match:
 
 def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType) -> _Plan:
     check_duplicates(source)
-    schema = _evolved(snapshot.schema, source, statement) if statement.schema_evolution else snapshot.schema
+    schema = snapshot.schema
+    if statement.schema_evolution:
+        schema = evolved_schema(schema, source, statement.clauses, statement.target_alias)
     config = snapshot.config
     if schema != config.schema:
         transaction.set_metadata(with_schema(config, schema, transaction.clock))
@@ -145,7 +170,7 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     return _Plan(statement, config, on, steps)
 
 
-def _step(clause: Clause, statement: MergeStatement, both: Mapping[str, StructType], schema: StructType) -> _Step:
+def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, StructType], schema: StructType) -> _Step:
     seen = {
         Kind.MATCHED: both,
         Kind.NOT_MATCHED: {statement.source_alias: both[statement.source_alias]},
@@ -158,36 +183,12 @@ def _step(clause: Clause, statement: MergeStatement, both: Mapping[str, StructTy
     return _Step(clause, condition, assignments)
 
 
-def _star(clause: Clause, statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
-    """``UPDATE SET *`` or ``INSERT *``: every column of the table, or with schema evolution those that the source has."""
-    computed = {column.name for column in schema if "delta.generationExpression" in column.metadata}
-    missing = [column.name for column in schema if source.find(column.name) is None and column.name not in computed]
-    if missing and not statement.schema_evolution:
-        raise InvalidRequest(
-            f"{clause.action.name} * of a MERGE needs every column of the table in the source, which has no '{missing[0]}'. "
-            "Name the columns that are meant, or use schema evolution.",
-            code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-            column=missing[0],
-        )
-    given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
-    check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)))
+def _star(clause: Clause[str], statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
+    pairs = star_pairs(clause.action, source, schema, evolving=statement.schema_evolution)
     return tuple(
-        Assignment((column.name,), column.data_type, Reference((found.name,), found.data_type, statement.source_alias))
-        for column, found in given
+        Assignment(pair.target, pair.target_type, Reference(pair.source, pair.source_type, statement.source_alias))
+        for pair in pairs
     )
-
-
-def _evolved(target: StructType, source: StructType, statement: MergeStatement) -> StructType:
-    """The target's schema with the columns that its clauses may add: all of the source's for ``*``, else those assigned to."""
-    if any(clause.is_star for clause in statement.clauses):
-        return merge_schemas(target, source)
-    whole = merge_schemas(target, StructType(tuple(column for column in source if target.find(column.name) is None)))
-    places = [
-        parse_expression(key, {statement.target_alias: whole}) for clause in statement.clauses for key in clause.values or {}
-    ]
-    assigned_to = {place.path[0] for place in places if isinstance(place, Reference)}
-    known = set(target.names)
-    return StructType(tuple(column for column in whole if column.name in known or column.name in assigned_to))
 
 
 # ---- matching
@@ -241,7 +242,7 @@ def _note_matched_rows(
 
 def _each_once(pairs: Pairs, statement: MergeStatement, snapshot: Snapshot) -> Pairs:
     """One pair for each row of the target, where it does not matter which."""
-    if not statement.may_match_often or not len(pairs.target):
+    if not may_match_often(statement.clauses) or not len(pairs.target):
         return pairs
     first = pa.table({"row": pairs.target, "source": pairs.source}).group_by("row").aggregate([("source", "min")])
     first = first.sort_by("row").combine_chunks()
@@ -280,13 +281,12 @@ class _Writing:
     source: Side
 
     def staged(self, started: int, scanned: int) -> Staged:
-        transaction, config = self.transaction, self.plan.config
-        updated, deleted = self._count(Action.UPDATE), self._count(Action.DELETE)
-        inserted = sum(len(rows) for _, rows in self.match.inserts)
-        if not updated + deleted + inserted and transaction.metadata is None:
+        transaction, config, statement = self.transaction, self.plan.config, self.plan.statement
+        counts = self.counts()
+        if not any(one.rows for one in counts) and transaction.metadata is None:
             return Staged(None)
         marked = uses_vectors(config)
-        changes = self._file_changes()
+        changes = self.file_changes()
         stay = without_dead_files(changes)
         gone = [change.add for change in changes if change.is_whole or not marked]
         remove_files(transaction, gone)
@@ -296,41 +296,30 @@ class _Writing:
             feed = write_change_data(transaction, config, self._feed(changes))
         if marked:
             mark_dead(transaction, config, stay)
-        copied = 0 if marked else sum(change.living - len(change.dead) for change in changes)
-        ended = transaction.clock.now_ms()
-        vectors = vector_metrics(changes, marked)
-        metrics: dict[str, int | str] = {
-            "numSourceRows": self.source.count,
-            "numTargetRowsInserted": inserted,
-            "numTargetRowsUpdated": updated,
-            "numTargetRowsMatchedUpdated": self._count(Action.UPDATE, Kind.MATCHED),
-            "numTargetRowsNotMatchedBySourceUpdated": self._count(Action.UPDATE, Kind.NOT_MATCHED_BY_SOURCE),
-            "numTargetRowsDeleted": deleted,
-            "numTargetRowsMatchedDeleted": self._count(Action.DELETE, Kind.MATCHED),
-            "numTargetRowsNotMatchedBySourceDeleted": self._count(Action.DELETE, Kind.NOT_MATCHED_BY_SOURCE),
-            "numTargetRowsCopied": copied,
-            "numTargetBytesAdded": sum(add.size for add in added),
-            "numTargetBytesRemoved": sum(add.size for add in gone),
-            "numOutputRows": inserted + updated + copied,
-            "numTargetFilesAdded": len(added),
-            "numTargetFilesRemoved": len(gone),
-            "numTargetChangeFilesAdded": len(feed),
-            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
-            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
-            "numTargetDeletionVectorsUpdated": 0,
-            "executionTimeMs": ended - started,
-            "materializeSourceTimeMs": 0,
-            "scanTimeMs": scanned - started,
-            "rewriteTimeMs": ended - scanned,
-        }
-        return Staged(Operation("MERGE", _parameters(self.plan.statement), metrics), updated, deleted, inserted)
-
-    def _count(self, action: Action, kind: Kind | None = None) -> int:
-        return sum(
-            len(pairs.target)
-            for step, pairs in self.match.changes
-            if step.clause.action == action and kind in (None, step.clause.kind)
+        metrics = merge_metrics(
+            self.source.count,
+            counts,
+            Written(changes, marked, gone, added, feed),
+            Times(started, started, scanned, transaction.clock.now_ms()),
         )
+        operation = Operation("MERGE", merge_parameters(statement.on, statement.clauses), metrics)
+        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+
+    def counts(self) -> list[ClauseCount]:
+        """In the order of the statement's clauses."""
+        rows = {id(step): len(pairs.target) for step, pairs in self.match.changes}
+        rows |= {id(step): len(chosen) for step, chosen in self.match.inserts}
+        return [ClauseCount(step.clause, rows[id(step)]) for step in self.plan.steps]
+
+    def file_changes(self) -> list[FileChange]:
+        changes = []
+        for number, add in enumerate(self.match.adds):
+            found = self._of_file(number)
+            if found:
+                rows = pa.concat_arrays([pairs.target for _, pairs in found])
+                _, positions = file_with_positions(self.snapshot, add, ())
+                changes.append(FileChange(add, len(positions), bitmap(positions.take(rows))))
+        return changes
 
     def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
         """For each clause the rows of one file that it changes, numbered within the file."""
@@ -341,16 +330,6 @@ class _Writing:
             if len(inside.target):
                 found.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
         return found
-
-    def _file_changes(self) -> list[FileChange]:
-        changes = []
-        for number, add in enumerate(self.match.adds):
-            found = self._of_file(number)
-            if found:
-                rows = pa.concat_arrays([pairs.target for _, pairs in found])
-                _, positions = file_with_positions(self.snapshot, add, ())
-                changes.append(FileChange(add, len(positions), bitmap(positions.take(rows))))
-        return changes
 
     def _rows(self, changes: Sequence[FileChange], marked: bool) -> Iterator[pa.Table]:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
@@ -395,16 +374,3 @@ class _Writing:
             if len(rows):
                 empty = pa.table({}, schema=pa.schema([]))
                 yield assigned(empty, schema, step.assignments, context(None, None, self.source, rows))
-
-
-def _parameters(statement: MergeStatement) -> dict[str, Any]:
-    def shown(clause: Clause) -> dict[str, str]:
-        condition = {} if clause.condition is None else {"predicate": clause.condition}
-        return {**condition, "actionType": clause.action.value}
-
-    found: dict[str, Any] = {"predicate": _json([statement.on])}
-    return found | {kind.value: _json([shown(clause) for clause in statement.of(kind)]) for kind in Kind}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

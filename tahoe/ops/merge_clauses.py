@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any, Generic, TypeVar
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.ops.merge_explained import MergeExplained
 from tahoe.ops.row_changes import RowsChanged
 from tahoe.ops.write import ArrowData
 
-__all__ = ["Action", "Clause", "Kind", "MergeBuilder", "MergeStatement"]
+__all__ = [
+    "Action",
+    "Clause",
+    "Kind",
+    "MergeBuilder",
+    "MergeStatement",
+    "check_clauses",
+    "may_match_often",
+    "of_kind",
+    "only_inserts",
+]
+
+Term = TypeVar("Term")
+"""How a condition or a value is written: as SQL text; on Spark as text or as a column."""
 
 
 class Kind(Enum):
@@ -34,22 +49,50 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Generic[Term]):
     """One WHEN clause.
 
     Args:
-        condition: SQL text; None for every row of its kind.
-        values: column → SQL expression; None for ``UPDATE SET *`` and ``INSERT *``.
+        condition: None for every row of its kind.
+        values: column → expression; None for ``UPDATE SET *`` and ``INSERT *``.
     """
 
     kind: Kind
     action: Action
-    condition: str | None = None
-    values: Mapping[str, str] | None = field(default_factory=dict)
+    condition: Term | None = None
+    values: Mapping[str, Term] | None = field(default_factory=dict)
 
     @property
     def is_star(self) -> bool:
         return self.values is None
+
+
+def of_kind(clauses: Iterable[Clause[Term]], kind: Kind) -> list[Clause[Term]]:
+    """The clauses of a kind, in their order."""
+    return [clause for clause in clauses if clause.kind == kind]
+
+
+def only_inserts(clauses: Iterable[Clause[Any]]) -> bool:
+    """Whether no row of the target can be changed."""
+    return all(clause.action == Action.INSERT for clause in clauses)
+
+
+def may_match_often(clauses: Iterable[Clause[Any]]) -> bool:
+    """Whether it does not matter how many rows of the source match: only where every matched row is deleted."""
+    matched = of_kind(clauses, Kind.MATCHED)
+    return len(matched) == 1 and matched[0].action == Action.DELETE and matched[0].condition is None
+
+
+def check_clauses(clauses: Sequence[Clause[Any]]) -> None:
+    """Raises `InvalidRequest` where the clauses break a rule."""
+    if not clauses:
+        raise InvalidRequest("A MERGE needs at least one WHEN clause.", code="DELTA_MERGE_MISSING_WHEN")
+    for kind in Kind:
+        if any(clause.condition is None for clause in of_kind(clauses, kind)[:-1]):
+            raise InvalidRequest(
+                f"When there is more than one {kind.words} clause in a MERGE, only the last may omit its condition.",
+                code=f"DELTA_NON_LAST_{kind.name}_CLAUSE_OMIT_CONDITION",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,41 +108,22 @@ class MergeStatement:
 
     source: ArrowData
     on: str
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[Clause[str], ...] = ()
     schema_evolution: bool = False
     source_alias: str = "source"
     target_alias: str = "target"
     time_zone: str = "UTC"
 
-    def of(self, kind: Kind) -> list[Clause]:
-        return [clause for clause in self.clauses if clause.kind == kind]
-
-    @property
-    def only_inserts(self) -> bool:
-        return all(clause.action == Action.INSERT for clause in self.clauses)
-
-    @property
-    def may_match_often(self) -> bool:
-        """Whether it does not matter how many rows of the source match: only where every matched row is deleted."""
-        return self.of(Kind.MATCHED) == [Clause(Kind.MATCHED, Action.DELETE)]
-
     def check(self) -> None:
-        """Raises `InvalidRequest` where the clauses break a rule."""
-        if not self.clauses:
-            raise InvalidRequest("A MERGE needs at least one WHEN clause.", code="DELTA_MERGE_MISSING_WHEN")
+        """Raises `InvalidRequest` where the statement breaks a rule."""
+        check_clauses(self.clauses)
         if self.source_alias.lower() == self.target_alias.lower():
             raise InvalidRequest(f"Source and target of a MERGE need different names, both are '{self.source_alias}'.")
-        for kind in Kind:
-            if any(clause.condition is None for clause in self.of(kind)[:-1]):
-                raise InvalidRequest(
-                    f"When there is more than one {kind.words} clause in a MERGE, only the last may omit its condition.",
-                    code=f"DELTA_NON_LAST_{kind.name}_CLAUSE_OMIT_CONDITION",
-                )
 
 
 @dataclass(frozen=True, slots=True)
 class MergeBuilder:
-    """Clauses are added in the order in which they are tried; `execute` runs them. Each method gives a new builder.
+    """Clauses are added in the order in which they are tried; `execute` runs them, `explain` only looks. Each method gives a new builder.
 
     Conditions and values are SQL; ``source.x`` and ``target.x`` are the columns of the two sides. For every row the first clause
     of its kind counts whose condition is true.
@@ -107,6 +131,7 @@ class MergeBuilder:
 
     statement: MergeStatement
     run: Callable[[MergeStatement], RowsChanged]
+    look: Callable[[MergeStatement], MergeExplained]
 
     def when_matched_update(self, set: Mapping[str, str], condition: str | None = None) -> MergeBuilder:
         """Give matched rows new values: column, or nested field → expression over both sides."""
@@ -144,5 +169,9 @@ class MergeBuilder:
         """Run it; see `tahoe.ops.merge.stage_merge` for what it raises."""
         return self.run(self.statement)
 
-    def _with(self, clause: Clause) -> MergeBuilder:
+    def explain(self) -> MergeExplained:
+        """What `execute` would do now, clause by clause. Nothing is written; raises what `execute` raises before it writes."""
+        return self.look(self.statement)
+
+    def _with(self, clause: Clause[str]) -> MergeBuilder:
         return replace(self, statement=replace(self.statement, clauses=(*self.statement.clauses, clause)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-__all__ = ["cast_chunks", "cast_members", "concat"]
+__all__ = ["cast_chunks", "cast_members", "concat", "with_fewer_chunks"]
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -17,6 +17,24 @@ def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
         return pa.concat_tables(parts)
     merged = pa.unify_schemas([part.schema for part in parts], promote_options="permissive")
     return pa.concat_tables([_with_schema(part, merged) for part in parts])
+
+
+def with_fewer_chunks(table: pa.Table) -> pa.Table:
+    """The same rows, small chunks that follow each other joined: a table that grows and shrinks by single rows would fall to pieces,
+    and whatever looks at it would look at each piece. Large chunks are not copied."""
+    if max((column.num_chunks for column in table.columns), default=0) <= _MOST_CHUNKS:
+        return table
+    groups: list[list[pa.RecordBatch]] = [[]]
+    for batch in table.to_batches():
+        if sum(each.num_rows for each in groups[-1]) + batch.num_rows > _ROWS_OF_SMALL_CHUNKS:
+            groups.append([])
+        groups[-1].append(batch)
+    joined = [group[0] if len(group) == 1 else pa.concat_batches(group) for group in groups if group]
+    return pa.Table.from_batches(joined, table.schema)
+
+
+_MOST_CHUNKS = 16
+_ROWS_OF_SMALL_CHUNKS = 8_192
 
 
 def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -28,7 +28,7 @@ from tahoe.log.agreement import (
     no_state,
 )
 from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
-from tahoe.log.columns import concat
+from tahoe.log.columns import concat, with_fewer_chunks
 from tahoe.log.files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
@@ -150,7 +150,7 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
         return files
     kept = _without(files, pa.array(list(last), pa.string()), root_url)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
-    return concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept
+    return with_fewer_chunks(concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept)
 
 
 def _state(store: LogStore, segment: LogSegment) -> TableState:
@@ -250,8 +250,8 @@ def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
 
     names = [name for name in ("path", "deletionVector") if name in files.column_names]
     batches = files.select(names).to_batches(max_chunksize=_ROWS_OF_KEYS)
-    if len(batches) == 1:
-        return without_rows(files, gone(batches[0]))
+    if files.num_rows <= _ROWS_OF_KEYS:
+        return without_rows(files, pa.chunked_array(map(gone, batches), pa.bool_()))
     with ThreadPoolExecutor(THREADS) as pool:
         return without_rows(files, pa.chunked_array(pool.map(gone, batches), pa.bool_()))
 

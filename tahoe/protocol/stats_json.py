@@ -46,6 +46,9 @@ _NOT_FINITE = r'":"(?:NaN|[+-]?Inf(?:inity)?|[+-]?INF)"'
 
 
 def _slices(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
+    if isinstance(texts, pa.ChunkedArray) and texts.num_chunks > 1 and len(texts) <= _SLICE_ROWS:
+        # Each call of Arrow's reader costs as much as hundreds of texts.
+        texts = texts.combine_chunks()
     for chunk in texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]:
         if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
             chunk = chunk.cast(pa.large_string())

@@ -80,7 +80,8 @@ bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, eac
 soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
 	@$(JAVA) $(PYTEST) -m soak
 
-LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --group dev --universal --generate-hashes --python-version 3.11 \
+LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --group dev --universal \
+  --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 
 lock: $(VENV)/.package ## make requirements.lock and requirements-oldest.lock anew from pyproject.toml (needs uv)

@@ -1,12 +1,17 @@
-"""DELETE without Spark: by whole files where the condition lets us, by deletion vectors, or by rewriting files."""
+"""DELETE: by whole files where the condition lets us, by deletion vectors, or by rewriting files.
+
+`stage_delete` finds and copies rows without Spark. Who finds them otherwise goes on with `stage_deleted_files` or `stage_deleted_rows`.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 
 from tahoe.expr.predicate import Predicate
-from tahoe.ops.conditions import RowCondition, find_changes, row_condition, whole_files
+from tahoe.ops.conditions import find_changes, row_condition, whole_files
 from tahoe.ops.row_changes import (
+    FileChange,
     Staged,
     change_rows,
     kept_rows,
@@ -21,11 +26,11 @@ from tahoe.ops.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.protocol.actions import AddFile
+from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_delete"]
+__all__ = ["stage_delete", "stage_deleted_files", "stage_deleted_rows"]
 
 
 def stage_delete(transaction: Transaction, where: str | Predicate | None = None, *, time_zone: str = "UTC") -> Staged:
@@ -43,16 +48,36 @@ def stage_delete(transaction: Transaction, where: str | Predicate | None = None,
     refuse_if_append_only(snapshot.config)
     condition = row_condition(where, snapshot.schema, time_zone)
     whole = whole_files(snapshot, condition)
-    return _rows(transaction, snapshot, condition) if whole is None else _whole_files(transaction, snapshot, condition, whole)
+    if whole is not None:
+        predicate = None if condition.is_for_all_rows else condition.predicate
+        return stage_deleted_files(transaction, snapshot, whole, predicate, condition.text)
+    config, started = snapshot.config, transaction.clock.now_ms()
+    return stage_deleted_rows(
+        transaction,
+        snapshot,
+        find_changes(transaction, snapshot, condition),
+        condition.text,
+        started,
+        lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)),
+        lambda changes: write_change_data(transaction, config, change_rows(snapshot, changes, "delete")),
+    )
 
 
-def _whole_files(transaction: Transaction, snapshot: Snapshot, condition: RowCondition, adds: list[AddFile]) -> Staged:
-    """Partition values decide: only the log is written. The change data feed follows from the removed files."""
+def stage_deleted_files(
+    transaction: Transaction, snapshot: Snapshot, adds: Sequence[AddFile], predicate: Predicate | None, text: str | None
+) -> Staged:
+    """Partition values decide: only the log is written. The change data feed follows from the removed files.
+
+    Args:
+        adds: the files that go; none for a condition that no file fulfils.
+        predicate: the condition, or what it implies; None where every row goes.
+        text: of the condition, for the history; None where there is none.
+    """
     started = transaction.clock.now_ms()
-    if condition.is_for_all_rows:
+    if predicate is None:
         transaction.read_whole_table()
     else:
-        transaction.read(condition.predicate)
+        transaction.read(predicate)
     if not adds:
         return Staged(None)
     deleted = sum(living_rows(snapshot, add) for add in adds)
@@ -63,16 +88,31 @@ def _whole_files(transaction: Transaction, snapshot: Snapshot, condition: RowCon
         "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in adds),
         "numDeletedRows": deleted,
     }
-    return Staged(Operation("DELETE", _parameters(condition), metrics), num_deleted_rows=deleted)
+    return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)
 
 
-def _rows(transaction: Transaction, snapshot: Snapshot, condition: RowCondition) -> Staged:
-    started = transaction.clock.now_ms()
-    config = snapshot.config
-    changes = find_changes(transaction, snapshot, condition)
+def stage_deleted_rows(
+    transaction: Transaction,
+    snapshot: Snapshot,
+    changes: Sequence[FileChange],
+    text: str | None,
+    started: int,
+    copy: Callable[[Sequence[FileChange]], list[AddFile]],
+    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+) -> Staged:
+    """Rows go by vectors, or by copying the others.
+
+    Args:
+        changes: the rows that go; that they were looked for is noted already.
+        text: of the condition, for the history.
+        started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
+        copy: writes the rows that stay of these files, and stages them.
+        tell: writes the rows that go for the change data feed, and stages them.
+    """
     if not changes:
         return Staged(None)
     scanned = transaction.clock.now_ms()
+    config = snapshot.config
     deleted = sum(len(change.dead) for change in changes)
     stay = without_dead_files(changes)
     whole = [change.add for change in changes if change.is_whole]
@@ -85,9 +125,9 @@ def _rows(transaction: Transaction, snapshot: Snapshot, condition: RowCondition)
         mark_dead(transaction, config, stay)
     else:
         remove_files(transaction, (change.add for change in stay))
-        added = write_rows(transaction, config, kept_rows(snapshot, stay))
+        added = copy(stay)
         if config.properties.enable_change_data_feed:
-            feed_files = len(write_change_data(transaction, config, change_rows(snapshot, changes, "delete")))
+            feed_files = len(tell(changes))
     gone = whole if marked else [change.add for change in changes]
     metrics = (
         _metrics(started, scanned, transaction)
@@ -102,11 +142,11 @@ def _rows(transaction: Transaction, snapshot: Snapshot, condition: RowCondition)
             "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in stay),
         }
     )
-    return Staged(Operation("DELETE", _parameters(condition), metrics), num_deleted_rows=deleted)
+    return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)
 
 
-def _parameters(condition: RowCondition) -> dict[str, str]:
-    texts = [] if condition.text is None else [condition.text]
+def _parameters(text: str | None) -> dict[str, str]:
+    texts = [] if text is None else [text]
     return {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
 
 

@@ -8,6 +8,7 @@ that a query reads are fetched, and each task gets those of its own files.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,10 @@ from tahoe.protocol.dv import decode, file_name
 from tahoe.spark.jvm import Jvm
 from tahoe.store.log_store import LogStore
 
-__all__ = ["DELETED_ROWS", "bitmaps", "is_alive"]
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["DELETED_ROWS", "bitmaps", "is_alive", "packed"]
 
 DELETED_ROWS = "__tahoe_deleted_rows"
 """The hidden partition column: binary, null for a file without a vector."""
@@ -36,7 +40,29 @@ def bitmaps(store: LogStore, descriptors: Sequence[DeletionVectorDescriptor]) ->
     """
     names = sorted({name for one in descriptors if (name := file_name(one, store.url)) is not None})
     contents = dict(zip(names, store.get_many(names), strict=True))
-    return pa.array([_packed(one, contents, store.url) for one in descriptors], pa.binary())
+    rows = (decode(one, contents.__getitem__, store.url) for one in descriptors)
+    return pa.array([packed(one, store.url) for one in rows], pa.binary())
+
+
+def packed(rows: BitMap64, table: str) -> bytes:
+    """A set of row positions as bits: bit *i* of byte *i / 8*, lowest first, up to the last of them, in whole words of 32."""
+    if not rows:
+        return b""
+    last = rows.max()
+    if last >= _MOST_ROWS:
+        raise CorruptTable(
+            f"A deletion vector of table {table} speaks of row {last} of one file; no file has so many rows. "
+            "Restore the table to an earlier version.",
+            code="TAHOE_CORRUPT_DELETION_VECTOR",
+            table=table,
+        )
+    positions = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows.to_array())])
+    # What is scattered nowhere is null, so the validity bits of the result are the set of positions.
+    bits = pc.scatter(pa.repeat(True, len(positions)), positions, max_index=last).buffers()[0]
+    size = last // 8 + 1
+    data = bytearray(b"\xff" * size if bits is None else bits.to_pybytes()[:size])
+    data[-1] &= 0xFF >> (7 - last % 8)
+    return bytes(data).ljust((last // 32 + 1) * 4, b"\0")
 
 
 def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
@@ -68,24 +94,3 @@ def _read_int(jvm: Jvm, data: Column, start: Column) -> Column:
         jvm.option(None),
     )
     return jvm.column(expression)
-
-
-def _packed(descriptor: DeletionVectorDescriptor, contents: dict[str, bytes], root_url: str) -> bytes:
-    rows = decode(descriptor, contents.__getitem__, root_url)
-    if not rows:
-        return b""
-    last = rows.max()
-    if last >= _MOST_ROWS:
-        raise CorruptTable(
-            f"A deletion vector of table {root_url} speaks of row {last} of one file; no file has so many rows. "
-            "Restore the table to an earlier version.",
-            code="TAHOE_CORRUPT_DELETION_VECTOR",
-            table=root_url,
-        )
-    positions = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows.to_array())])
-    # What is scattered nowhere is null, so the validity bits of the result are the set of positions.
-    bits = pc.scatter(pa.repeat(True, len(positions)), positions, max_index=last).buffers()[0]
-    size = last // 8 + 1
-    data = bytearray(b"\xff" * size if bits is None else bits.to_pybytes()[:size])
-    data[-1] &= 0xFF >> (7 - last % 8)
-    return bytes(data).ljust((last // 32 + 1) * 4, b"\0")

@@ -1,0 +1,93 @@
+"""DELETE on Spark: the condition is the user's own, and Spark finds the rows; `tahoe.ops.delete` decides what becomes of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, SparkSession
+
+from tahoe.expr.predicate import TRUE, all_of
+from tahoe.log.replay import add_files
+from tahoe.ops.delete import stage_deleted_files, stage_deleted_rows
+from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only
+from tahoe.protocol.constraints import ENFORCED
+from tahoe.spark.conditions import check_condition, find_changes, text_of, whole_files
+from tahoe.spark.relation import condition_of
+from tahoe.spark.row_changes import (
+    commit,
+    of_kind,
+    refuse_connect,
+    rows_that_go,
+    rows_that_stay,
+    snapshot_to_change,
+    write_change_data,
+    write_rows,
+)
+from tahoe.spark.writer import FileOptions
+from tahoe.table import Table
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["delete", "stage_delete"]
+
+
+def delete(
+    spark: SparkSession,
+    table: Table,
+    condition: str | Column | None = None,
+    *,
+    alias: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> RowsChanged:
+    """Delete the rows for which the condition is true, all rows without one; rows for which it is NULL stay.
+
+    Args:
+        spark: a classic session.
+        alias: a name that may stand for the table in the condition.
+        options: Hadoop's, for the table's storage.
+
+    Raises:
+        InvalidRequest: a condition with aggregates, or one that may answer otherwise when asked again; an append-only table.
+        Unsupported: a condition with a subquery; a Spark Connect session; what the table demands of writers.
+        DeltaConcurrentModificationException: another writer changed the same rows, and was first.
+    """
+    refuse_connect(spark, "DELETE")
+    transaction = table.begin()
+    staged = stage_delete(transaction, spark, condition, alias=alias, options=options)
+    return commit(spark, table, transaction, staged)
+
+
+def stage_delete(
+    transaction: Transaction,
+    spark: SparkSession,
+    condition: str | Column | None,
+    *,
+    alias: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Staged:
+    """Stage what `delete` commits."""
+    # The rows that stay were in the table before.
+    snapshot = snapshot_to_change(transaction, ENFORCED)
+    config, hadoop = snapshot.config, dict(options or {})
+    refuse_if_append_only(config)
+    started = transaction.clock.now_ms()
+    if condition is None:
+        return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
+    check_condition(spark, snapshot, condition, alias, "DELETE")
+    text = text_of(condition)
+    meaning = condition_of(spark, snapshot, condition, alias)
+    whole = whole_files(snapshot, meaning)
+    if whole is not None:
+        predicate = all_of(meaning.predicates)
+        return stage_deleted_files(transaction, snapshot, whole, None if predicate == TRUE else predicate, text)
+    files = FileOptions(hadoop=hadoop)
+    return stage_deleted_rows(
+        transaction,
+        snapshot,
+        find_changes(transaction, spark, snapshot, condition, meaning, alias, hadoop),
+        text,
+        started,
+        lambda changes: write_rows(transaction, config, rows_that_stay(spark, snapshot, changes, hadoop), files, copied=True),
+        lambda changes: write_change_data(
+            transaction, config, of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete"), files
+        ),
+    )

@@ -1,0 +1,101 @@
+"""The condition of a DELETE or UPDATE on Spark: what may stand in it, which files it may be true for, which rows it is true for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.predicate import all_of, references
+from tahoe.log.replay import add_files
+from tahoe.ops.row_changes import FileChange
+from tahoe.protocol.actions import AddFile
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm import JavaObject, Jvm
+from tahoe.spark.relation import FILE, ROW, Condition, named, read_snapshot
+from tahoe.spark.row_changes import changes_of, with_positions
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
+
+
+def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None, operation: str) -> None:
+    """Refuse what no condition of a change of rows may hold, before a row is read.
+
+    Raises:
+        Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
+        InvalidRequest: aggregates (``DELTA_AGGREGATION_NOT_SUPPORTED``) and what may answer otherwise when asked again
+            (``DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED``).
+        AnalysisException: PySpark's own, for what is no expression on the table's columns.
+    """
+    column = sf.expr(condition) if isinstance(condition, str) else condition
+    frame = named(read_snapshot(spark, snapshot, files=snapshot.files().slice(0, 0)), alias)
+    plan = frame.select(column.alias("condition"))._jdf.queryExecution().analyzed()
+    check_expression(Jvm.of(spark), plan, text_of(condition), f"the condition of {operation}")
+
+
+def check_expression(jvm: Jvm, projection: JavaObject, text: str, where: str) -> None:
+    """Refuse subqueries, aggregates and what is not deterministic.
+
+    Args:
+        projection: the analysed plan that selects the expression alone.
+        where: what the expression is part of, for the error.
+    """
+    if projection.getClass().getSimpleName() != "Project":
+        raise InvalidRequest(
+            f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
+            code="DELTA_AGGREGATION_NOT_SUPPORTED",
+            expression=text,
+        )
+    expression = projection.projectList().apply(0)
+    if jvm.catalyst("expressions.SubqueryExpression").hasSubquery(expression):
+        raise Unsupported(
+            f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
+            code="DELTA_UNSUPPORTED_SUBQUERY",
+            expression=text,
+        )
+    if not expression.deterministic():
+        raise InvalidRequest(
+            f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
+            code="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+            expression=text,
+        )
+
+
+def text_of(condition: str | Column) -> str:
+    """The condition as the history shows it: as the user wrote it, or the SQL of a column expression."""
+    if isinstance(condition, str):
+        return condition
+    return str(condition._jc.toString())  # type: ignore[attr-defined]
+
+
+def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
+    """The files all of whose rows are meant, where the partition values decide that; None where they do not."""
+    if not meaning.exact:
+        return None
+    predicate = all_of(meaning.predicates)
+    if not {path[0] for path in references(predicate)} <= set(snapshot.partition_columns):
+        return None
+    return add_files(snapshot.files_matching(predicate))
+
+
+def find_changes(
+    transaction: Transaction,
+    spark: SparkSession,
+    snapshot: Snapshot,
+    condition: str | Column | None,
+    meaning: Condition,
+    alias: str | None,
+    hadoop: Mapping[str, str],
+) -> list[FileChange]:
+    """The rows that are meant, file by file: one scan of the columns that the condition names. Notes what was looked for."""
+    predicate = all_of(meaning.predicates)
+    transaction.read(predicate)
+    candidates = snapshot.files_matching(predicate)
+    if not len(candidates):
+        return []
+    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias)
+    met = rows if condition is None else rows.where(condition)
+    return changes_of(snapshot, candidates, met.select(FILE, ROW)).changes

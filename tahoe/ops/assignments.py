@@ -5,7 +5,7 @@ A value is cast to its column as a write casts it: a value that would change by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, conform, find_logical, store_cast
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
-__all__ = ["Assignment", "assigned", "parse_assignments", "stored"]
+__all__ = ["Assignment", "assigned", "assigned_places", "parse_assignments", "stored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,24 @@ def parse_assignments(
         InvalidRequest: text that is not understood, ``DELTA_CONFLICT_SET_COLUMN`` where two assignments are to the same place.
     """
     found: list[Assignment] = []
-    for key, text in texts.items():
-        place = parse_expression(key, target if qualifier is None else {qualifier: target})
-        if not isinstance(place, Reference):
-            raise InvalidRequest(f"'{key}' is no column that a value could be assigned to.", column=key)
+    for place, text in zip(assigned_places(texts, target, qualifier), texts.values(), strict=True):
         value = parse_expression(text, schemas, time_zone)
         if not isinstance(place.data_type, StructType | ArrayType | MapType):
             value = cast_to(value, place.data_type, time_zone)
+        found.append(Assignment(place.path, place.data_type, value))
+    return tuple(found)
+
+
+def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | None = None) -> list[Reference]:
+    """What the keys of a SET or VALUES clause name, each a column or a nested field.
+
+    Raises as `parse_assignments`.
+    """
+    found: list[Reference] = []
+    for key in keys:
+        place = parse_expression(key, target if qualifier is None else {qualifier: target})
+        if not isinstance(place, Reference):
+            raise InvalidRequest(f"'{key}' is no column that a value could be assigned to.", column=key)
         for other in found:
             shorter = min(len(other.path), len(place.path))
             if other.path[:shorter] == place.path[:shorter]:
@@ -69,8 +80,8 @@ def parse_assignments(
                     code="DELTA_CONFLICT_SET_COLUMN",
                     column=".".join(place.path),
                 )
-        found.append(Assignment(place.path, place.data_type, value))
-    return tuple(found)
+        found.append(place)
+    return found
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest, InvariantViolation, SchemaMismatch, StorageFailure
+from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
 from tahoe.ops.enforce import Enforcer
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import with_optional_generated
+from tahoe.protocol.constraints import null_found, with_optional_generated
 from tahoe.protocol.partition import hive_folder, serialize
 from tahoe.protocol.stats import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
@@ -201,13 +201,7 @@ class _Layout:
         if forbidden is None and pa.types.is_nested(target):
             forbidden = next(nulls_where_forbidden(found, column.data_type, (column.name,)), None)
         if forbidden is not None:
-            raise InvariantViolation(
-                f"Column '{'.'.join(forbidden)}' of table {self.table} must not be null, but the data has nulls in it. "
-                "Nothing was committed. Correct the data, or drop the column's NOT NULL constraint.",
-                code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-                table=self.table,
-                column=".".join(forbidden),
-            )
+            raise null_found(forbidden, self.table)
         return found
 
     def partitions_of(self, table: pa.Table) -> Iterator[tuple[_Partition, pa.Table]]:

@@ -8,7 +8,7 @@ which is written anew from what was understood: every name in back-ticks, every 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,8 +33,11 @@ __all__ = [
     "check",
     "constraints_of",
     "generated_values",
+    "null_found",
     "recomputed",
+    "spark_text",
     "vetted",
+    "violated",
     "with_optional_generated",
 ]
 
@@ -180,14 +183,49 @@ def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
         InvalidRequest: as `tahoe.expr.parse_expression.parse_expression`; and for what Spark would replace by a variable before it
             reads the text.
     """
-    written = sql_of_expression(parse_expression(text, schemas, time_zone))
+    return spark_text(parse_expression(text, schemas, time_zone))
+
+
+def spark_text(expression: Expression) -> str:
+    """The expression as Spark may be given it; raises as `vetted`."""
+    written = sql_of_expression(expression)
     if "${" in written:
         raise InvalidRequest(
-            f"The expression '{text[:120]}' holds '${{', which Spark would replace by a variable of its own. Write it without.",
+            f"The expression '{written[:120]}' holds '${{', which Spark would replace by a variable of its own. Write it without.",
             code="TAHOE_EXPRESSION_NOT_ALLOWED",
-            expression=text[:1000],
+            expression=written[:1000],
         )
     return written
+
+
+def null_found(path: tuple[str, ...], table: str) -> InvariantViolation:
+    """The error for a null in a column, a field, an element or a value of a map that must not be null."""
+    name = ".".join(path)
+    return InvariantViolation(
+        f"Column '{name}' of table {table} must not be null, but the data has rows without a value there. "
+        "Nothing was committed. Correct the data, or drop the column's NOT NULL constraint.",
+        code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+        table=table,
+        column=name,
+    )
+
+
+def violated(table: str, name: str, text: str, values: Mapping[str, Any]) -> InvariantViolation:
+    """The error for a row that breaks a constraint.
+
+    Args:
+        text: the constraint as the table states it.
+        values: of the row, by the names that the constraint reads.
+    """
+    lines = "\n".join(f" - {column} : {str(value)[:200]}" for column, value in sorted(values.items()))
+    return InvariantViolation(
+        f"CHECK constraint {name} ({text[:300]}) of table {table} is violated by a row with values:\n{lines}\n"
+        "Nothing was committed. Correct the data, or change the constraint.",
+        code="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+        table=table,
+        constraint=name,
+        values=dict(values),
+    )
 
 
 def _checks(config: TableConfig, time_zone: str) -> Iterator[Check]:
@@ -264,14 +302,7 @@ def _check_required(constraints: Constraints, path: tuple[str, ...], rows: pa.Ta
     for name in path[1:]:
         values = pc.struct_field(values, [name])
     if values.null_count:
-        name = ".".join(path)
-        raise InvariantViolation(
-            f"Column '{name}' of table {constraints.table} must not be null, nor the structs around it, but the data has nulls there. "
-            "Nothing was committed. Correct the data, or drop the column's NOT NULL constraint.",
-            code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-            table=constraints.table,
-            column=name,
-        )
+        raise null_found(path, constraints.table)
 
 
 def _computed_mask(constraints: Constraints, one: Check, rows: pa.Table) -> pa.Array:
@@ -306,12 +337,4 @@ def _refuse(constraints: Constraints, name: str, text: str, mask: pa.Array, read
     row = rows.slice(broken, 1)
     shown = {str(one).replace("`", ""): compute(one, row)[0].as_py() for one in references_of(read)}
     shown |= {column: row.column(column)[0].as_py() for column in more}
-    lines = "\n".join(f" - {column} : {str(value)[:200]}" for column, value in sorted(shown.items()))
-    raise InvariantViolation(
-        f"CHECK constraint {name} ({text[:300]}) of table {constraints.table} is violated by a row with values:\n{lines}\n"
-        "Nothing was committed. Correct the data, or change the constraint.",
-        code="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-        table=constraints.table,
-        constraint=name,
-        values=shown,
-    )
+    raise violated(constraints.table, name, text, shown)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from pyspark.errors.exceptions import captured
@@ -21,12 +22,15 @@ from pyspark.sql import functions as sf
 
 from tahoe.exceptions import TahoeError
 
-__all__ = ["install", "kept_for_the_caller", "raising"]
+__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_MARK = re.compile(r"tahoe-error-(\d+)-kept")
+_MARK = re.compile(r"tahoe-error-(\d+)-kept(?:-([0-9A-F]+)-)?")
+_LONGEST_VALUE = 200
+Made = Callable[[list[str | None]], BaseException]
+"""Makes an error of the values of the row that brought it."""
 _MOST_KEPT = 1024
 
 
@@ -38,11 +42,11 @@ class _Errors:
     """The newest errors of callbacks, by number. A query that Spark gives up silently leaves its error here, so there is a bound."""
 
     def __init__(self) -> None:
-        self._errors: OrderedDict[int, BaseException] = OrderedDict()
+        self._errors: OrderedDict[int, BaseException | Made] = OrderedDict()
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
-    def keep(self, error: BaseException) -> int:
+    def keep(self, error: BaseException | Made) -> int:
         with self._lock:
             number = next(self._numbers)
             self._errors[number] = error
@@ -50,8 +54,14 @@ class _Errors:
                 self._errors.popitem(last=False)
             return number
 
-    def get(self, number: int) -> BaseException | None:
-        return self._errors.get(number)
+    def found(self, text: str) -> BaseException | None:
+        """The error that a Java exception's text names."""
+        mark = _MARK.search(text)
+        kept = None if mark is None else self._errors.get(int(mark[1]))
+        if kept is None or isinstance(kept, BaseException):
+            return kept
+        assert mark is not None
+        return kept(json.loads(bytes.fromhex(mark[2] or "5B5D").decode("utf-8", "replace")))
 
 
 _ERRORS = _Errors()
@@ -75,6 +85,20 @@ def raising(error: TahoeError) -> Column:
     return sf.raise_error(sf.lit(f"tahoe-error-{_ERRORS.keep(error)}-kept"))
 
 
+def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
+    """As `raising`, for an error that tells of the row: give it columns, and it is made of their values, as texts, when it is met.
+
+    What it returns may be used many times; one error is kept for all of them.
+    """
+    number = _ERRORS.keep(made)
+
+    def failing(values: Sequence[Column]) -> Column:
+        texts = sf.array(*(sf.substring(value.cast("string"), 1, _LONGEST_VALUE) for value in values))
+        return sf.raise_error(sf.concat(sf.lit(f"tahoe-error-{number}-kept-"), sf.hex(sf.to_json(texts)), sf.lit("-")))
+
+    return failing
+
+
 def install() -> None:
     """Make PySpark give kept errors back. Once is enough; more often does nothing."""
     if getattr(captured.convert_exception, "_tahoe", False):
@@ -83,8 +107,7 @@ def install() -> None:
 
     def convert_exception(java_error: Any) -> Any:
         # Utils.exceptionString has the whole chain of causes in one call.
-        found = _MARK.search(str(_exception_text(java_error)))
-        kept = None if found is None else _ERRORS.get(int(found[1]))
+        kept = _ERRORS.found(str(_exception_text(java_error)))
         return original(java_error) if kept is None else kept.with_traceback(None)
 
     convert_exception._tahoe = True  # type: ignore[attr-defined]

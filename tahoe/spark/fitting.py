@@ -1,43 +1,40 @@
-"""A DataFrame's columns as those of a table: matched by name, cast as SQL stores values, checked against what must not be null.
+"""A DataFrame's columns as those of a table: matched by name, cast as SQL stores values.
 
 Whether the types may go together has been decided before (`tahoe.schema.evolve.check_writable`); here it is done. Everything is an
-expression of Spark's own: nothing is run.
+expression of Spark's own: nothing is run. What the table demands of the rows beyond their types is `tahoe.spark.constraints`'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest
 from tahoe.expr.predicate import quote_identifier
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.spark.errors import raising
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.translate import from_spark_schema, to_spark_type
 
-__all__ = ["fitted", "null_found", "nullable_schema", "stored"]
+__all__ = ["cast_or_fail", "fitted", "nullable_schema", "stored"]
 
 _VOID = PrimitiveType("void")
 
 
-def fitted(jvm: Jvm, data: DataFrame, schema: StructType, table: str) -> DataFrame:
+def fitted(jvm: Jvm, data: DataFrame, schema: StructType, also: Sequence[str] = ()) -> DataFrame:
     """The rows with the table's columns, under their logical names and of their types; columns that the data lacks are null.
-
-    A null where the table forbids one makes the query that reads the result fail with ``DELTA_NOT_NULL_CONSTRAINT_VIOLATED``.
 
     Args:
         schema: the table's, void columns included; those are left out, as data files do not have them.
-        table: the table's URL, for errors.
+        also: further columns of the data, which stay as they are, after the table's.
     """
-    source = from_spark_schema(data.schema)
-    if source.names == schema.names and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
+    source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
+    if data.columns == [*schema.names, *also] and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
         return data
     columns = []
     for target in without_void(schema):
@@ -46,12 +43,15 @@ def fitted(jvm: Jvm, data: DataFrame, schema: StructType, table: str) -> DataFra
             values = _null(jvm, target.data_type)
         else:
             values = _value(jvm, sf.col(quote_identifier(found.name)), found.data_type, target.data_type)
-        for path, forbidden in _forbidden_nulls(
-            values, target, None if found is None else found.data_type, found is None or found.nullable
-        ):
-            values = sf.when(forbidden, raising(null_found(path, table))).otherwise(values)
         columns.append(values.alias(target.name))
-    return data.select(*columns)
+    return data.select(*columns, *(sf.col(quote_identifier(name)) for name in also))
+
+
+def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
+    """A cast that fails where a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
+    target = jvm.data_type(to_spark_type(data_type).json())
+    mode = jvm.catalyst("expressions.EvalMode").ANSI()
+    return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), mode))
 
 
 def nullable_schema(schema: StructType) -> StructType:
@@ -69,14 +69,14 @@ def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> 
         return replace(field, name=field.physical_name, nullable=True, metadata=metadata)
 
     if isinstance(column.data_type, StructType | ArrayType | MapType) and with_ids:
-        values = _cast(jvm, values, transform_fields(_nullable(column.data_type), physical))
+        values = cast_or_fail(jvm, values, transform_fields(_nullable(column.data_type), physical))
     metadata = physical(column).metadata
     return values.alias(column.physical_name, metadata=dict(metadata)) if metadata else values.alias(column.physical_name)
 
 
 def _fits(source: StructField, target: StructField) -> bool:
     """Whether the column can stay as it is."""
-    if target.data_type == _VOID or not _same(source.data_type, target.data_type) or (source.nullable and not target.nullable):
+    if target.data_type == _VOID or not _same(source.data_type, target.data_type):
         return False
     return not isinstance(target.data_type, StructType) or all(
         _fits(one, other) for one, other in zip(cast(StructType, source.data_type), target.data_type, strict=True)
@@ -107,47 +107,11 @@ def _value(jvm: Jvm, values: Column, source: DataType, target: DataType) -> Colu
             if not _same(old.value_type, new.value_type):
                 values = sf.transform_values(values, lambda _, value: _value(jvm, value, old.value_type, new.value_type))
             return values
-    return _cast(jvm, values, target)
+    return cast_or_fail(jvm, values, target)
 
 
 def _null(jvm: Jvm, data_type: DataType) -> Column:
-    return _cast(jvm, sf.lit(None), _nullable(data_type))
-
-
-def _cast(jvm: Jvm, values: Column, data_type: DataType) -> Column:
-    """A cast that fails where a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
-    target = jvm.data_type(to_spark_type(data_type).json())
-    mode = jvm.catalyst("expressions.EvalMode").ANSI()
-    return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), mode))
-
-
-def _forbidden_nulls(
-    values: Column, target: StructField, source: DataType | None, nullable: bool
-) -> Iterator[tuple[tuple[str, ...], Column]]:
-    """Conditions that say where a column, or a field of a struct that is there, is null against the table's rule."""
-    if not target.nullable and nullable:
-        yield (target.name,), values.isNull()
-    if isinstance(target.data_type, StructType):
-        inner = source if isinstance(source, StructType) else None
-        for field in target.data_type:
-            found = inner.find(field.name) if inner else None
-            nested = _forbidden_nulls(
-                values.getField(field.name), field, found.data_type if found else None, found is None or found.nullable
-            )
-            for path, condition in nested:
-                yield (target.name, *path), values.isNotNull() & condition
-
-
-def null_found(path: tuple[str, ...], table: str) -> InvalidRequest:
-    """The error for a null in a column, or a field of a struct, that must not be null."""
-    name = ".".join(path)
-    return InvalidRequest(
-        f"Column '{name}' of table {table} must not be null, but the data has nulls in it. Nothing was committed. "
-        "Correct the data, or drop the column's NOT NULL constraint.",
-        code="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
-        table=table,
-        column=name,
-    )
+    return cast_or_fail(jvm, sf.lit(None), _nullable(data_type))
 
 
 def _same(source: DataType, target: DataType) -> bool:

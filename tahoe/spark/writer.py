@@ -27,15 +27,17 @@ from pyspark.sql import functions as sf
 from tahoe.clock import Clock
 from tahoe.exceptions import CorruptTable, StorageFailure, Unsupported
 from tahoe.expr.predicate import quote_identifier
+from tahoe.ops.write import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import null_found
 from tahoe.protocol.partition import HIVE_NULL, deserialize, hive_folder, serialize
 from tahoe.protocol.stats import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 from tahoe.spark.file_index import hadoop_url
-from tahoe.spark.fitting import null_found, stored
+from tahoe.spark.fitting import stored
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path
@@ -74,13 +76,20 @@ class FileOptions:
 
 
 def write_files(
-    data: DataFrame, config: TableConfig, store: LogStore, clock: Clock, options: FileOptions = FileOptions()
+    data: DataFrame,
+    config: TableConfig,
+    store: LogStore,
+    clock: Clock,
+    options: FileOptions = FileOptions(),
+    *,
+    change_data: bool = False,
 ) -> list[AddFile]:
     """Write rows as data files of a table.
 
     Args:
-        data: the columns of `tahoe.spark.fitting.fitted` for this table's schema.
+        data: rows of `tahoe.spark.constraints.enforced` for this table.
         config: protocol, schema and properties that the files must obey: those of the commit to come.
+        change_data: the files are change data files: named and placed as these.
 
     Returns:
         The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted.
@@ -89,12 +98,12 @@ def write_files(
     if store.url.startswith("memory:"):
         raise Unsupported(f"Spark cannot write to {store.url}, a store of this Python process; use a folder or an object store.")
     layout = _Layout.of(config)
-    folder = clock.uuid()
+    folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
         written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
         adds = _described(written, config, store, data)
-        placed = _placed(store, folder, adds, config, clock)
+        placed = _placed(store, adds, config, clock, change_data)
     except BaseException:
         _discard(store, folder)
         raise
@@ -249,18 +258,19 @@ class _Describe:
         return AddFile(entry.name, one.partition_values, size, entry.modified_ms, True, stats=statistics.to_json())
 
 
-def _placed(store: LogStore, folder: str, adds: Sequence[AddFile], config: TableConfig, clock: Clock) -> list[AddFile]:
+def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
     """The actions with the files' final paths; on local disk the files are moved there."""
     root = local_path(store.url)
     if root is None:
         return [_with_path(add, add.path) for add in adds]
     placed, known = [], set()
     for add in adds:
-        target = _final_folder(add, config, clock)
+        target = "/".join(filter(None, (CHANGE_DATA_FOLDER if change_data else "", _final_folder(add, config, clock))))
         if target not in known:
             _make_folder(root, target)
             known.add(target)
-        name = "/".join(filter(None, (target, os.path.basename(add.path))))
+        file = os.path.basename(add.path)
+        name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
         os.rename(os.path.join(root, add.path), os.path.join(root, name))
         placed.append(_with_path(add, name))
     return placed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def test_a_table_with_hostile_texts_is_read_and_not_written(spark: SparkSession,
         key = {"invariant": "delta.invariants", "generated": "delta.generationExpression", "default": "CURRENT_DEFAULT"}.get(
             where
         )
-        schema = StructType((StructField("id", LONG, True, {key: text} if key else {}),))
+        stored = json.dumps({"expression": {"expression": text}}) if where == "invariant" else text
+        schema = StructType((StructField("id", LONG, True, {key: stored} if key else {}),))
         configuration = {"delta.constraints.c": text} if where == "constraint" else {}
         path = tmp_path / str(number)
         path.mkdir()

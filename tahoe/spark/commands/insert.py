@@ -1,6 +1,6 @@
 """Rows of a DataFrame into a table: what `df.write.format("delta").save(path)` does.
 
-    request ─► transaction ─► schema (`tahoe.ops.insert.prepare_schema`) ─► fitted rows ─► data files ─► removals ─► commit
+    request ─► transaction ─► schema (`tahoe.ops.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
 
 An append reads nothing of the table. An overwrite removes all files, the files of the partitions that the data has, or the rows of a
 condition. The condition of ``replaceWhere`` is the user's own SQL: Catalyst tells what it means, files that it can only match whole are
@@ -32,10 +32,11 @@ from tahoe.ops.row_changes import FileChange, bitmap, living_rows, refuse_if_app
 from tahoe.ops.write import tagged
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.constraints import enforced
 from tahoe.spark.errors import raising
-from tahoe.spark.fitting import fitted, nullable_schema
-from tahoe.spark.jvm import Jvm
+from tahoe.spark.fitting import nullable_schema
 from tahoe.spark.relation import condition_of, read_snapshot
 from tahoe.spark.translate import from_spark_schema
 from tahoe.spark.writer import FileOptions, write_files
@@ -98,10 +99,11 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
 
 def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Operation:
     options, snapshot = request.options, transaction.snapshot
+    transaction.enforces = ENFORCED
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         refuse_if_append_only(snapshot.config)
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
-    rows = fitted(Jvm.of(data.sparkSession), data, config.schema, config.table)
+    rows = enforced(data, config)
     replaces_some = options.replace_where is not None and snapshot is not None
     if replaces_some:
         rows = _fulfilling(rows, options.replace_where or "", config)
@@ -179,8 +181,7 @@ def _rows_replaced(
     copied: list[AddFile] = []
     if stay:
         kept = read_snapshot(spark, snapshot, files=files_table(stay), options=hadoop).where(~_is_true(text))
-        rows = fitted(Jvm.of(spark), kept, config.schema, config.table)
-        written = write_files(rows, config, transaction.store, transaction.clock, request.files)
+        written = write_files(enforced(kept, config), config, transaction.store, transaction.clock, request.files)
         copied = [tagged(config, add) for add in written]
         transaction.stage(*copied)
     return Replaced(tuple(removed), tuple(copied), 0, sum(row[1] for _, row in met))

@@ -97,7 +97,7 @@ class LocalLogStore:
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self._inside(f"{prefix}.")) as found:
-                names = [item.name for item in found if item.is_dir() and not (item.is_symlink() and self._leads_out(item.path))]
+                names = [item.name for item in found if self._is_folder(item)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -207,8 +207,11 @@ class LocalLogStore:
             raise self._outside(name)
         return path
 
-    def _leads_out(self, path: str) -> bool:
-        return not _is_below(os.path.realpath(path), os.path.realpath(self._root))
+    def _is_folder(self, item: os.DirEntry[str]) -> bool:
+        """Whether the entry is a folder, or a link to one that is below the root."""
+        if not item.is_symlink():
+            return item.is_dir()
+        return os.path.isdir(item.path) and _is_below(os.path.realpath(item.path), os.path.realpath(self._root))
 
     def _open_to_read(self, name: str) -> int:
         if name.startswith("_delta_log/") and name.count("/") == 1:

@@ -1,0 +1,459 @@
+"""The read-only REST catalog, request by request and without a socket: what it shows, what it refuses, and hostile names."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+import tahoe
+from tahoe.exceptions import InvalidRequest, StorageFailure, Unsupported
+from tahoe.store.object_store import open_store
+from tahoe.uniform import rest, status
+from tahoe.uniform.queue import QUEUE
+from tahoe.uniform.rest import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.warehouse import Warehouse
+
+UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
+ROWS = pa.table({"id": pa.array(range(5), pa.int64())})
+LOCAL = {"host": "127.0.0.1:8181"}
+
+
+def make_table(path: Path | str, properties: dict[str, str] | None = None) -> tahoe.Table:
+    table = tahoe.Table.create(path, ROWS.schema, properties=UNIFORM if properties is None else properties)
+    table.append(ROWS)
+    QUEUE.drain(30)
+    return table
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables directly in the warehouse, in a folder, two folders down, and one that does not ask for UniForm."""
+    root = tmp_path_factory.mktemp("ware house")
+    make_table(root / "top")
+    make_table(root / "sales" / "orders")
+    make_table(root / "sales" / "2026 q1.eu" / "line items")
+    make_table(root / "sales" / "plain", {})
+    (root / "empty").mkdir()
+    (root / "_hidden").mkdir()
+    (root / "a file").write_text("x")
+    return root
+
+
+@pytest.fixture(scope="module")
+def catalog(root: Path) -> ReadOnlyCatalog:
+    return ReadOnlyCatalog(Warehouse(root))
+
+
+def ask(catalog: ReadOnlyCatalog, path: str, query: str = "", method: str = "GET", **headers: str) -> Answer:
+    return catalog.answer(
+        Request(method, path, query, {**LOCAL, **{name.replace("_", "-"): text for name, text in headers.items()}})
+    )
+
+
+def content(answer: Answer) -> Any:
+    assert answer.status == 200, answer
+    return json.loads(answer.body)
+
+
+def names(answer: Answer) -> list[str]:
+    return [found["name"] for found in content(answer)["identifiers"]]
+
+
+def refused(answer: Answer, status: int, kind: str) -> str:
+    """The message of an error in the form that the protocol gives it."""
+    assert answer.status == status, answer
+    error = json.loads(answer.body)["error"]
+    assert (error["code"], error["type"]) == (status, kind)
+    assert set(error) == {"message", "type", "code"}
+    return str(error["message"])
+
+
+def test_the_configuration_names_the_endpoints_that_read(catalog: ReadOnlyCatalog) -> None:
+    found = content(ask(catalog, "/v1/config", "warehouse=any"))
+    assert (found["defaults"], found["overrides"]) == ({}, {})
+    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in found["endpoints"]
+    writes = [endpoint for endpoint in found["endpoints"] if not endpoint.startswith(("GET", "HEAD"))]
+    assert writes == ["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"]
+
+
+def test_folders_are_namespaces(catalog: ReadOnlyCatalog) -> None:
+    assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["default"], ["empty"], ["sales"]]
+    assert content(ask(catalog, "/v1/namespaces", "parent="))["namespaces"] == [["default"], ["empty"], ["sales"]]
+    assert content(ask(catalog, "/v1/namespaces", "parent=sales"))["namespaces"] == [["sales", "2026 q1.eu"]]
+    assert content(ask(catalog, "/v1/namespaces", "parent=default"))["namespaces"] == []
+    refused(ask(catalog, "/v1/namespaces", "parent=nowhere"), 404, "NoSuchNamespaceException")
+    assert content(ask(catalog, "/v1/namespaces/sales")) == {"namespace": ["sales"], "properties": {}}
+    assert ask(catalog, "/v1/namespaces/sales", method="HEAD") == Answer(204)
+    for absent in ("nowhere", "top", "sales%1Forders", "_hidden", "a%20file", "sales%1F"):
+        assert ask(catalog, f"/v1/namespaces/{absent}", method="HEAD").status == 404, absent
+
+
+def test_tables_are_listed_whether_or_not_they_ask_for_uniform(catalog: ReadOnlyCatalog) -> None:
+    assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
+    assert names(ask(catalog, "/v1/namespaces/sales/tables/")) == ["orders", "plain"]
+    assert content(ask(catalog, "/v1/namespaces/sales%1F2026%20q1.eu/tables"))["identifiers"] == [
+        {"namespace": ["sales", "2026 q1.eu"], "name": "line items"}
+    ]
+    assert names(ask(catalog, "/v1/namespaces/empty/tables")) == []
+    refused(ask(catalog, "/v1/namespaces/top/tables"), 404, "NoSuchNamespaceException")
+
+
+def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Path) -> None:
+    path = "/v1/namespaces/sales%1F2026%20q1.eu/tables/line%20items"
+    found = content(ask(catalog, path))
+    assert found["metadata-location"] == f"file://{root}/sales/2026 q1.eu/line items/metadata/v1.metadata.json"
+    assert found["metadata"]["properties"]["delta-version"] == "1"
+    assert found["config"] == {}
+    assert ask(catalog, path, method="HEAD") == Answer(204)
+    assert content(ask(catalog, f"{path}/credentials")) == {"storage-credentials": []}
+    assert ask(catalog, f"{path}/metrics", method="POST") == Answer(204)
+    assert ask(catalog, "/v1/namespaces/sales/tables/nothing", method="HEAD").status == 404
+    assert ask(catalog, "/v1/namespaces/sales/tables/nothing/credentials").status == 404
+
+
+def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table(tmp_path / "t")
+    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    load = "/v1/namespaces/default/tables/t"
+    assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "1"
+    with monkeypatch.context() as without_conversion:
+        without_conversion.setattr(QUEUE, "submit", lambda *_: None)
+        table.append(ROWS)
+    assert table.uniform.status().lag_versions == 1
+    assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "2"
+
+
+def test_only_the_snapshots_of_refs_are_sent_where_asked(tmp_path: Path) -> None:
+    table = make_table(tmp_path / "t")
+    table.append(ROWS)
+    QUEUE.drain(30)
+    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    load = "/v1/namespaces/default/tables/t"
+    every = ask(catalog, load, "snapshots=all")
+    some = ask(catalog, load, "snapshots=refs")
+    current = content(every)["metadata"]["current-snapshot-id"]
+    assert len(content(every)["metadata"]["snapshots"]) > 1
+    assert [found["snapshot-id"] for found in content(some)["metadata"]["snapshots"]] == [current]
+    assert every.headers["ETag"] != some.headers["ETag"]
+    assert ask(catalog, load, "snapshots=refs", if_none_match=some.headers["ETag"]).status == 304
+    table.append(ROWS)
+    assert ask(catalog, load, "snapshots=refs", if_none_match=some.headers["ETag"]).status == 200
+
+
+def test_a_table_without_uniform_is_refused_with_what_to_set(catalog: ReadOnlyCatalog) -> None:
+    message = refused(ask(catalog, "/v1/namespaces/sales/tables/plain"), 400, "BadRequestException")
+    for name in ("delta.universalFormat.enabledFormats", "delta.enableIcebergCompatV2", "delta.columnMapping.mode"):
+        assert name in message
+
+
+def test_a_conversion_that_takes_too_long_is_told_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_table(tmp_path / "t").append(ROWS)
+    QUEUE.drain(30)
+    table = tahoe.Table(tmp_path / "t")
+    with monkeypatch.context() as without_conversion:
+        without_conversion.setattr(QUEUE, "submit", lambda *_: None)
+        table.append(ROWS)
+        answer = ask(ReadOnlyCatalog(Warehouse(tmp_path, wait_seconds=0.05)), "/v1/namespaces/default/tables/t")
+    assert "does not show version 3" in refused(answer, 503, "ServiceUnavailableException")
+    assert answer.headers["Retry-After"] == "5"
+    patient = ReadOnlyCatalog(Warehouse(tmp_path))
+    assert content(ask(patient, "/v1/namespaces/default/tables/t"))["metadata"]["properties"]["delta-version"] == "3"
+
+
+def test_a_conversion_that_fails_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table(tmp_path / "t")
+    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+
+    def fails(*_: object, **__: object) -> None:
+        raise Unsupported("columns of pure gold")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(status, "convert", fails)
+        table.append(ROWS)
+        QUEUE.drain(30)
+        answer = ask(catalog, "/v1/namespaces/default/tables/t")
+    assert "columns of pure gold" in refused(answer, 503, "ServiceUnavailableException")
+    assert ask(catalog, "/v1/namespaces/default/tables/t").status == 200
+
+
+def test_another_writer_s_metadata_is_not_passed_on(tmp_path: Path) -> None:
+    make_table(tmp_path / "t")
+    newest = tmp_path / "t/metadata/v1.metadata.json"
+    newest.write_text(newest.read_text().replace('"delta-version":"1"', '"delta-version":"9"'))
+    answer = ask(ReadOnlyCatalog(Warehouse(tmp_path)), "/v1/namespaces/default/tables/t")
+    assert "was not written by Tahoe" in refused(answer, 500, "ForeignWriter")
+
+
+def test_what_nobody_foresaw_is_told_without_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    make_table(tmp_path / "t")
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("s3cret")
+
+    monkeypatch.setattr(Warehouse, "load", fails)
+    with caplog.at_level(logging.ERROR, logger=rest.__name__):
+        answer = ask(ReadOnlyCatalog(Warehouse(tmp_path)), "/v1/namespaces/default/tables/t")
+    assert "s3cret" not in refused(answer, 500, "InternalServerError")
+    assert "RuntimeError" in caplog.text
+
+
+WRITES = [
+    ("create a namespace", "POST", "/v1/namespaces"),
+    ("drop a namespace", "DELETE", "/v1/namespaces/sales"),
+    ("set a namespace's properties", "POST", "/v1/namespaces/sales/properties"),
+    ("create a table", "POST", "/v1/namespaces/sales/tables"),
+    ("register a table", "POST", "/v1/namespaces/sales/register"),
+    ("commit to a table", "POST", "/v1/namespaces/sales/tables/orders"),
+    ("drop a table", "DELETE", "/v1/namespaces/sales/tables/orders"),
+    ("unregister a table", "POST", "/v1/namespaces/sales/tables/orders/unregister"),
+    ("rename a table", "POST", "/v1/tables/rename"),
+    ("commit to several tables", "POST", "/v1/transactions/commit"),
+    ("create a view", "POST", "/v1/namespaces/sales/views"),
+    ("replace a view", "POST", "/v1/namespaces/sales/views/v"),
+    ("drop a view", "DELETE", "/v1/namespaces/sales/views/v"),
+    ("register a view", "POST", "/v1/namespaces/sales/register-view"),
+    ("rename a view", "POST", "/v1/views/rename"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), [pytest.param(method, path, id=what) for what, method, path in WRITES])
+def test_every_write_is_refused_with_what_to_do(catalog: ReadOnlyCatalog, root: Path, method: str, path: str) -> None:
+    before = sorted(root.rglob("*"))
+    message = refused(ask(catalog, path, "purgeRequested=true", method), 403, "ForbiddenException")
+    assert "read-only" in message and "through Delta" in message
+    assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/v1"),
+        ("GET", "/v2/config"),
+        ("GET", "/v1/namespaces/sales/functions"),
+        ("POST", "/v1/namespaces/sales/tables/orders/plan"),
+        ("PUT", "/v1/namespaces/sales/tables/orders"),
+        ("GET", "/v1/prefix/namespaces/sales/tables"),
+        ("GET", "/v1/namespaces/sales/tables/orders/../orders"),
+        ("GET", "/v1/%FF%FE/namespaces"),
+    ],
+)
+def test_other_endpoints_are_not_there(catalog: ReadOnlyCatalog, method: str, path: str) -> None:
+    refused(ask(catalog, path, method=method), 404, "NotFoundException")
+
+
+def test_tokens_are_not_handed_out(catalog: ReadOnlyCatalog) -> None:
+    answer = ask(catalog, "/v1/oauth/tokens", method="POST")
+    assert (answer.status, json.loads(answer.body)["error"]) == (400, "unsupported_grant_type")
+
+
+# -- pages ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> ReadOnlyCatalog:
+    root = tmp_path_factory.mktemp("many")
+    for number in range(25):
+        (root / f"t{number:02}" / "_delta_log").mkdir(parents=True)
+        (root / f"n{number:02}").mkdir()
+    return ReadOnlyCatalog(Warehouse(root))
+
+
+@pytest.mark.parametrize("size", [1, 7, 25, 26, 1000])
+def test_pages_hold_every_name_once(many: ReadOnlyCatalog, size: int) -> None:
+    for path, key, count in (("/v1/namespaces/default/tables", "identifiers", 25), ("/v1/namespaces", "namespaces", 26)):
+        whole = content(ask(many, path))
+        assert (len(whole[key]), whole["next-page-token"]) == (count, None)
+        found, token = [], ""
+        while token is not None:
+            page = content(ask(many, path, f"pageToken={quote(token)}&pageSize={size}"))
+            assert len(page[key]) <= size
+            found += page[key]
+            token = page["next-page-token"]
+        assert found == whole[key]
+
+
+@pytest.mark.parametrize(
+    "query", ["pageToken=%21%21", "pageToken=%C3%BC", "pageToken=/w==", "pageToken=&pageSize=0", "pageToken=&pageSize=x"]
+)
+def test_pages_that_cannot_be_are_refused(many: ReadOnlyCatalog, query: str) -> None:
+    refused(ask(many, "/v1/namespaces", query), 400, "BadRequestException")
+
+
+# -- who may ask ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_opens_and_nothing_else_does(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    catalog = ReadOnlyCatalog(Warehouse(root), "a token ü")
+    assert content(ask(catalog, "/v1/config", authorization="Bearer a token ü"))
+    assert content(ask(catalog, "/v1/config", authorization="bearer a token ü", host="tables.example.org"))
+    for header in ("", "Bearer", "Bearer ", "Bearer wrong", "Basic a token ü", "Bearer a token", "a token ü", "Bearer \udcff"):
+        answer = ask(catalog, "/v1/config", authorization=header)
+        assert "token" in refused(answer, 401, "NotAuthorizedException")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert ask(catalog, "/v1/oauth/tokens", method="POST").status == 401
+    assert "a token" not in caplog.text
+    assert "a token" not in repr(vars(catalog))
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8181", 200),
+        ("127.0.0.1:1", 200),
+        ("[::1]:8181", 200),
+        ("", 403),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example:8181", 403),
+        ("localhost.evil.example", 403),
+        ("[::2]:8181", 403),
+    ],
+)
+def test_without_a_token_a_page_of_a_browser_cannot_ask_under_another_name(
+    catalog: ReadOnlyCatalog, host: str, status: int
+) -> None:
+    assert ask(catalog, "/v1/config", host=host).status == status
+
+
+# -- hostile names -------------------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "..",
+    ".",
+    "%2e%2e",
+    "%2E%2E%2Foutside",
+    "..%2Foutside",
+    "%2F",
+    "%2Fetc",
+    "..%5Coutside",
+    "sales%2Forders",
+    "%252e%252e",
+    "orders%00",
+    "%00",
+    "orders%0A",
+    "%1F",
+    "..%1F..%1Fetc",
+    "sales%1F..",
+    "_delta_log",
+    ".hidden",
+    "leads%20out",
+    "a" * 5000,
+    "%ED%A0%80",
+    "file:%2F%2F%2Fetc",
+    "s3:%2F%2Fbucket%2Ft",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_name_nothing(tmp_path: Path, name: str) -> None:
+    """Outside of the warehouse there is a table, next to it and behind links; no spelling of a name leads there."""
+    root = tmp_path / "warehouse"
+    for outside in (tmp_path / "outside", tmp_path / "outside" / "etc"):
+        (outside / "_delta_log").mkdir(parents=True)
+    (root / "sales" / "orders" / "_delta_log").mkdir(parents=True)
+    (root / "leads out").symlink_to(tmp_path / "outside")
+    (root / "sales" / "leads out").symlink_to(tmp_path / "outside")
+    catalog = ReadOnlyCatalog(Warehouse(root))
+    for method in ("GET", "HEAD"):
+        for path in (
+            f"/v1/namespaces/sales/tables/{name}",
+            f"/v1/namespaces/default/tables/{name}",
+            f"/v1/namespaces/{name}",
+            f"/v1/namespaces/{name}/tables/etc",
+            f"/v1/namespaces/{name}/tables/orders",
+        ):
+            assert ask(catalog, path, method=method).status == 404, path
+    assert ask(catalog, f"/v1/namespaces/{name}/tables").status == 404
+    assert ask(catalog, f"/v1/namespaces/sales/tables/{name}/credentials").status == 404
+
+
+def test_links_are_followed_within_the_warehouse_alone(tmp_path: Path) -> None:
+    root = tmp_path / "warehouse"
+    make_table(root / "sales" / "orders")
+    make_table(tmp_path / "outside" / "t")
+    (root / "alias").symlink_to(root / "sales")
+    (root / "sales" / "again").symlink_to(root / "sales" / "orders")
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "sales" / "t").symlink_to(tmp_path / "outside" / "t")
+    (root / "sales" / "log of another").mkdir()
+    (root / "sales" / "log of another" / "_delta_log").symlink_to(tmp_path / "outside" / "t" / "_delta_log")
+    (root / "nowhere").symlink_to(root / "missing")
+    (root / "round").symlink_to(root / "round")
+    catalog = ReadOnlyCatalog(Warehouse(root))
+    assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["alias"], ["default"], ["sales"]]
+    assert names(ask(catalog, "/v1/namespaces/alias/tables")) == ["again", "orders"]
+    assert names(ask(catalog, "/v1/namespaces/sales/tables")) == ["again", "orders"]
+    assert ask(catalog, "/v1/namespaces/alias/tables/orders").status == 200
+    for path in (
+        "/v1/namespaces/out/tables/t",
+        "/v1/namespaces/sales/tables/t",
+        "/v1/namespaces/sales/tables/log%20of%20another",
+    ):
+        assert ask(catalog, path).status == 404
+
+
+# -- warehouses ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_a_table_is_no_warehouse(root: Path) -> None:
+    with pytest.raises(InvalidRequest, match="folder above"):
+        Warehouse(root / "top")
+
+
+def test_a_folder_called_default_shares_its_namespace_and_a_name_used_twice_is_refused(tmp_path: Path) -> None:
+    make_table(tmp_path / "a")
+    make_table(tmp_path / "twice")
+    make_table(tmp_path / "default" / "b")
+    make_table(tmp_path / "default" / "twice")
+    (tmp_path / "default" / "deeper").mkdir()
+    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["a", "b", "twice"]
+    assert content(ask(catalog, "/v1/namespaces", "parent=default"))["namespaces"] == [["default", "deeper"]]
+    assert ask(catalog, "/v1/namespaces/default/tables/b").status == 200
+    message = refused(ask(catalog, "/v1/namespaces/default/tables/twice"), 400, "BadRequestException")
+    assert f"{tmp_path}/twice" in message and f"{tmp_path}/default/twice" in message
+
+
+def test_a_table_made_anew_in_its_place_is_shown_anew(tmp_path: Path) -> None:
+    import shutil
+
+    make_table(tmp_path / "t")
+    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    first = content(ask(catalog, "/v1/namespaces/default/tables/t"))["metadata"]["table-uuid"]
+    shutil.rmtree(tmp_path / "t")
+    assert ask(catalog, "/v1/namespaces/default/tables/t").status == 404
+    make_table(tmp_path / "t")
+    assert content(ask(catalog, "/v1/namespaces/default/tables/t"))["metadata"]["table-uuid"] != first
+
+
+def test_an_object_store_is_a_warehouse_too(memory_url: str) -> None:
+    make_table(f"{memory_url}/sales/orders")
+    make_table(f"{memory_url}/top")
+    open_store(memory_url).put("sales/notes/readme.txt", b"x")
+    open_store(memory_url).put("salesroom/readme.txt", b"x")
+    catalog = ReadOnlyCatalog(Warehouse(memory_url))
+    assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["default"], ["sales"], ["salesroom"]]
+    assert content(ask(catalog, "/v1/namespaces", "parent=sales"))["namespaces"] == [["sales", "notes"]]
+    assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
+    found = content(ask(catalog, "/v1/namespaces/sales/tables/orders"))
+    assert found["metadata-location"] == f"{memory_url}/sales/orders/metadata/v1.metadata.json"
+    assert ask(catalog, "/v1/namespaces/sale", method="HEAD").status == 404
+    assert ask(catalog, "/v1/namespaces/sales/tables/..").status == 404
+
+
+def test_a_store_that_fails_is_to_be_asked_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = Warehouse(root)
+
+    def fails(*_: object) -> None:
+        raise StorageFailure("no answer from the store")
+
+    monkeypatch.setattr(type(warehouse._store), "folders", fails)
+    refused(ask(ReadOnlyCatalog(warehouse), "/v1/namespaces"), 503, "ServiceUnavailableException")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -91,29 +91,29 @@ def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombsto
     wanted = _AddColumns.of(config)
     schema = pa.schema([*_SINGLE_SCHEMA, ("add", wanted.type), ("remove", _REMOVE_TYPE)])
     encoder = _Encoder(schema, _repetitive_leaves(schema))
-    jobs: list[Callable[[], bytes]] = [lambda: encoder.encode(_single_rows(single, schema))]
-    jobs += [partial(encoder.encode_rows, "remove", piece, pa.Table.to_struct_array) for piece in _pieces(tombstones)]
-    jobs += [partial(encoder.encode_rows, "add", piece, wanted.of_files) for piece in _pieces(files)]
-    if len(jobs) == 1:
-        return jobs[0]()
+    jobs: list[Callable[[], pa.Table]] = [lambda: _single_rows(single, schema)]
+    jobs += [partial(encoder.rows, "remove", piece, pa.Table.to_struct_array) for piece in _pieces(tombstones)]
+    jobs += [partial(encoder.rows, "add", piece, wanted.of_files) for piece in _pieces(files)]
+    if files.num_rows + tombstones.num_rows <= _ROWS_WORTH_THREADS:
+        return encoder.encode(job() for job in jobs)
     with ThreadPoolExecutor(_THREADS) as pool:
-        return join_parquet(list(pool.map(lambda job: job(), jobs)))
+        return join_parquet(list(pool.map(lambda job: encoder.encode([job()]), jobs)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Encoder:
-    """Encodes row groups, each as a Parquet file of its own."""
+    """Makes row groups, and encodes them as Parquet."""
 
     schema: pa.Schema
     repetitive_leaves: list[str]
 
-    def encode_rows(self, name: str, piece: pa.Table, structs: Callable[[pa.Table], pa.StructArray]) -> bytes:
+    def rows(self, name: str, piece: pa.Table, structs: Callable[[pa.Table], pa.StructArray]) -> pa.Table:
         """Rows that hold one struct column each."""
         values = _one_array(structs(piece.combine_chunks()))
         columns = [values if field.name == name else pa.nulls(len(values), field.type) for field in self.schema]
-        return self.encode(pa.Table.from_arrays(columns, schema=self.schema))
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def encode(self, rows: pa.Table) -> bytes:
+    def encode(self, row_groups: Iterable[pa.Table]) -> bytes:
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(
             sink,
@@ -124,7 +124,8 @@ class _Encoder:
             write_page_checksum=True,
             store_schema=False,
         ) as writer:
-            writer.write_table(rows)
+            for rows in row_groups:
+                writer.write_table(rows)
         return bytes(sink.getvalue().to_pybytes())
 
 
@@ -162,6 +163,8 @@ _SINGLE_SCHEMA = pa.schema(
 )
 _REMOVE_TYPE = pa.struct(list(TOMBSTONES_SCHEMA))
 _THREADS = min(4, os.cpu_count() or 1)
+# Below, threads and the joining of what they made take longer than one after the other.
+_ROWS_WORTH_THREADS = 10_000
 _UNIQUE_LEAVES = ("path", "stats", "pathOrInlineDv", "minValues", "maxValues", "schemaString")
 
 

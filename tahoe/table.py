@@ -18,7 +18,7 @@ from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
 from tahoe.ops.create import create_operation, new_metadata, with_properties
 from tahoe.ops.detail import detail
-from tahoe.protocol.constraints import ENFORCED, constraints_of
+from tahoe.protocol.constraints import ENFORCED, check_new
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import Bounds, feed
@@ -94,7 +94,7 @@ class Table:
             delta_schema, clock, partition_by=partition_by, properties=properties, name=name, description=description
         )
         transaction.set_metadata(metadata)
-        constraints_of(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
+        check_new(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
         table.commit(transaction, create_operation(metadata))
         return table
 
@@ -381,7 +381,7 @@ class Table:
         """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`."""
         from tahoe.uniform.status import UniformHandle
 
-        return UniformHandle(self.store, self.snapshot, self._read_commit, self.clock)
+        return UniformHandle(self.store, self.snapshot, self._read_commit, self.clock, self.append)
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""

@@ -21,9 +21,11 @@ from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
 from tahoe.uniform import metadata as documents
 from tahoe.uniform.build import Build
 from tahoe.uniform.catalog import Catalog, PathCatalog, advance, metadata_name, metadata_number
+from tahoe.uniform.foreign import find_foreign, foreign_writer
 from tahoe.uniform.guard import open_metadata, seal_metadata
 from tahoe.uniform.layout import FOLDER, ManifestFolder
 from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
+from tahoe.uniform.record import ConversionRecord, read_record, write_record
 
 __all__ = ["MAX_PENDING_COMMITS", "Conversion", "Current", "convert", "newest_metadata"]
 
@@ -97,14 +99,15 @@ def convert(
         Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
         StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
     """
+    record = _without_foreign(store, catalogs, rebuild)
     for attempt in range(_ATTEMPTS):
         newest = _newest_number(store)
         current = None if rebuild else newest_metadata(store, newest)
         if current is not None and current.version >= target.version:
-            return _published(store, catalogs, Conversion("none", current.version, current.location), [], take_over=False)
+            return _published(store, catalogs, Conversion("none", current.version, current.location), [], record, take_over=False)
         prepared = _prepare(store, current, newest, target, snapshot_at, read_commit)
         if _put_metadata(store, prepared.number, prepared.data, clock):
-            return _published(store, catalogs, prepared.result, prepared.garbage, take_over=rebuild)
+            return _published(store, catalogs, prepared.result, prepared.garbage, record, take_over=rebuild)
         logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
         clock.sleep(0.05 * attempt * clock.random())
     raise StorageFailure(
@@ -130,6 +133,23 @@ class _Prepared:
     data: bytes
     result: Conversion
     garbage: list[str]
+
+
+def _without_foreign(store: LogStore, catalogs: Sequence[Catalog], discard: bool) -> ConversionRecord:
+    """The record of the last conversion, after a look for other writers: an error, or with `discard` a note that theirs does not count."""
+    try:
+        record = read_record(store)
+    except CorruptTable:
+        if not discard:
+            raise
+        record = ConversionRecord()
+    findings = find_foreign(store, catalogs, record)
+    if not findings:
+        return record
+    if not discard:
+        raise foreign_writer(store.url, findings)
+    theirs = {finding.location for finding in findings if finding.kind == "metadata"}
+    return ConversionRecord(discarded=record.discarded | theirs)
 
 
 def _newest_number(store: LogStore) -> int | None:
@@ -279,7 +299,13 @@ def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bo
 
 
 def _published(
-    store: LogStore, catalogs: Sequence[Catalog], result: Conversion, garbage: Sequence[str], *, take_over: bool
+    store: LogStore,
+    catalogs: Sequence[Catalog],
+    result: Conversion,
+    garbage: Sequence[str],
+    record: ConversionRecord,
+    *,
+    take_over: bool,
 ) -> Conversion:
     """Move the pointers, then delete what nothing names any more. Neither can undo the conversion."""
     errors: dict[str, TahoeError] = {}
@@ -289,6 +315,11 @@ def _published(
         except TahoeError as error:
             logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, catalog.name, error)
             errors[catalog.name] = error
+    registered = {catalog.name: result.metadata_location for catalog in catalogs if catalog.name not in errors}
+    number = max(record.number, metadata_number(result.metadata_location) or 0)
+    published = replace(record, number=number, catalogs={**record.catalogs, **registered})
+    if published != record:
+        write_record(store, published)
     for name in garbage:
         try:
             store.delete(name)

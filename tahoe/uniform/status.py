@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
@@ -16,8 +16,12 @@ from tahoe.txn.commit import Committed
 from tahoe.uniform import queue
 from tahoe.uniform.catalog import Catalog, catalog_names, named_catalog
 from tahoe.uniform.converter import Conversion, ReadCommit, convert, newest_metadata
+from tahoe.uniform.foreign import find_foreign, foreign_writer
 from tahoe.uniform.guard import ForeignWriter
 from tahoe.uniform.metadata import converted_timestamp_ms
+from tahoe.uniform.record import read_record
+from tahoe.uniform.repair import Append, Repair
+from tahoe.uniform.repair import adopt as adopt_rows
 
 __all__ = ["LastError", "UniformHandle", "UniformStatus", "after_commit"]
 
@@ -72,6 +76,7 @@ class UniformHandle:
     Args:
         snapshot_at: the table at a version; called without one, at the newest.
         read_commit: the actions of one commit.
+        append: `Table.append`, for the rows of another writer that a repair takes over.
     """
 
     def __init__(
@@ -80,11 +85,13 @@ class UniformHandle:
         snapshot_at: Callable[..., Snapshot],
         read_commit: ReadCommit,
         clock: Clock = SYSTEM_CLOCK,
+        append: Append | None = None,
     ) -> None:
         self._store = store
         self._snapshot_at = snapshot_at
         self._read_commit = read_commit
         self._clock = clock
+        self._append = append
 
     def __repr__(self) -> str:
         return f"UniformHandle({self._store.url})"
@@ -95,6 +102,9 @@ class UniformHandle:
         target = self._snapshot_at()
         error = _ERRORS.get(self._store.url)
         try:
+            findings = find_foreign(self._store, (), read_record(self._store))
+            if findings:
+                raise foreign_writer(self._store.url, findings)
             current = newest_metadata(self._store)
         except TahoeError as found:
             current, error = None, LastError(target.version, found.code, found.message)
@@ -135,6 +145,32 @@ class UniformHandle:
         for error in result.catalog_errors.values():
             raise error
         return result
+
+    def repair(self, *, adopt: bool = False, discard: bool = False, dry_run: bool = False) -> Repair:
+        """Settle what another writer has done to the Iceberg side.
+
+        Args:
+            adopt: append the rows that it appended to the Delta table, then go on from there.
+            discard: leave its changes out. Its files stay where they are.
+            dry_run: look, check and tell, and change nothing.
+
+        Raises:
+            InvalidRequest: not exactly one of `adopt` and `discard`; nothing to adopt.
+            Unsupported: the other writer did more than append.
+        """
+        if adopt == discard:
+            raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
+        target = self._newest()
+        catalogs = [named_catalog(name) for name in catalog_names(target.metadata.configuration)]
+        findings = find_foreign(self._store, catalogs, read_record(self._store))
+        if not findings:
+            return Repair("none", ())
+        done = Repair("discard", tuple(findings))
+        if adopt:
+            done = adopt_rows(self._store, findings, None if dry_run else self._append)
+        if dry_run:
+            return done
+        return replace(done, metadata_location=self.sync(rebuild=True).metadata_location)
 
     def start(self) -> int:
         """Have the newest version converted in the background, as after a commit; returns that version. `wait` waits for it.

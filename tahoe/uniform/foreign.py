@@ -1,0 +1,195 @@
+"""What another writer has done to the Iceberg side: looked for before every conversion, and told with snapshots, files and rows.
+
+A conversion of ours leaves ``v<N>.metadata.json`` with a fingerprint, a hint and catalogs that point to such a file, and a record on the
+Delta side. Whatever an Iceberg writer does breaks one of these: it adds a metadata file of its own, moves a pointer, or takes away ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.exceptions import CorruptTable, NotFound, StorageFailure, TahoeError
+from tahoe.store.log_store import LogStore
+from tahoe.uniform.catalog import Catalog, metadata_name, metadata_number
+from tahoe.uniform.guard import ForeignWriter, open_metadata
+from tahoe.uniform.layout import FOLDER
+from tahoe.uniform.record import ConversionRecord
+
+__all__ = ["Finding", "ForeignSnapshot", "find_foreign", "foreign_writer", "newest_of_ours"]
+
+_HINT = f"{FOLDER}/version-hint.text"
+_SUFFIX = ".metadata.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSnapshot:
+    """A snapshot that Tahoe did not make.
+
+    Args:
+        operation: Iceberg's: ``append``, ``overwrite``, ``delete`` or ``replace``.
+        engine: as the snapshot's summary names it; None where it does not.
+        added_rows, deleted_rows: by the summary.
+        added_files: URLs of the data files that it added; None where they cannot be read.
+    """
+
+    snapshot_id: int
+    operation: str
+    engine: str | None
+    added_rows: int
+    deleted_rows: int
+    added_files: tuple[str, ...] | None
+
+    def __str__(self) -> str:
+        files = "" if self.added_files is None else f" in {len(self.added_files)} files"
+        by = "" if self.engine is None else f" by {self.engine}"
+        return f"snapshot {self.snapshot_id} ({self.operation}{by}: {self.added_rows} rows added{files}, {self.deleted_rows} deleted)"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing on the Iceberg side that is not as Tahoe left it.
+
+    Args:
+        kind: ``metadata`` (a metadata file that Tahoe did not write), ``missing`` (one that it did write is gone), ``hint`` or
+            ``catalog`` (a pointer that another has moved or dropped).
+        location: the file's URL, or the catalog's name.
+        sentence: what is wrong, for a person.
+        snapshots: what the metadata file holds that Tahoe did not make.
+    """
+
+    kind: str
+    location: str
+    sentence: str
+    snapshots: tuple[ForeignSnapshot, ...] = ()
+
+
+def find_foreign(store: LogStore, catalogs: Sequence[Catalog], record: ConversionRecord) -> list[Finding]:
+    """All traces of another writer, none on a table where only Tahoe was at work.
+
+    Args:
+        catalogs: in which the table is kept, next to the folder itself.
+    """
+    names = [entry.name for entry in store.list_from(FOLDER)]
+    numbers = [number for name in names if (number := metadata_number(name)) is not None]
+    newest = max(numbers, default=-1)
+    strange = [name for name in names if name.endswith(_SUFFIX) and metadata_number(name) is None]
+    if newest >= 0 and not _is_ours(store, metadata_name(newest)):
+        strange.append(metadata_name(newest))
+    urls = [url for name in strange if (url := f"{store.url}/{name}") not in record.discarded]
+    known = _snapshot_ids(newest_of_ours(store)) if urls else frozenset()
+    found = [_of_metadata(store, url, known) for url in urls]
+    if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be behind
+        location = f"{store.url}/{metadata_name(record.number)}"
+        found.append(Finding("missing", location, f"the metadata file {location}, which Tahoe wrote, is gone"))
+    if _HINT in names:
+        found += _of_hint(store, newest)
+    for catalog in catalogs:
+        found += _of_catalog(store, catalog, record)
+    return found
+
+
+def foreign_writer(table: str, findings: Sequence[Finding]) -> ForeignWriter:
+    """The error that stops a conversion; its facts hold ``snapshots``, ``files`` and ``rows``."""
+    snapshots = [snapshot for finding in findings for snapshot in finding.snapshots]
+    return ForeignWriter(
+        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: "
+        + "; ".join(finding.sentence for finding in findings)
+        + ". None of it is in the Delta table, and nothing is converted until it is settled. "
+        "Take over rows that were appended: tahoe uniform repair --adopt; or leave the changes out: tahoe uniform repair --discard.",
+        table=table,
+        locations=[finding.location for finding in findings],
+        snapshots=[snapshot.snapshot_id for snapshot in snapshots],
+        files=[file for snapshot in snapshots for file in snapshot.added_files or ()],
+        rows=sum(snapshot.added_rows for snapshot in snapshots),
+    )
+
+
+def _is_ours(store: LogStore, name: str) -> bool:
+    try:
+        open_metadata(store.get(name), name)
+    except (ForeignWriter, CorruptTable):
+        return False
+    except NotFound:  # expired by another conversion since it was listed
+        return True
+    return True
+
+
+def newest_of_ours(store: LogStore) -> dict[str, Any] | None:
+    """The newest metadata file that is as Tahoe wrote it; None where there is none."""
+    numbers = (metadata_number(entry.name) for entry in store.list_from(FOLDER, "v"))
+    for number in sorted((number for number in numbers if number is not None), reverse=True):
+        try:
+            return open_metadata(store.get(metadata_name(number)), metadata_name(number))
+        except (ForeignWriter, CorruptTable, NotFound):
+            continue
+    return None
+
+
+def _snapshot_ids(document: Mapping[str, Any] | None) -> frozenset[int]:
+    return frozenset(snapshot["snapshot-id"] for snapshot in (document or {}).get("snapshots", ()))
+
+
+def _of_metadata(store: LogStore, url: str, known: frozenset[int]) -> Finding:
+    try:
+        document = json.loads(store.get(url.removeprefix(f"{store.url}/")))
+        snapshots = tuple(_snapshot(store, url, found) for found in document["snapshots"] if found["snapshot-id"] not in known)
+    except (ValueError, KeyError, TypeError, NotFound):
+        return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, and cannot be read")
+    told = ", with " + ", ".join(map(str, snapshots)) if snapshots else ", with no snapshot of its own"
+    return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, or was edited{told}", snapshots)
+
+
+def _snapshot(store: LogStore, metadata_url: str, snapshot: Mapping[str, Any]) -> ForeignSnapshot:
+    summary = snapshot.get("summary") or {}
+    engine = next((summary[key] for key in ("engine-name", "app-id", "spark.app.id") if key in summary), None)
+    return ForeignSnapshot(
+        int(snapshot["snapshot-id"]),
+        str(summary.get("operation", "unknown")),
+        None if engine is None else str(engine),
+        int(summary.get("added-records", 0)),
+        int(summary.get("deleted-records", 0)),
+        _added_files(store, metadata_url, int(snapshot["snapshot-id"])),
+    )
+
+
+def _added_files(store: LogStore, metadata_url: str, snapshot_id: int) -> tuple[str, ...] | None:
+    try:
+        from tahoe.uniform.foreign_rows import ForeignTable
+    except ImportError:
+        return None
+    try:
+        with closing(ForeignTable(store, metadata_url)) as table:
+            return tuple(table.added_files(snapshot_id))
+    except (TahoeError, ValueError, OSError):  # the snapshot counts, whether or not its files can be listed
+        return None
+
+
+def _of_hint(store: LogStore, newest: int) -> Iterator[Finding]:
+    try:
+        text = store.get(_HINT).decode(errors="replace").strip()
+    except NotFound:
+        return
+    # An empty hint leads nobody astray. One that is ahead of the listing may be of a conversion that ended since.
+    if not text or (text.isdecimal() and (int(text) <= newest or store.head(metadata_name(int(text))) is not None)):
+        return
+    url = f"{store.url}/{_HINT}"
+    yield Finding("hint", url, f"{url} says '{text[:100]}', where the newest metadata file has the number {newest}")
+
+
+def _of_catalog(store: LogStore, catalog: Catalog, record: ConversionRecord) -> Iterator[Finding]:
+    try:
+        location = catalog.load()
+    except StorageFailure:  # told when its pointer is to be moved; readers by path need not wait for it
+        return
+    if location is None:
+        if catalog.name in record.catalogs:
+            yield Finding("catalog", catalog.name, f"the catalog {catalog.name} no longer knows the table")
+        return
+    if location in record.discarded:
+        return
+    if location.rpartition("/")[0] != f"{store.url}/{FOLDER}" or metadata_number(location) is None:
+        yield Finding("catalog", catalog.name, f"the catalog {catalog.name} points to {location}, which Tahoe did not write")

@@ -34,7 +34,7 @@ from tahoe.ops.row_changes import (
 from tahoe.ops.write import ArrowData, tagged, write_arrow
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import ENFORCED, with_optional_generated
+from tahoe.protocol.constraints import ENFORCED, check_dependents, with_optional_generated
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
@@ -196,6 +196,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         schema = config.schema
         if options.merge_schema:
             schema = merge_schemas(schema, data_schema, type_widening=bool(config.properties.get("delta.enableTypeWidening")))
+            check_dependents(config, schema)
         check_writable(data_schema, with_optional_generated(schema))
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
     if changed != config.metadata:

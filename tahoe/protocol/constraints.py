@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
+from tahoe.expr.common_types import same_type
 from tahoe.expr.comparison import null_safe_equal
 from tahoe.expr.compute import compute, compute_mask
-from tahoe.expr.expression import Expression, Reference, columns, references_of, sql_of_expression
+from tahoe.expr.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
 from tahoe.expr.functions import cast_to
 from tahoe.expr.parse_expression import Schemas, parse_condition, parse_expression
 from tahoe.expr.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.types import StructField, StructType
+from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = [
     "ENFORCED",
@@ -31,6 +32,8 @@ __all__ = [
     "Constraints",
     "Generated",
     "check",
+    "check_dependents",
+    "check_new",
     "constraints_of",
     "generated_values",
     "null_found",
@@ -118,6 +121,65 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
         tuple(_generated(config.schema, config.table, time_zone)),
         tuple(_required(config.schema, ())),
     )
+
+
+def check_new(config: TableConfig) -> None:
+    """Refuse a new table whose demands no writer could fulfil, or that the reference would not take.
+
+    Raises:
+        As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` where a generated column's type is not
+        that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared.
+    """
+    for one in constraints_of(config).generated:
+        wanted = one.column.data_type
+        if wanted == PrimitiveType("variant"):
+            raise InvalidRequest(
+                f"Table {config.table}: the generated column '{one.column.name}' is a variant, and variants cannot be compared, so that "
+                "its values could not be checked. Give it another type.",
+                code="DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN",
+                table=config.table,
+                column=one.column.name,
+            )
+        found = parse_expression(one.text, config.schema).data_type
+        if not same_type(found, wanted):
+            raise InvalidRequest(
+                f"Table {config.table}: the generated column '{one.column.name}' is {wanted}, but its expression ({one.text[:200]}) is "
+                f"{found}. Give the column that type, or write CAST(... AS {sql_type(wanted)}).",
+                code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+                table=config.table,
+                column=one.column.name,
+            )
+
+
+def check_dependents(config: TableConfig, schema: StructType) -> None:
+    """Refuse a new schema in which something that a constraint or a generated column reads has another type.
+
+    Args:
+        config: the table as it is.
+
+    Raises:
+        InvalidRequest: ``DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`` or ``DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH``.
+    """
+    constraints = constraints_of(config)
+    readers = [
+        *(("CONSTRAINT", f"CHECK constraint '{one.name}'", one.text, one.condition) for one in constraints.checks),
+        *(
+            ("GENERATED_COLUMNS", f"the generated column '{one.column.name}'", one.text, one.value)
+            for one in constraints.generated
+        ),
+    ]
+    for kind, what, text, expression in readers:
+        for reference in references_of(expression):
+            now = _type_at(schema, reference.path)
+            if now is None or isinstance(now, StructType) or same_type(reference.data_type, now):
+                continue
+            raise InvalidRequest(
+                f"Column {reference} of table {config.table} would change its type from {reference.data_type} to {now}, but {what} "
+                f"({text[:200]}) reads it. Drop that first, or cast the data to {reference.data_type}.",
+                code=f"DELTA_{kind}_DATA_TYPE_MISMATCH",
+                table=config.table,
+                column=".".join(reference.path),
+            )
 
 
 def check(constraints: Constraints, rows: pa.Table) -> None:
@@ -241,6 +303,16 @@ def _checks(config: TableConfig, time_zone: str) -> Iterator[Check]:
             )
 
 
+def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
+    at: DataType = schema
+    for name in path:
+        found = at.find(name) if isinstance(at, StructType) else None
+        if found is None:
+            return None
+        at = found.data_type
+    return at
+
+
 def _understood(config: TableConfig, what: str, text: str, time_zone: str) -> Expression:
     try:
         return parse_condition(text, config.schema, time_zone)
@@ -263,9 +335,12 @@ def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Gener
 
 def _cannot_enforce(table: str, what: str, text: str, error: InvalidRequest | Unsupported) -> InvalidRequest | Unsupported:
     kind = Unsupported if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else InvalidRequest
+    code = error.code
+    if code == "DELTA_COLUMN_NOT_FOUND":
+        code = f"DELTA_INVALID_{'GENERATED_COLUMN' if what.startswith('the generated') else 'CHECK_CONSTRAINT'}_REFERENCES"
     return kind(
         f"Table {table}: {what} ({text[:200]}) cannot be enforced, so nothing was written. {error.message}",
-        code=error.code,
+        code=code,
         table=table,
         expression=text[:1000],
     )

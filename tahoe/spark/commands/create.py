@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
 from tahoe.ops.create import create_operation, new_metadata
+from tahoe.protocol.constraints import ENFORCED, check_new
 from tahoe.schema.types import StructType
 from tahoe.table import Table
+from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation
 
 __all__ = ["TableDefinition", "create_table"]
@@ -40,7 +42,8 @@ def create_table(table: Table, definition: TableDefinition, how: str) -> None:
             keeps the table's identity and history; its rows go.
 
     Raises:
-        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; a schema, partitioning or property that no table can have.
+        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; a schema, partitioning or property that no table can have; a generated column or
+            constraint that could not be enforced (`tahoe.protocol.constraints.check_new`).
         NotFound: ``DELTA_CANNOT_REPLACE_MISSING_TABLE``.
     """
     transaction = table.begin()
@@ -68,6 +71,8 @@ def create_table(table: Table, definition: TableDefinition, how: str) -> None:
         table_id=None if snapshot is None else snapshot.metadata.id,
     )
     transaction.set_metadata(metadata)
+    transaction.enforces = ENFORCED  # there will be no rows
+    check_new(future_config(transaction))
     if snapshot is not None:
         transaction.read_whole_table()
         now = table.clock.now_ms()

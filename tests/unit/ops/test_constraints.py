@@ -150,7 +150,7 @@ def generating(tmp_path):
             field("at", P("timestamp_ntz")),
             field("day", P("date"), nullable=False, delta__generationExpression="CAST(at AS DATE)"),
             field("n", P("integer")),
-            field("twice", P("long"), delta__generationExpression="n * 2"),
+            field("twice", P("integer"), delta__generationExpression="n * 2"),
         )
     )
     return Table.create(tmp_path / "g", schema, partition_by=["day"])

@@ -44,6 +44,7 @@ __all__ = [
     "FileChange",
     "RowsChanged",
     "Staged",
+    "all_rows",
     "bitmap",
     "change_rows",
     "file_with_positions",
@@ -181,6 +182,15 @@ def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
     """Which of the positions are in the set."""
     found = pa.array(dead.to_array(), pa.uint64()) if len(dead) else pa.array([], pa.uint64())
     return pc.is_in(positions.cast(pa.uint64()), value_set=found)
+
+
+def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
+    """Every row of a file goes; no row is read."""
+    from pyroaring import BitMap64
+
+    living = living_rows(snapshot, add)
+    dead = decode(add.deletion_vector, snapshot.store.get, snapshot.store.url) if add.deletion_vector else BitMap64()
+    return FileChange(add, living, BitMap64(range(living + len(dead))) - dead)
 
 
 def living_rows(snapshot: Snapshot, add: AddFile) -> int:

@@ -1,9 +1,12 @@
-"""UPDATE without Spark: changed rows go to new files, and their old versions go by deletion vectors or by rewriting files."""
+"""UPDATE: changed rows go to new files, and their old versions go by deletion vectors or by rewriting files.
+
+`stage_update` finds and writes rows without Spark. Who finds them otherwise goes on with `stage_updated_rows`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,11 +31,12 @@ from tahoe.ops.row_changes import (
     write_rows,
 )
 from tahoe.ops.row_ids import RowIds
+from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_update"]
+__all__ = ["stage_update", "stage_updated_rows"]
 
 
 def stage_update(
@@ -57,19 +61,47 @@ def stage_update(
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
     assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
+
+    def write(changes: Sequence[FileChange]) -> list[AddFile]:
+        made = _new_rows if uses_vectors(config) else _whole_new_files
+        return write_rows(transaction, config, made(snapshot, changes, assignments))
+
+    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        return write_change_data(transaction, config, _feed(snapshot, changes, assignments))
+
     changes = find_changes(transaction, snapshot, condition)
+    return stage_updated_rows(transaction, snapshot, changes, condition.text, started, write, tell)
+
+
+def stage_updated_rows(
+    transaction: Transaction,
+    snapshot: Snapshot,
+    changes: Sequence[FileChange],
+    text: str | None,
+    started: int,
+    write: Callable[[Sequence[FileChange]], list[AddFile]],
+    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+) -> Staged:
+    """Rows get new values in new files.
+
+    Args:
+        changes: the rows that are changed; that they were looked for is noted already.
+        text: of the condition, for the history; None where there is none.
+        started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
+        write: writes the changed rows, and where the table marks none in vectors (`uses_vectors`) those beside them in their files, and
+            stages the files.
+        tell: writes the rows for the change data feed, after `write`, and stages the files.
+    """
     if not changes:
         return Staged(None)
     scanned = transaction.clock.now_ms()
+    config = snapshot.config
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
     gone = [change.add for change in changes if change.is_whole or not marked]
     remove_files(transaction, gone)
-    rows = _new_rows(snapshot, changes, assignments) if marked else _whole_new_files(snapshot, changes, assignments)
-    added = write_rows(transaction, config, rows)
-    feed = []
-    if config.properties.enable_change_data_feed:
-        feed = write_change_data(transaction, config, _feed(snapshot, changes, assignments))
+    added = write(changes)
+    feed = tell(changes) if config.properties.enable_change_data_feed else []
     if marked:
         mark_dead(transaction, config, stay)
     updated = sum(len(change.dead) for change in changes)
@@ -87,7 +119,7 @@ def stage_update(
         "scanTimeMs": scanned - started,
         "rewriteTimeMs": ended - scanned,
     }
-    texts = [] if condition.text is None else [condition.text]
+    texts = [] if text is None else [text]
     parameters = {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
     return Staged(Operation("UPDATE", parameters, metrics), num_updated_rows=updated)
 

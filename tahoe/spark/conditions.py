@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.predicate import all_of, references
 from tahoe.log.replay import add_files
-from tahoe.ops.row_changes import FileChange
+from tahoe.ops.row_changes import FileChange, all_rows
 from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.jvm import JavaObject, Jvm
-from tahoe.spark.relation import FILE, ROW, Condition, named, read_snapshot
+from tahoe.spark.jvm import Jvm
+from tahoe.spark.relation import Condition, named, read_snapshot
 from tahoe.spark.row_changes import changes_of, with_positions
 from tahoe.txn.transaction import Transaction
 
@@ -32,31 +32,32 @@ def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Co
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
     frame = named(read_snapshot(spark, snapshot, files=snapshot.files().slice(0, 0)), alias)
-    plan = frame.select(column.alias("condition"))._jdf.queryExecution().analyzed()
-    check_expression(Jvm.of(spark), plan, text_of(condition), f"the condition of {operation}")
+    check_expression(Jvm.of(spark), frame.select(column.alias("condition")), condition, f"the condition of {operation}")
 
 
-def check_expression(jvm: Jvm, projection: JavaObject, text: str, where: str) -> None:
-    """Refuse subqueries, aggregates and what is not deterministic.
+def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False) -> None:
+    """Refuse subqueries, aggregates and, unless they may be, functions that are not deterministic.
 
     Args:
-        projection: the analysed plan that selects the expression alone.
-        where: what the expression is part of, for the error.
+        selected: the expression alone, selected from the rows that it sees.
+        given: the expression, for the error.
+        where: what it is part of, for the error.
     """
-    if projection.getClass().getSimpleName() != "Project":
+    plan, text = selected._jdf.queryExecution().analyzed(), text_of(given)
+    if plan.getClass().getSimpleName() != "Project":
         raise InvalidRequest(
             f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
             code="DELTA_AGGREGATION_NOT_SUPPORTED",
             expression=text,
         )
-    expression = projection.projectList().apply(0)
+    expression = plan.projectList().apply(0)
     if jvm.catalyst("expressions.SubqueryExpression").hasSubquery(expression):
         raise Unsupported(
             f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
             code="DELTA_UNSUPPORTED_SUBQUERY",
             expression=text,
         )
-    if not expression.deterministic():
+    if not may_be_chance and not expression.deterministic():
         raise InvalidRequest(
             f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
             code="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
@@ -68,7 +69,7 @@ def text_of(condition: str | Column) -> str:
     """The condition as the history shows it: as the user wrote it, or the SQL of a column expression."""
     if isinstance(condition, str):
         return condition
-    return str(condition._jc.toString())  # type: ignore[attr-defined]
+    return str(condition._jc.node().sql())  # type: ignore[attr-defined]
 
 
 def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
@@ -93,9 +94,11 @@ def find_changes(
     """The rows that are meant, file by file: one scan of the columns that the condition names. Notes what was looked for."""
     predicate = all_of(meaning.predicates)
     transaction.read(predicate)
+    whole = whole_files(snapshot, meaning)
+    if whole is not None:
+        return [all_rows(snapshot, add) for add in whole]
     candidates = snapshot.files_matching(predicate)
     if not len(candidates):
         return []
-    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias)
-    met = rows if condition is None else rows.where(condition)
-    return changes_of(snapshot, candidates, met.select(FILE, ROW)).changes
+    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias).where(condition)
+    return changes_of(snapshot, candidates, rows).changes

@@ -1,4 +1,4 @@
-"""Rows that go and rows that come, found and written by Spark. What DELETE, UPDATE, MERGE and `replaceWhere` share; nothing is committed here.
+"""Rows that go and rows that come, found and written by Spark. What DELETE, UPDATE, MERGE and `replaceWhere` share.
 
     files ─with_positions─► rows with their places ─the user's condition─► rows that are meant ─changes_of─► bitmaps, file by file
     bitmaps ─rows_of─► the same files again: every living row, and whether it is meant ─► write_rows, write_change_data
@@ -23,10 +23,10 @@ from tahoe.exceptions import NotFound, Unsupported
 from tahoe.expr.predicate import quote_identifier
 from tahoe.log.replay import add_files, files_table
 from tahoe.ops.row_changes import FileChange, RowsChanged, Staged, living_rows
+from tahoe.ops.row_ids import config_with_row_ids
 from tahoe.ops.write import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.row_tracking import has_row_tracking
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
@@ -35,6 +35,7 @@ from tahoe.spark.deleted_rows import packed
 from tahoe.spark.fitting import fitted
 from tahoe.spark.jvm import Jvm, is_classic
 from tahoe.spark.relation import CHOSEN, FILE, ROW, read_rows
+from tahoe.spark.row_ids import with_row_ids, write_files_with_row_ids
 from tahoe.spark.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -58,6 +59,7 @@ __all__ = [
 ]
 
 _NONE: Mapping[str, str] = {}
+_FILES = FileOptions()
 # `bitmap_construct_agg` makes bitmaps of 4 KB.
 _ROWS_OF_A_BITMAP = 32_768
 
@@ -152,27 +154,40 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
 
 
 def rows_of(
-    spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
+    spark: SparkSession,
+    snapshot: Snapshot,
+    changes: Sequence[FileChange],
+    hadoop: Mapping[str, str] = _NONE,
+    *,
+    changed: bool = False,
 ) -> DataFrame:
     """The living rows of the changed files: the table's columns, `FILE`, the change's number, `ROW`, and `CHOSEN`: whether the row is
-    one of the change's."""
+    one of the change's. Where the table tracks rows, also their ids, as `write_rows` takes them.
+
+    Args:
+        changed: the rows of the changes get other values, so their version will be that of the commit.
+    """
     files = _numbered(files_table([change.add for change in changes]))
-    bits = pa.array([packed(change.dead, snapshot.store.url) for change in changes], pa.binary())
-    return read_rows(spark, snapshot, files.append_column(CHOSEN, bits), options=hadoop)
+    if all(change.is_whole for change in changes):
+        rows = read_rows(spark, snapshot, files, options=hadoop).withColumn(CHOSEN, sf.lit(True))
+    else:
+        bits = pa.array([packed(change.dead, snapshot.store.url) for change in changes], pa.binary())
+        rows = read_rows(spark, snapshot, files.append_column(CHOSEN, bits), options=hadoop)
+    return with_row_ids(rows, snapshot.config, sf.col(CHOSEN) if changed else None)
 
 
 def rows_that_go(
     spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
 ) -> DataFrame:
-    """The rows of the changes, as `with_positions` gives them."""
-    return rows_of(spark, snapshot, changes, hadoop).where(sf.col(CHOSEN)).drop(CHOSEN)
+    """The rows of the changes, of the columns of `rows_of`."""
+    return rows_of(spark, snapshot, changes, hadoop).where(sf.col(CHOSEN))
 
 
 def rows_that_stay(
     spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
 ) -> DataFrame:
-    """The other living rows of the changed files, as `with_positions` gives them."""
-    return rows_of(spark, snapshot, changes, hadoop).where(~sf.col(CHOSEN)).drop(CHOSEN)
+    """The other living rows of the changed files, of the columns of `rows_of`."""
+    return rows_of(spark, snapshot, changes, hadoop).where(~sf.col(CHOSEN))
 
 
 def of_kind(rows: DataFrame, kind: str | Column) -> DataFrame:
@@ -188,7 +203,7 @@ def write_rows(
     transaction: Transaction,
     config: TableConfig,
     rows: DataFrame,
-    files: FileOptions = FileOptions(),
+    files: FileOptions = _FILES,
     *,
     copied: bool = False,
 ) -> list[AddFile]:
@@ -196,13 +211,14 @@ def write_rows(
 
     Args:
         config: the table as it will be.
-        rows: columns by name; others than the table's are left out, and those that are lacking are null, or generated.
+        rows: columns by name; others than the table's and those of `rows_of` for row ids are left out, and those that are lacking are
+            null, or generated.
         copied: the rows are as they were in the table, so they need not be held against its constraints.
     """
-    refuse_row_tracking(config)
-    given = _of_table(rows, config.schema)
-    data = fitted(Jvm.of(rows.sparkSession), given, config.schema) if copied else enforced(given, config)
-    written = write_files(data, config, transaction.store, transaction.clock, files)
+    stored = config_with_row_ids(config)
+    given = _of_table(rows, stored.schema)
+    data = fitted(Jvm.of(rows.sparkSession), given, stored.schema) if copied else enforced(given, stored)
+    written = write_files_with_row_ids(data, config, transaction.store, transaction.clock, files)
     adds = [tagged(config, add) for add in written]
     transaction.row_ids_kept = True
     transaction.stage(*adds)
@@ -210,7 +226,7 @@ def write_rows(
 
 
 def write_change_data(
-    transaction: Transaction, config: TableConfig, rows: DataFrame, files: FileOptions = FileOptions()
+    transaction: Transaction, config: TableConfig, rows: DataFrame, files: FileOptions = _FILES
 ) -> list[AddCDCFile]:
     """Write rows with their ``_change_type`` (`of_kind`) to change data files, and stage these (PROTOCOL.md, "Writer Requirements for
     AddCDCFile")."""
@@ -221,16 +237,6 @@ def write_change_data(
     found = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
     transaction.stage(*found)
     return found
-
-
-def refuse_row_tracking(config: TableConfig) -> None:
-    """Raises `Unsupported` where rows must keep ids that are not carried into new files here."""
-    if has_row_tracking(config):
-        raise Unsupported(
-            f"Table {config.table} tracks rows (delta.enableRowTracking), and this version of Tahoe does not carry row ids into files "
-            "that Spark writes anew. Use tahoe.Table(path), which does, or unset the property first.",
-            table=config.table,
-        )
 
 
 def _numbered(files: pa.Table) -> pa.Table:

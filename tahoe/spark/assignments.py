@@ -1,0 +1,122 @@
+"""Assignments on Spark: `column = expression`, and what they make of rows. What UPDATE and MERGE share.
+
+A value is cast to its column as Spark stores it: one that does not fit makes the query fail, whatever the session's ANSI setting; structs
+go by the names of their fields. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import SchemaMismatch
+from tahoe.expr.predicate import quote_identifier
+from tahoe.ops.assignments import assigned_places
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.spark.conditions import check_expression
+from tahoe.spark.fitting import fitted_value
+from tahoe.spark.jvm import Jvm
+from tahoe.spark.translate import from_spark_schema
+
+__all__ = ["Assignment", "assigned", "parse_assignments"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A column, or a field of a struct, and its new value.
+
+    Args:
+        path: the names that lead to it, as the schema spells them.
+        value: in the type of the column or field.
+    """
+
+    path: tuple[str, ...]
+    value: Column
+
+
+def parse_assignments(
+    rows: DataFrame, texts: Mapping[str, str | Column], schema: StructType, alias: str | None, operation: str
+) -> tuple[Assignment, ...]:
+    """The assignments of a SET or VALUES clause.
+
+    Args:
+        rows: what the values see.
+        texts: column, or nested field as ``a.b`` → SQL text, or a column expression.
+        schema: of the table that is assigned to.
+        alias: a name that may stand before a column that is assigned to.
+        operation: for errors.
+
+    Raises:
+        InvalidRequest: a name that is no column; ``DELTA_CONFLICT_SET_COLUMN`` where two assignments are to the same place; a value with
+            aggregates.
+        SchemaMismatch: ``DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION`` where a struct has other fields than the column's.
+        Unsupported: a value with a subquery.
+        AnalysisException: PySpark's own, for what is no expression on the rows.
+    """
+    jvm = Jvm.of(rows.sparkSession)
+    found = []
+    for place, given in zip(assigned_places(texts, schema, alias), texts.values(), strict=True):
+        column = sf.expr(given) if isinstance(given, str) else given
+        selected = rows.select(column.alias("value"))
+        check_expression(jvm, selected, given, f"an assignment of {operation}", may_be_chance=True)
+        source = from_spark_schema(selected.schema).fields[0].data_type
+        _check_fields(source, place.data_type, place.path)
+        found.append(Assignment(place.path, fitted_value(jvm, column, source, place.data_type)))
+    return tuple(found)
+
+
+def assigned(schema: StructType, assignments: Sequence[Assignment], where: Column | None = None) -> list[Column]:
+    """The columns of the table with the new values, in the table's order.
+
+    Args:
+        where: the rows that get them, never NULL; the others keep what they have. None for all.
+    """
+    columns = []
+    for column in schema:
+        old = sf.col(quote_identifier(column.name))
+        mine = [one for one in assignments if one.path[0] == column.name]
+        new = old
+        for one in mine:
+            new = _with_value(new, column, one.path[1:], one.value)
+        kept = new if where is None or not mine else sf.when(where, new).otherwise(old)
+        columns.append(kept.alias(column.name))
+    return columns
+
+
+def _with_value(old: Column, column: StructField, path: tuple[str, ...], value: Column) -> Column:
+    """The column with the value at `path` inside of it; a null struct on the way becomes one of nulls."""
+    if not path:
+        return value
+    assert isinstance(column.data_type, StructType)
+    fields = []
+    for field in column.data_type:
+        inner = old.getField(field.name)
+        fields.append((_with_value(inner, field, path[1:], value) if field.name == path[0] else inner).alias(field.name))
+    return sf.struct(*fields)
+
+
+def _check_fields(source: DataType, target: DataType, path: tuple[str, ...]) -> None:
+    """A struct must have the column's fields, in any order: a field left out would be lost without a word."""
+    match source, target:
+        case StructType(), StructType():
+            if sorted(_lower(source.names)) != sorted(_lower(target.names)):
+                raise SchemaMismatch(
+                    f"Cannot assign a struct of the fields ({', '.join(source.names)}) to '{'.'.join(path)}', whose fields are "
+                    f"({', '.join(target.names)}). Give all of them, by name.",
+                    code="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+                    column=".".join(path),
+                )
+            for field in target:
+                _check_fields(source.field(field.name).data_type, field.data_type, (*path, field.name))
+        case ArrayType(one), ArrayType(other):
+            _check_fields(one, other, (*path, "element"))
+        case MapType(), MapType():
+            _check_fields(source.key_type, target.key_type, (*path, "key"))
+            _check_fields(source.value_type, target.value_type, (*path, "value"))
+
+
+def _lower(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]

@@ -1,0 +1,158 @@
+"""UPDATE on Spark: changed rows go to new files; `tahoe.ops.update` decides what becomes of the old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.predicate import quote_identifier
+from tahoe.log.replay import files_table
+from tahoe.ops.row_changes import FileChange, RowsChanged, Staged, refuse_if_append_only, uses_vectors
+from tahoe.ops.update import stage_updated_rows
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.constraints import ENFORCED
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.assignments import Assignment, assigned, parse_assignments
+from tahoe.spark.conditions import check_condition, find_changes, text_of
+from tahoe.spark.constraints import recomputed
+from tahoe.spark.relation import EVERY_ROW, condition_of, named, read_snapshot
+from tahoe.spark.row_changes import (
+    CHOSEN,
+    commit,
+    of_kind,
+    refuse_connect,
+    rows_of,
+    rows_that_go,
+    rows_that_stay,
+    snapshot_to_change,
+    write_change_data,
+    write_rows,
+)
+from tahoe.spark.writer import FileOptions
+from tahoe.table import Table
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["stage_update", "update"]
+
+
+def update(
+    spark: SparkSession,
+    table: Table,
+    values: Mapping[str, str | Column],
+    condition: str | Column | None = None,
+    *,
+    alias: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> RowsChanged:
+    """Give columns new values in the rows for which the condition is true, in all rows without one.
+
+    Args:
+        spark: a classic session.
+        values: column, or nested field as ``a.b`` → SQL text or column expression over the row as it was.
+        alias: a name that may stand for the table.
+        options: Hadoop's, for the table's storage.
+
+    Raises:
+        InvalidRequest: a condition or a value with aggregates, a condition that may answer otherwise when asked again, an append-only table.
+        InvariantViolation: a changed row breaks a constraint of the table.
+        SchemaMismatch: a value of another structure than its column.
+        Unsupported: subqueries; a Spark Connect session; what the table demands of writers.
+        DeltaConcurrentModificationException: another writer changed the same rows, and was first.
+    """
+    refuse_connect(spark, "UPDATE")
+    transaction = table.begin()
+    staged = stage_update(transaction, spark, values, condition, alias=alias, options=options)
+    return commit(spark, table, transaction, staged)
+
+
+def stage_update(
+    transaction: Transaction,
+    spark: SparkSession,
+    values: Mapping[str, str | Column],
+    condition: str | Column | None,
+    *,
+    alias: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Staged:
+    """Stage what `update` commits."""
+    snapshot = snapshot_to_change(transaction, ENFORCED)
+    refuse_if_append_only(snapshot.config)
+    if not values:
+        raise InvalidRequest("An UPDATE needs at least one assignment.", table=snapshot.config.table)
+    started = transaction.clock.now_ms()
+    meaning = EVERY_ROW
+    if condition is not None:
+        check_condition(spark, snapshot, condition, alias, "UPDATE")
+        meaning = condition_of(spark, snapshot, condition, alias)
+    nothing = named(read_snapshot(spark, snapshot, files=snapshot.files().slice(0, 0)), alias)
+    assignments = parse_assignments(nothing, values, snapshot.schema, alias, "UPDATE")
+    writer = _Writer(transaction, spark, snapshot, assignments, alias, dict(options or {}))
+    return stage_updated_rows(
+        transaction,
+        snapshot,
+        find_changes(transaction, spark, snapshot, condition, meaning, alias, options or {}),
+        None if condition is None else text_of(condition),
+        started,
+        writer.write,
+        writer.tell,
+    )
+
+
+class _Writer:
+    """Writes the new files of an UPDATE, and what the change data feed tells of it."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        assignments: Sequence[Assignment],
+        alias: str | None,
+        hadoop: Mapping[str, str],
+    ) -> None:
+        self._transaction = transaction
+        self._spark = spark
+        self._snapshot = snapshot
+        self._config = snapshot.config
+        self._assignments = assignments
+        self._alias = alias
+        self._hadoop = hadoop
+        self._files = FileOptions(hadoop=hadoop)
+        self._changed: list[AddFile] = []
+
+    def write(self, changes: Sequence[FileChange]) -> list[AddFile]:
+        """The changed rows, and without vectors those beside them in their files."""
+        rows = rows_of(self._spark, self._snapshot, changes, self._hadoop, changed=True)
+        marked, feed = uses_vectors(self._config), self._config.properties.enable_change_data_feed
+        if not marked and not feed:
+            return write_rows(self._transaction, self._config, self._updated(rows), self._files)
+        # In files of their own, so that the feed can tell what was written: an expression may give another value when it is asked again.
+        self._changed = write_rows(self._transaction, self._config, self._updated(rows.where(sf.col(CHOSEN))), self._files)
+        stay = [] if marked else [change for change in changes if not change.is_whole]
+        if not stay:
+            return self._changed
+        kept = rows_that_stay(self._spark, self._snapshot, stay, self._hadoop)
+        return [*self._changed, *write_rows(self._transaction, self._config, kept, self._files, copied=True)]
+
+    def tell(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        """The changed rows as they were and as they are now."""
+        before = rows_that_go(self._spark, self._snapshot, changes, self._hadoop).select(*self._names())
+        after = read_snapshot(self._spark, self._snapshot, files=files_table(self._changed), options=self._hadoop)
+        rows = of_kind(before, "update_preimage").unionByName(of_kind(after, "update_postimage"))
+        return write_change_data(self._transaction, self._config, rows, self._files)
+
+    def _updated(self, rows: DataFrame) -> DataFrame:
+        schema = self._snapshot.schema
+        others = [sf.col(name) for name in rows.columns if schema.find(name) is None]
+        found = named(rows, self._alias).select(*assigned(schema, self._assignments, sf.col(CHOSEN)), *others)
+        given = {one.path[0] for one in self._assignments}
+        generated = [
+            column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in given
+        ]
+        return recomputed(found, self._config, {name: sf.col(CHOSEN) for name in generated}) if generated else found
+
+    def _names(self) -> list[Column]:
+        return [sf.col(quote_identifier(column.name)) for column in self._snapshot.schema]

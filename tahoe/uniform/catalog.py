@@ -1,5 +1,8 @@
 """Where readers find the newest metadata: a pointer that is moved forward, never back, and only from one file of ours to another.
 
+PathCatalog    ``metadata/version-hint.text``, for readers that go by path; always
+NamedCatalog   one of PyIceberg's configuration: SQL, Hive metastore, Glue or REST, each in a module of its own
+
 Which catalogs a table is kept in is a table property, ``delta.universalFormat.config.iceberg.catalogs``: a comma-separated list
 of ``<catalog>:<namespace>.<table>``. The property holds names alone. How to reach a catalog, credentials included, is PyIceberg's
 configuration on the machine that converts (``~/.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__…``), never the table's.
@@ -9,20 +12,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Protocol
 
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.guard import ForeignWriter
 from tahoe.uniform.layout import FOLDER
 
 __all__ = [
     "Catalog",
+    "NamedCatalog",
     "PathCatalog",
-    "SqlCatalog",
+    "adapted",
     "advance",
+    "answering",
     "catalog_names",
     "metadata_name",
     "metadata_number",
@@ -73,12 +78,68 @@ def catalog_names(configuration: Mapping[str, str]) -> list[str]:
     return names
 
 
-def named_catalog(name: str) -> Catalog:
-    """The catalog ``<catalog>:<namespace>.<table>``, reached as PyIceberg's configuration says."""
+def named_catalog(name: str) -> NamedCatalog:
+    """The catalog ``<catalog>:<namespace>.<table>``, reached as PyIceberg's configuration says. Nothing is asked of it yet."""
     found = _NAMED.fullmatch(name)
     if found is None:
         raise InvalidRequest(f"'{name}' names no table in a catalog. Write <catalog>:<namespace>.<table>.", catalog=name)
-    return SqlCatalog(_loaded(found[1]), found[2])
+    return NamedCatalog(found[1], found[2])
+
+
+def adapted(catalog: Any, identifier: str) -> Catalog:
+    """The pointer of one table in a PyIceberg catalog.
+
+    Args:
+        catalog: an instance of PyIceberg's catalog class.
+        identifier: ``<namespace>.<table>``.
+
+    Raises:
+        Unsupported: a kind of catalog whose pointer Tahoe cannot move.
+    """
+    # By the names of modules: importing a class would need the libraries of every kind.
+    for module in (parent.__module__ for parent in type(catalog).__mro__):
+        if module == "pyiceberg.catalog.sql":
+            from tahoe.uniform.sql_catalog import SqlCatalog
+
+            return SqlCatalog(catalog, identifier)
+        if module == "pyiceberg.catalog.hive":
+            from tahoe.uniform.hive_catalog import HiveCatalog
+
+            return HiveCatalog(catalog, identifier)
+        if module == "pyiceberg.catalog.glue":
+            from tahoe.uniform.glue_catalog import GlueCatalog
+
+            return GlueCatalog(catalog, identifier)
+        if module.startswith("pyiceberg.catalog.rest"):
+            from tahoe.uniform.rest_catalog import RestCatalog
+
+            return RestCatalog(catalog, identifier)
+    raise Unsupported(
+        f"Iceberg catalogs of the kind {type(catalog).__name__} are not supported by this version of Tahoe; "
+        "use a SQL, Hive, Glue or REST catalog, or let readers go by path.",
+        catalog=identifier,
+    )
+
+
+@contextmanager
+def answering(name: str) -> Iterator[None]:
+    """A catalog's errors as Tahoe's, by their kind alone: their text may hold what is secret.
+
+    Args:
+        name: the catalog's, for the message.
+    """
+    try:
+        yield
+    except TahoeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a catalog's library raises becomes a StorageFailure below
+        kind = type(error).__name__
+    else:
+        return
+    raise StorageFailure(  # outside of the handler: the error itself must not follow as the context
+        f"The catalog {name} failed ({kind}); its pointer was not moved, as far as is known. Run table.uniform.sync() later.",
+        catalog=name,
+    )
 
 
 @cache
@@ -86,18 +147,26 @@ def _loaded(name: str) -> Any:
     """PyIceberg's catalog of that name; kept, with its connections, for the life of the process."""
     try:
         from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NotInstalledError
     except ImportError as error:
         raise Unsupported("Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", catalog=name) from error
-    try:
-        return load_catalog(name)
-    except ValueError:
-        # Not `from error`: PyIceberg's message may hold the catalog's URI, and that a password.
-        raise NotFound(
-            f"PyIceberg's configuration does not say how to reach the catalog '{name}'. "
-            "Describe it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
-            code="TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED",
-            catalog=name,
-        ) from None
+    with answering(name):
+        try:
+            return load_catalog(name)
+        except NotInstalledError as error:
+            raise Unsupported(
+                f"The catalog '{name}' needs a library that is not installed. Install tahoe-delta[hive] for a Hive metastore, "
+                "tahoe-delta[glue] for AWS Glue.",
+                catalog=name,
+            ) from error
+        except ValueError:
+            # Not `from error`: PyIceberg's message may hold the catalog's URI, and that a password.
+            raise NotFound(
+                f"PyIceberg's configuration does not say how to reach the catalog '{name}'. "
+                "Describe it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
+                code="TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED",
+                catalog=name,
+            ) from None
 
 
 def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False) -> None:
@@ -171,80 +240,27 @@ class PathCatalog:
 _HINT = f"{FOLDER}/version-hint.text"
 
 
-class SqlCatalog:
-    """A table in a PyIceberg SQL catalog: registered once through PyIceberg, then moved by compare-and-swap on its row.
-
-    PyIceberg itself could move the pointer only by writing metadata of its own.
+class NamedCatalog:
+    """A table in a catalog of PyIceberg's configuration, which is reached when it is asked: one that cannot be holds up no other.
 
     Args:
-        catalog: a `pyiceberg.catalog.sql.SqlCatalog`; another kind is `Unsupported`.
+        catalog: its name in the configuration.
         identifier: ``<namespace>.<table>``.
     """
 
-    def __init__(self, catalog: Any, identifier: str) -> None:
-        from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
-
-        if not isinstance(catalog, PyIcebergSqlCatalog):
-            raise Unsupported(
-                f"Iceberg catalogs of the kind {type(catalog).__name__} are not supported by this version of Tahoe; "
-                "use a SQL catalog, or let readers go by path.",
-                catalog=identifier,
-            )
+    def __init__(self, catalog: str, identifier: str) -> None:
         self._catalog = catalog
         self._identifier = identifier
-        self._namespace, _, self._table = identifier.rpartition(".")
 
     @property
     def name(self) -> str:
-        return f"{self._catalog.name}:{self._identifier}"
+        return f"{self._catalog}:{self._identifier}"
 
     def load(self) -> str | None:
-        from sqlalchemy import text
-
-        with self._answering(), self._catalog.engine.connect() as connection:
-            found = connection.execute(text(_SELECT), self._key()).scalar()
-        return None if found is None else str(found)
+        return self._adapted().load()
 
     def commit(self, old: str | None, new: str) -> bool:
-        with self._answering():
-            return self._register(new) if old is None else self._swap(old, new)
+        return self._adapted().commit(old, new)
 
-    def _key(self) -> dict[str, str]:
-        return {"catalog": self._catalog.name, "namespace": self._namespace, "table": self._table}
-
-    def _register(self, location: str) -> bool:
-        from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
-
-        with suppress(NamespaceAlreadyExistsError):
-            self._catalog.create_namespace(self._namespace)
-        try:
-            self._catalog.register_table(self._identifier, location)
-        except TableAlreadyExistsError:
-            return False
-        return True
-
-    def _swap(self, old: str, new: str) -> bool:
-        from sqlalchemy import text
-
-        with self._catalog.engine.begin() as connection:
-            return bool(connection.execute(text(_UPDATE), {**self._key(), "old": old, "new": new}).rowcount == 1)
-
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """The database's errors as Tahoe's, by their kind: their text may hold what is secret."""
-        from sqlalchemy.exc import SQLAlchemyError
-
-        try:
-            yield
-        except SQLAlchemyError as error:
-            raise StorageFailure(
-                f"The catalog {self.name} failed ({type(error).__name__}); its pointer was not moved. Run table.uniform.sync() later.",
-                catalog=self.name,
-            ) from None
-
-
-_WHERE = "WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :table"
-_SELECT = f"SELECT metadata_location FROM iceberg_tables {_WHERE}"
-_UPDATE = (
-    f"UPDATE iceberg_tables SET metadata_location = :new, previous_metadata_location = :old {_WHERE} AND metadata_location = :old"
-)
+    def _adapted(self) -> Catalog:
+        return adapted(_loaded(self._catalog), self._identifier)

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.object_store import open_store
-from tahoe.uniform.catalog import PathCatalog, SqlCatalog, advance, catalog_names, metadata_number, named_catalog
+from tahoe.uniform.catalog import PathCatalog, adapted, advance, catalog_names, metadata_number, named_catalog
 from tahoe.uniform.guard import ForeignWriter
 from tests.unit.uniform.deltalog import DeltaLog
 
@@ -36,7 +36,7 @@ def shown(theirs: TheirCatalog) -> str:
 
 
 def test_a_table_is_registered_once_and_then_follows(log, theirs):
-    catalog = SqlCatalog(theirs, "sales.orders")
+    catalog = adapted(theirs, "sales.orders")
     assert catalog.load() is None
     assert log.convert(catalogs=[catalog]).catalog_errors == {}
     assert shown(theirs) == "1"
@@ -51,7 +51,7 @@ def test_a_table_is_registered_once_and_then_follows(log, theirs):
 
 
 def test_a_catalog_that_fell_behind_catches_up_without_new_commits(log, theirs):
-    catalog = SqlCatalog(theirs, "sales.orders")
+    catalog = adapted(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     log.change(["c1"])
     log.convert()
@@ -61,7 +61,7 @@ def test_a_catalog_that_fell_behind_catches_up_without_new_commits(log, theirs):
 
 
 def test_the_pointer_never_goes_back(log, theirs):
-    catalog = SqlCatalog(theirs, "sales.orders")
+    catalog = adapted(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     older = f"{log.store.url}/metadata/v0.metadata.json"
     advance(catalog, older, log.store.url)
@@ -69,7 +69,7 @@ def test_the_pointer_never_goes_back(log, theirs):
 
 
 def test_a_stale_swap_is_refused(log, theirs):
-    catalog = SqlCatalog(theirs, "sales.orders")
+    catalog = adapted(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     assert not catalog.commit("file:///elsewhere", "file:///evil")
     assert not catalog.commit(None, catalog.load()), "a second registration"
@@ -77,7 +77,7 @@ def test_a_stale_swap_is_refused(log, theirs):
 
 
 def test_a_commit_through_the_catalog_by_another_writer_is_noticed_and_can_be_taken_back(log, theirs):
-    catalog = SqlCatalog(theirs, "sales.orders")
+    catalog = adapted(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     theirs.load_table("sales.orders").transaction().set_properties({"mine": "now"}).commit_transaction()
     log.change(["c1"])
@@ -90,8 +90,8 @@ def test_a_commit_through_the_catalog_by_another_writer_is_noticed_and_can_be_ta
 
 def test_a_name_that_belongs_to_another_table_is_left_alone(log, theirs, tmp_path):
     other = DeltaLog(open_store(tmp_path / "another"))
-    other.convert(catalogs=[SqlCatalog(theirs, "sales.orders")])
-    errors = log.convert(catalogs=[SqlCatalog(theirs, "sales.orders")], rebuild=True).catalog_errors
+    other.convert(catalogs=[adapted(theirs, "sales.orders")])
+    errors = log.convert(catalogs=[adapted(theirs, "sales.orders")], rebuild=True).catalog_errors
     assert isinstance(errors["prod:sales.orders"], ForeignWriter)
     assert theirs.load_table("sales.orders").location() == other.store.url
 
@@ -119,7 +119,7 @@ def test_another_kind_of_catalog_is_refused_by_name():
         name = "x"
 
     with pytest.raises(Unsupported, match="Other"):
-        SqlCatalog(Other(), "a.b")
+        adapted(Other(), "a.b")
     assert issubclass(InMemoryCatalog, TheirCatalog), "PyIceberg's memory catalog is a SQL catalog too"
 
 
@@ -143,21 +143,21 @@ def test_a_catalog_is_reached_by_pyiceberg_s_own_configuration(log, tmp_path, mo
     log.convert(catalogs=[catalog])
     assert catalog.name == "here:sales.orders"
     assert catalog.load().endswith("/v1.metadata.json")
-    catalog._catalog.engine.dispose()
+    catalog._adapted()._catalog.engine.dispose()
 
 
 def test_a_catalog_that_is_not_configured_is_named_without_its_secrets(monkeypatch):
     with pytest.raises(NotFound, match="nowhere"):
-        named_catalog("nowhere:a.b")
+        named_catalog("nowhere:a.b").load()
     monkeypatch.setenv("PYICEBERG_CATALOG__ODD__URI", "odd://user:hunter2@host")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
     with pytest.raises(NotFound, match="odd") as raised:
-        named_catalog("odd:a.b")
+        named_catalog("odd:a.b").load()
     assert "hunter2" not in str(raised.value)
 
 
 def test_a_database_that_fails_leaves_the_conversion_done_and_is_told(log, theirs):
-    catalog = SqlCatalog(theirs, "sales.orders")
+    catalog = adapted(theirs, "sales.orders")
     with theirs.engine.begin() as connection:
         connection.execute(text("DROP TABLE iceberg_tables"))
     result = log.convert(catalogs=[catalog])

@@ -33,9 +33,24 @@ from tahoe.spark.storage import refuse_links_out
 from tahoe.spark.translate import Names, shown_metadata, to_predicate
 from tahoe.store.location import absolute_url, decode_path, local_path
 
-__all__ = ["FileIndex", "Listing", "checksum_or_none", "hadoop_url", "list_files", "opaque_columns", "partition_schema_json"]
+__all__ = [
+    "BASE_ROW_ID",
+    "DEFAULT_ROW_COMMIT_VERSION",
+    "FileIndex",
+    "Listing",
+    "checksum_or_none",
+    "hadoop_url",
+    "list_files",
+    "opaque_columns",
+    "partition_schema_json",
+]
 
 _BLOCK_SIZE = 134_217_728
+BASE_ROW_ID = StructField("__tahoe_base_row_id", PrimitiveType("long"))
+DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", PrimitiveType("long"))
+"""Hidden partition columns: what the log says of the ids and versions of a file's rows."""
+_OF_LOG = {BASE_ROW_ID.name: "baseRowId", DEFAULT_ROW_COMMIT_VERSION.name: "defaultRowCommitVersion"}
+
 _BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
 # Paths that mean the same decoded and encoded, as nearly all do: told apart in one pass over the column.
 _PLAIN = r"^([A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*$"
@@ -47,7 +62,8 @@ class FileIndex:
     Args:
         snapshot: what is read.
         files: only these of its files; None for all.
-        with_deleted_rows: whether each file brings its dead rows along, as the partition column `DELETED_ROWS`.
+        hidden: partition columns that the table does not have: `DELETED_ROWS`, which brings each file's dead rows along, `BASE_ROW_ID` and
+            `DEFAULT_ROW_COMMIT_VERSION`, and others, whose values are columns of `files`.
     """
 
     def __init__(
@@ -57,13 +73,13 @@ class FileIndex:
         *,
         time_zone: str,
         files: pa.Table | None = None,
-        with_deleted_rows: bool = False,
+        hidden: Sequence[StructField] = (),
     ) -> None:
         self._jvm = jvm
         self._snapshot = snapshot
         self._files = files
         self._time_zone = time_zone
-        self._with_deleted_rows = with_deleted_rows
+        self._hidden = tuple(hidden)
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
         chosen = "all files" if files is None else hashlib.sha256("\n".join(files["path"].to_pylist()).encode()).hexdigest()
         self._identity = (
@@ -101,7 +117,7 @@ class FileIndex:
 
     @kept_for_the_caller
     def partitionSchema(self) -> JavaObject:  # noqa: N802
-        return self._jvm.data_type(partition_schema_json(self._snapshot, self._with_deleted_rows))
+        return self._jvm.data_type(partition_schema_json(self._snapshot, self._hidden))
 
     def isTimeTravel(self) -> bool:  # noqa: N802
         return False
@@ -144,29 +160,35 @@ class FileIndex:
 
     def _listing(self, files: pa.Table) -> Listing:
         store = self._snapshot.store
-        columns = [(column.physical_name, column) for column in self._snapshot.config.partition_schema]
-        values = [_partition_values(files, name) for name, _ in columns]
-        types = [column.data_type.to_json_value() for _, column in columns]
-        if not self._with_deleted_rows and files["deletionVector"].null_count < len(files):
+        columns = [*self._snapshot.config.partition_schema, *self._hidden]
+        values = [self._values(files, column) for column in columns]
+        types = [column.data_type.to_json_value() for column in columns]
+        if DELETED_ROWS not in (column.name for column in self._hidden) and files["deletionVector"].null_count < len(files):
             raise CorruptTable(
                 f"Table {store.url}, version {self._snapshot.version}: the log has deletion vectors, and the version's checksum says that "
                 "it has none. Delete the checksum file of that version (.crc); it is not needed to read the table.",
                 code="DELTA_TXN_LOG_FAILED_INTEGRITY",
                 table=store.url,
             )
-        if self._with_deleted_rows:
-            values.append(_deleted_rows(files, self._snapshot))
-            types.append("binary")
         return Listing(_urls(files["path"], store.url), files["size"], files["modificationTime"], values, types, self._time_zone)
+
+    def _values(self, files: pa.Table, column: StructField) -> pa.Array:
+        """The text, or the bytes, of a partition column's value for each file."""
+        if column not in self._hidden:
+            return _partition_values(files, column.physical_name)
+        if column.name == DELETED_ROWS:
+            return _deleted_rows(files, self._snapshot)
+        found = files[_OF_LOG.get(column.name, column.name)].combine_chunks()
+        return found if column.data_type == _BINARY else found.cast(pa.string())
 
     def _where(self, files: pa.Table, expression: JavaObject) -> pa.Table:
         """The files for whose partition values Catalyst itself finds the filter true."""
         attributes = _elements(expression.references().toSeq())
         if not attributes:
             return files if expression.eval(None) else files.slice(0, 0)
-        schema = self._snapshot.config.partition_schema
+        schema = (*self._snapshot.config.partition_schema, *self._hidden)
         fields = [next(column for column in schema if column.physical_name.lower() == one.name().lower()) for one in attributes]
-        values = [_partition_values(files, column.physical_name) for column in fields]
+        values = [self._values(files, column) for column in fields]
         groups = _grouped(values)
         rows = _typed_rows(self._jvm, groups.values, [one.data_type.to_json_value() for one in fields], self._time_zone)
         kept = _evaluated(self._jvm, expression, attributes, rows, len(groups.starts))
@@ -233,12 +255,11 @@ def hadoop_url(url: str) -> str:
     return "s3a" + url[2:] if url.startswith("s3://") else url
 
 
-def partition_schema_json(snapshot: Snapshot, with_deleted_rows: bool) -> str:
+def partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
     """The partition columns of the relation under their physical names, as Spark's JSON."""
     columns = [
         replace(column, name=column.physical_name, metadata=shown_metadata(column)) for column in snapshot.config.partition_schema
     ]
-    hidden = (StructField(DELETED_ROWS, _BINARY),) if with_deleted_rows else ()
     return StructType((*columns, *hidden)).to_json()
 
 

@@ -8,7 +8,7 @@ which Catalyst takes apart again, so that filters on nested fields reach the Par
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -16,20 +16,42 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark import row_ids
 from tahoe.spark.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.errors import install
 from tahoe.spark.file_index import FileIndex, checksum_or_none, opaque_columns, partition_schema_json
 from tahoe.spark.jvm import JavaObject, Jvm
 from tahoe.spark.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
 
-__all__ = ["Condition", "condition_of", "read_snapshot"]
+__all__ = [
+    "CHOSEN",
+    "FILE",
+    "ROW",
+    "Condition",
+    "condition_of",
+    "condition_of_plan",
+    "named",
+    "read_rows",
+    "read_snapshot",
+    "shape_of",
+]
+
+FILE, ROW = "__tahoe_file", "__tahoe_row"
+"""The columns of `read_rows` that say where a row lies: the number of its file, an int, and its physical position there, a long."""
+
+CHOSEN = "__tahoe_chosen"
+"""The column of `read_rows` that says whether a row is among those that `files` names; and the column of `files` that names them:
+packed bits (`tahoe.spark.deleted_rows.packed`), null for none."""
 
 _VOID = PrimitiveType("void")
+_POSITION_TYPES = {FILE: PrimitiveType("integer"), CHOSEN: PrimitiveType("binary")}
 _BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.read.ignoreMissing": "true"}
 
 
@@ -52,6 +74,29 @@ def read_snapshot(
     return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
 
 
+def read_rows(spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, options: Mapping[str, str] | None = None) -> DataFrame:
+    """The living rows of some files with the place of each: the table's columns, then `FILE` and `ROW`, then `CHOSEN` where `files` has it.
+
+    Args:
+        files: of the snapshot, each with its number in a further column `FILE` (int32), and maybe rows of it in `CHOSEN` (binary).
+    """
+    install()
+    jvm = Jvm.of(spark)
+    taken = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
+    if taken:
+        raise InvalidRequest(
+            f"Table {snapshot.store.url} has a column '{taken[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
+            table=snapshot.store.url,
+            column=taken[0],
+        )
+    return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
+
+
+def named(frame: DataFrame, alias: str | None) -> DataFrame:
+    """The frame under the name that the user's expressions may use for the table."""
+    return frame if alias is None else frame.alias(alias)
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """What an SQL condition asks of files.
@@ -65,14 +110,30 @@ class Condition:
     exact: bool
 
 
-def condition_of(spark: SparkSession, snapshot: Snapshot, text: str) -> Condition:
+EVERY_ROW = Condition((), True)
+"""What no condition asks: nothing."""
+
+
+def condition_of(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None = None) -> Condition:
     """What Catalyst makes of a condition that the user wrote, in terms of the table's columns.
 
-    Raises PySpark's own errors for text that is no condition on these columns.
+    Args:
+        alias: a name that may stand for the table.
+
+    Raises PySpark's own errors for what is no condition on these columns.
     """
-    jvm = Jvm.of(spark)
-    scan = _scan(spark, jvm, snapshot, with_vectors=False)
-    plan = scan.where(sf.expr(text))._jdf.queryExecution().optimizedPlan()
+    plan = named(shape_of(spark, snapshot), alias).where(condition)._jdf.queryExecution().optimizedPlan()
+    return condition_of_plan(snapshot, plan)
+
+
+def shape_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """The table's columns for Catalyst to analyse expressions on; not to be run, since no deletion vector is applied."""
+    install()
+    return _scan(spark, Jvm.of(spark), snapshot, with_vectors=False)
+
+
+def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
+    """What the filters of an optimised plan over `shape_of` ask of the table's columns."""
     names = Names(snapshot.schema, opaque_columns(snapshot))
     kind = plan.getClass().getSimpleName()
     if kind == "LocalRelation":
@@ -99,28 +160,53 @@ def _scan(
     files: pa.Table | None = None,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
-    index = FileIndex(
-        jvm,
-        snapshot,
-        time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
-        files=files,
-        with_deleted_rows=with_vectors,
-    )
-    base = _relation(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, with_vectors), options)
+    more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
+    hidden = [StructField(name, _POSITION_TYPES[name]) for name in more]
     if with_vectors:
-        base = base.where(is_alive(jvm, base[DELETED_ROWS], sf.col("_metadata.row_index")))
-    return _as_logical(base, snapshot.schema)
+        hidden.append(StructField(DELETED_ROWS, PrimitiveType("binary")))
+    tracked = materialized_columns(snapshot.config)
+    in_files = () if tracked is None else row_ids.in_files(tracked)
+    if tracked is not None:
+        hidden += row_ids.HIDDEN
+    if hidden:
+        in_files = (*in_files, row_ids.ROW_INDEX)
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden)
+    base = _relation(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
+    if not hidden:
+        return _as_logical(base, snapshot.schema)
+    base, file = row_ids.with_file_metadata(jvm, base)
+    row_index = row_ids.position(jvm, base)
+    if with_vectors:
+        base = base.where(is_alive(jvm, base[DELETED_ROWS], row_index))
+    columns = [_column(base, column) for column in snapshot.schema]
+    if more:
+        columns += [base[FILE], row_index.alias(ROW)]
+    if CHOSEN in more:
+        columns.append((~is_alive(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
+    return row_ids.with_metadata(jvm, base, columns, file, tracked)
 
 
 def _relation(
-    spark: SparkSession, jvm: Jvm, index: FileIndex, config: TableConfig, partition_schema: str, options: Mapping[str, str]
+    spark: SparkSession,
+    jvm: Jvm,
+    index: FileIndex,
+    config: TableConfig,
+    partition_schema: str,
+    options: Mapping[str, str],
+    in_files: Sequence[StructField] = (),
 ) -> DataFrame:
+    """Spark's own scan.
+
+    Args:
+        in_files: columns of the data files beside the table's.
+    """
     by_id = config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(
         index,
         jvm.data_type(partition_schema),
-        jvm.data_type(_file_schema(config, by_id).to_json()),
+        jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
         jvm.option(None),
         jvm.datasources("parquet.ParquetFileFormat")(),
         jvm.map(options),

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure, TahoeError
+from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalog import Catalog, metadata_name, metadata_number
 from tahoe.uniform.guard import ForeignWriter, open_metadata
@@ -183,7 +183,7 @@ def _of_hint(store: LogStore, newest: int) -> Iterator[Finding]:
 def _of_catalog(store: LogStore, catalog: Catalog, record: ConversionRecord) -> Iterator[Finding]:
     try:
         location = catalog.load()
-    except StorageFailure:  # told when its pointer is to be moved; readers by path need not wait for it
+    except TahoeError:  # told when its pointer is to be moved; readers by path need not wait for it
         return
     if location is None:
         if catalog.name in record.catalogs:

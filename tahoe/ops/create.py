@@ -82,7 +82,8 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     setting = validate_properties({key: value for key, value in properties.items() if value is not None})
     removed = {key.lower() for key, value in properties.items() if value is None}
     kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
-    configuration = with_materialized_columns({**kept, **setting}, clock)
+    wanted = {**kept, **setting}
+    configuration = with_materialized_columns({**required_properties(wanted, existing_table=True), **wanted}, clock)
     _check_mapping_change(config, configuration)
     schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)

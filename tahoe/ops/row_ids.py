@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.protocol.row_tracking import ROW_COMMIT_VERSION_FIELD_ID, ROW_ID_FIELD_ID, materialized_columns
+from tahoe.schema.mapping import ID_KEY
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
@@ -85,4 +86,5 @@ def _fields(config: TableConfig) -> tuple[StructField, ...]:
     columns = materialized_columns(config)
     if columns is None:
         return ()
-    return tuple(StructField(name, PrimitiveType("long")) for name in (columns.row_id, columns.row_commit_version))
+    ids = {columns.row_id: ROW_ID_FIELD_ID, columns.row_commit_version: ROW_COMMIT_VERSION_FIELD_ID}
+    return tuple(StructField(name, PrimitiveType("long"), True, {ID_KEY: number}) for name, number in ids.items())

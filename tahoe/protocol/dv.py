@@ -36,6 +36,7 @@ __all__ = [
     "inline_descriptor",
     "new_file_name",
     "pack",
+    "vector_data",
     "z85_decode",
     "z85_encode",
 ]
@@ -73,12 +74,20 @@ def decode(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], r
             or its path leaves the table.
     """
     name = file_name(descriptor, root_url)
-    data = _inline_data(descriptor) if name is None else _data_of_file(read(name), descriptor, name)
     where = "the log" if name is None else f"file '{name}'"
-    bitmap = bitmap_from_bytes(data, where)
+    bitmap = bitmap_from_bytes(vector_data(descriptor, read, root_url), where)
     if len(bitmap) != descriptor.cardinality:
         raise _mismatch("CARDINALITY", where, "holds", f"{descriptor.cardinality} row positions", str(len(bitmap)))
     return bitmap
+
+
+def vector_data(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], root_url: str) -> bytes:
+    """The bytes of a vector as they are stored, from its magic number to the end of its bitmap; size and checksum are checked.
+
+    Args and errors: as of `decode`.
+    """
+    name = file_name(descriptor, root_url)
+    return _inline_data(descriptor) if name is None else _data_of_file(read(name), descriptor, name)
 
 
 def file_name(descriptor: DeletionVectorDescriptor, root_url: str) -> str | None:

@@ -96,9 +96,7 @@ _ROWS = (
     TableFeature("allowColumnDefaults", automatic=False),
     TableFeature("icebergCompatV1", requires=("columnMapping",), active_when="delta.enableIcebergCompatV1"),
     TableFeature("icebergCompatV2", requires=("columnMapping",), active_when="delta.enableIcebergCompatV2"),
-    TableFeature(
-        "icebergCompatV3", requires=("columnMapping", "rowTracking"), active_when="delta.enableIcebergCompatV3", writable=False
-    ),
+    TableFeature("icebergCompatV3", requires=("columnMapping", "rowTracking"), active_when="delta.enableIcebergCompatV3"),
     TableFeature("icebergWriterCompatV1", writable=False),
     TableFeature("icebergWriterCompatV3", writable=False),
     TableFeature("checkpointProtection", automatic=False),

@@ -1,4 +1,12 @@
-"""What a table must be, and keep being, so that Iceberg can read its files (PROTOCOL.md, "Iceberg Compatibility V2").
+"""What a table must be, and keep being, so that Iceberg can read its files (PROTOCOL.md, "Iceberg Compatibility V1" and "V2"; V3 is the
+reference's).
+
+                        V1                      V2                          V3
+    Iceberg's format    2                       2                           3
+    deletion vectors    no, or as positions     no, or as positions         as they are
+    lists and maps      no                      with ids for their parts    with ids for their parts
+    void                no                      no                          ``unknown``
+    row tracking        as you like             as you like                 on, from the beginning
 
 The checks run when a commit is prepared, over values: what breaks a rule never reaches the log.
 """
@@ -17,13 +25,23 @@ from tahoe.protocol.properties import TableProperties
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["check_iceberg_compat", "required_properties", "uniform_is_enabled"]
+__all__ = [
+    "DELETES_PROPERTY",
+    "check_iceberg_compat",
+    "deletes_form",
+    "format_version",
+    "required_properties",
+    "uniform_is_enabled",
+]
+
+DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
+"""``position``: under IcebergCompatV1 and V2, deletion vectors are shown as Iceberg's position deletes."""
 
 _ALLOWED = frozenset(
     ("byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "timestamp", "timestamp_ntz", "date")
 )
 _WIDER = {"byte": 0, "short": 1, "integer": 2, "long": 3}
-_FEATURES = ("icebergCompatV2", "columnMapping")
+_ROW_TRACKING = "delta.enableRowTracking"
 _BEGINS_WITH_COUNT = re.compile(r'\s*\{\s*"numRecords"\s*:\s*\d')
 
 
@@ -32,12 +50,31 @@ def uniform_is_enabled(properties: TableProperties) -> bool:
     return "iceberg" in properties.universal_format_enabled_formats
 
 
-def required_properties(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Properties that the creation of a table sets by itself, where the user gave none: column mapping, for IcebergCompat."""
+def deletes_form(properties: TableProperties) -> str:
+    """How the Iceberg side shows rows that deletion vectors delete: ``none`` (not at all: vectors are refused), ``position`` (position
+    delete files) or ``vector`` (Puffin files)."""
+    if 3 in _compat_versions(properties):
+        return "vector"
+    asked = next((v for k, v in properties.configuration.items() if k.lower() == DELETES_PROPERTY.lower()), "")
+    return "position" if asked.lower() == "position" else "none"
+
+
+def format_version(properties: TableProperties) -> int:
+    """The version of Iceberg's table format: 3 for IcebergCompatV3, else 2."""
+    return 3 if 3 in _compat_versions(properties) else 2
+
+
+def required_properties(configuration: Mapping[str, str], *, existing_table: bool = False) -> dict[str, str]:
+    """Properties that are set by themselves where the user gave none: row tracking for IcebergCompatV3, and, for new tables, column
+    mapping."""
     properties = TableProperties(configuration)
-    if _compat_versions(properties) and properties.column_mapping_mode == "none":
-        return {"delta.columnMapping.mode": "name"}
-    return {}
+    versions = _compat_versions(properties)
+    found = {}
+    if versions and properties.column_mapping_mode == "none" and not existing_table:
+        found["delta.columnMapping.mode"] = "name"
+    if 3 in versions and not any(key.lower() == _ROW_TRACKING.lower() for key in configuration):
+        found[_ROW_TRACKING] = "true"
+    return found
 
 
 def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds: Iterable[AddFile]) -> None:
@@ -50,11 +87,12 @@ def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds
 
     Raises:
         InvalidRequest: ``DELTA_UNIVERSAL_FORMAT_VIOLATION`` or ``DELTA_ICEBERG_COMPAT_VIOLATION.…``.
-        Unsupported: Hudi, and the compatibility versions that this version of Tahoe does not write.
+        Unsupported: Hudi.
     """
     properties = config.properties
     compat = _compat_versions(properties)
     _check_formats(config, compat)
+    _check_stays(config, previous, compat)
     if not compat:
         return
     if len(compat) > 1:
@@ -63,15 +101,8 @@ def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds
             "VERSION_MUTUAL_EXCLUSIVE",
             f"asks for {' and '.join(f'IcebergCompatV{version}' for version in compat)} at once. Enable only one of them.",
         )
-    if compat != [2]:
-        raise Unsupported(
-            f"Table {config.table} asks for IcebergCompatV{compat[0]} (delta.enableIcebergCompatV{compat[0]}), which this "
-            "version of Tahoe does not write. Use delta.enableIcebergCompatV2.",
-            code="DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED",
-            table=config.table,
-        )
     if config != previous:
-        _check_table(config, previous)
+        _check_table(config, previous, compat[0])
     for add in adds:
         _check_file(config, add)
 
@@ -92,14 +123,25 @@ def _check_formats(config: TableConfig, compat: Sequence[int]) -> None:
     if "iceberg" in formats and not compat:
         raise InvalidRequest(
             f"Table {config.table} has delta.universalFormat.enabledFormats = iceberg, which needs IcebergCompat. "
-            "Set delta.enableIcebergCompatV2 = true as well, or unset delta.universalFormat.enabledFormats.",
+            "Set delta.enableIcebergCompatV2 = true (or V3) as well, or unset delta.universalFormat.enabledFormats.",
             code="DELTA_UNIVERSAL_FORMAT_VIOLATION",
             table=config.table,
         )
 
 
-def _check_table(config: TableConfig, previous: TableConfig | None) -> None:
-    missing = [name for name in _FEATURES if name not in config.features]
+def _check_stays(config: TableConfig, previous: TableConfig | None, compat: Sequence[int]) -> None:
+    """Iceberg's format never goes back from version 3 to 2."""
+    if previous is not None and 3 in _compat_versions(previous.properties) and 3 not in compat:
+        raise InvalidRequest(
+            f"Table {config.table} has IcebergCompatV3, which cannot be disabled. Leave delta.enableIcebergCompatV3 = true, or write "
+            "the data to a new table; to end UniForm alone, unset delta.universalFormat.enabledFormats.",
+            code="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
+            table=config.table,
+        )
+
+
+def _check_table(config: TableConfig, previous: TableConfig | None, version: int) -> None:
+    missing = [name for name in _features(version) if name not in config.features]
     if missing:
         raise _violation(
             config,
@@ -113,8 +155,10 @@ def _check_table(config: TableConfig, previous: TableConfig | None) -> None:
             "needs column mapping, found delta.columnMapping.mode = none. "
             "Set delta.columnMapping.mode = name in the same change.",
         )
+    if version == 3:
+        _check_row_tracking(config, previous)
     _check_vectors(config, previous)
-    _check_types(config)
+    _check_types(config, version)
     if previous is not None and _partitioned_differently(config, previous):
         raise _violation(
             config,
@@ -124,29 +168,66 @@ def _check_table(config: TableConfig, previous: TableConfig | None) -> None:
         )
 
 
+def _features(version: int) -> tuple[str, ...]:
+    return (f"icebergCompatV{version}", "columnMapping", *(("rowTracking",) if version == 3 else ()))
+
+
+def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> None:
+    if not config.properties.get(_ROW_TRACKING):
+        raise _violation(
+            config,
+            "WRONG_REQUIRED_TABLE_PROPERTY",
+            f"needs row tracking, found {_ROW_TRACKING} = false. Set {_ROW_TRACKING} = true in the same change.",
+        )
+    tracked = previous is not None and bool(previous.properties.get(_ROW_TRACKING)) and "rowTracking" in previous.features
+    if previous is not None and tracked and 3 not in _compat_versions(previous.properties):
+        raise _violation(
+            config,
+            "WRONG_REQUIRED_TABLE_PROPERTY",
+            "cannot be enabled where rows are tracked already: data files may hold row ids in columns that Iceberg's readers do not find. "
+            "Write the data to a new table with delta.enableIcebergCompatV3 = true.",
+        )
+
+
 def _check_vectors(config: TableConfig, previous: TableConfig | None) -> None:
+    if deletes_form(config.properties) != "none":
+        return
     for one in (config, previous):
         if one is not None and "deletionVectors" in one.features and one.properties.enable_deletion_vectors:
             raise _violation(
                 config,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",
-                "may not use deletion vectors. Set delta.enableDeletionVectors = false, and purge those there are with "
-                "REORG TABLE … APPLY (PURGE), before enabling IcebergCompat.",
+                f"may not use deletion vectors. Set {DELETES_PROPERTY} = position to show them as Iceberg's position deletes, or set "
+                "delta.enableDeletionVectors = false, and purge those there are with REORG TABLE … APPLY (PURGE), before enabling "
+                "IcebergCompat.",
             )
 
 
-def _check_types(config: TableConfig) -> None:
+def _allowed_types(version: int) -> frozenset[str]:
+    return _ALLOWED | {"void"} if version == 3 else _ALLOWED
+
+
+def _check_types(config: TableConfig, version: int) -> None:
+    allowed = _allowed_types(version)
     for path, column in explode(config.schema):
         name = ".".join(path)
+        if version == 1 and isinstance(column.data_type, (ArrayType, MapType)):
+            raise _violation(
+                config,
+                "UNSUPPORTED_DATA_TYPE",
+                f"has column '{name}' of type {column.data_type}, which IcebergCompatV1 does not allow. Use delta.enableIcebergCompatV2.",
+                column=name,
+            )
         for part in _parts(column.data_type):
-            if isinstance(part, PrimitiveType) and part.name not in _ALLOWED:
+            if isinstance(part, PrimitiveType) and part.name not in (allowed if part is column.data_type else _ALLOWED):
                 raise _violation(
                     config,
                     "UNSUPPORTED_DATA_TYPE",
                     f"has column '{name}' of type {part}, which Iceberg does not have. Drop the column, or cast it.",
                     column=name,
                 )
-        _check_nested_ids(config, name, column)
+        if version > 1:
+            _check_nested_ids(config, name, column)
         for change in column.metadata.get("delta.typeChanges") or ():
             if not _allowed_widening(str(change.get("fromType")), str(change.get("toType"))):
                 raise _violation(
@@ -172,18 +253,19 @@ def _check_nested_ids(config: TableConfig, name: str, column: StructField) -> No
         raise _violation(
             config,
             "WRONG_REQUIRED_TABLE_PROPERTY",
-            f"has column '{name}' without ids for its elements (delta.columnMapping.nested.ids). Set "
-            "delta.enableIcebergCompatV2 = true through ALTER TABLE, which gives them.",
+            f"has column '{name}' without ids for its elements (delta.columnMapping.nested.ids). Set the property that enables "
+            "IcebergCompat through ALTER TABLE, which gives them.",
             column=name,
         )
 
 
 def _check_file(config: TableConfig, add: AddFile) -> None:
-    if add.deletion_vector is not None:
+    if add.deletion_vector is not None and deletes_form(config.properties) == "none":
         raise _violation(
             config,
             "DELETION_VECTORS_NOT_PURGED",
-            f"may not use deletion vectors, but file {add.path} would get one. Rewrite the file in place of marking rows.",
+            f"may not use deletion vectors, but file {add.path} would get one. Set {DELETES_PROPERTY} = position, or rewrite the file "
+            "in place of marking rows.",
             file=add.path,
         )
     if not _has_record_count(add.stats):
@@ -257,8 +339,9 @@ def _nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
 
 
 def _violation(config: TableConfig, subclass: str, problem: str, **facts: Any) -> TahoeError:
+    versions = " and ".join(f"V{version}" for version in _compat_versions(config.properties))
     return InvalidRequest(
-        f"Table {config.table}, for IcebergCompatV2, {problem}",
+        f"Table {config.table}, for IcebergCompat{versions}, {problem}",
         code=f"DELTA_ICEBERG_COMPAT_VIOLATION.{subclass}",
         table=config.table,
         **facts,

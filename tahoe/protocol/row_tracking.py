@@ -26,6 +26,8 @@ __all__ = [
     "MATERIALIZED_ROW_ID",
     "NO_ROW_IDS",
     "PRESERVED",
+    "ROW_COMMIT_VERSION_FIELD_ID",
+    "ROW_ID_FIELD_ID",
     "MaterializedColumns",
     "assigned",
     "assigns_row_ids",
@@ -39,6 +41,8 @@ DOMAIN = "delta.rowTracking"
 ENABLED = "delta.enableRowTracking"
 MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
+# Iceberg's reserved ids of the same two columns (Iceberg's format/spec.md, "Reserved Field IDs"); IcebergCompatV3 demands them.
+ROW_ID_FIELD_ID, ROW_COMMIT_VERSION_FIELD_ID = 2147483540, 2147483539
 # The tag of commitInfo that says whether rows kept their ids.
 PRESERVED = "delta.rowTracking.preserved"
 # The high-water mark of a table in which no id was given yet.

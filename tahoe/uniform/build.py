@@ -1,20 +1,25 @@
-"""Goes from one metadata document to the next, writing the manifests and manifest lists on the way."""
+"""Goes from one metadata document to the next, writing the delete files, manifests and manifest lists on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.iceberg_compat import deletes_form
+from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.row_tracking import high_water_mark
 from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.uniform import metadata as documents
+from tahoe.uniform.deletes import DeleteFiles, Grown, Vectors, delete_files, next_delete_manifests, settled
 from tahoe.uniform.files import FileEncoder, spec_of
 from tahoe.uniform.layout import ManifestFolder, NewSnapshot, next_manifests
+from tahoe.uniform.manifest_schema import DATA
 from tahoe.uniform.manifests import DataFile, ManifestFile
 from tahoe.uniform.plan import Change
 
@@ -35,26 +40,30 @@ class Build:
         self.files_removed = 0
         self._store = store
         self._folder = folder
+        self._vectors = Vectors(store)
         self._manifests: list[ManifestFile] | None = None
 
     def follow(self, changes: Iterable[Change]) -> Mapping[str, Any]:
         """Add one snapshot for each change that touches files; the document after the last."""
-        for change in changes:
+        for planned in changes:
+            change, grown = settled(planned, self._vectors)
             document = self._described(change.metadata, change.version, change.timestamp_ms)
             if not change.is_empty:
-                encoder = self._encoder(change.metadata)
                 manifests = self._current_manifests(document)
-                document = self._with_snapshot(document, change, manifests, encoder.encode_adds(change.adds))
+                document = self._with_snapshot(
+                    document, change, manifests, lambda encoder, c=change: encoder.encode_adds(c.adds), grown
+                )
             self.document = document
         assert self.document is not None
         return self.document
 
     def rebuild(self, target: Snapshot) -> Mapping[str, Any]:
         """Add one snapshot that names every live file of `target`, with manifests of its own; the document with it."""
-        change = Change(target.version, target.timestamp_ms, target.metadata)
+        mark = high_water_mark(target.state.domains)
+        change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
-        files = self._encoder(target.metadata).encode_table(_ordered(target.files(), target.metadata))
-        self.document = self._with_snapshot(document, change, [], files, rebuilt=True)
+        files = _ordered(target.files(), target.metadata)
+        self.document = self._with_snapshot(document, change, [], lambda encoder: encoder.encode_table(files), rebuilt=True)
         return self.document
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
@@ -73,33 +82,56 @@ class Build:
         document: Mapping[str, Any],
         change: Change,
         manifests: Sequence[ManifestFile],
-        added: Iterable[DataFile],
+        added: Callable[[FileEncoder], Iterable[DataFile]],
+        grown: Sequence[Grown] = (),
         *,
         rebuilt: bool = False,
     ) -> dict[str, Any]:
         parent = documents.current_snapshot(document)
-        schema = schema_from_json(change.metadata.schema_string)
-        snapshot = NewSnapshot(
-            snapshot_id=documents.next_snapshot_id(document, change.version),
-            parent_id=parent["snapshot-id"] if parent else None,
-            sequence_number=document["last-sequence-number"] + 1,
-            version=change.version,
-            spec=documents.spec_from(document, spec_of(schema, change.metadata.partition_columns)),
-            schema=documents.current_schema(document),
+        snapshot = self._new_snapshot(document, change, parent)
+        form = deletes_form(TableProperties(change.metadata.configuration))
+        deletes = delete_files(form, self._folder, snapshot, self._vectors)
+        encoder = self._encoder(change.metadata, deletes, snapshot.format_version)
+        data, totals = next_manifests(
+            [manifest for manifest in manifests if manifest.content == DATA],
+            added(encoder),
+            change.removed,
+            snapshot,
+            self._folder,
         )
-        self._manifests, totals = next_manifests(manifests, added, change.removed, snapshot, self._folder)
+        leaving = change.with_vectors | {one.url for one in grown if deletes.grow(encoder.target(one.add), one)}
+        gone, delete_totals = next_delete_manifests(
+            [manifest for manifest in manifests if manifest.content != DATA], leaving, deletes, snapshot, self._folder
+        )
+        self._manifests = [*data, *gone]
         self.snapshots += 1
         self.files_added += totals.added_files
         self.files_removed += totals.deleted_files
+        operation = "overwrite" if rebuilt and (parent or delete_totals.added_files) else change.operation
         return documents.with_snapshot(
             document,
             snapshot_id=snapshot.snapshot_id,
             version=change.version,
             timestamp_ms=change.timestamp_ms,
-            operation="overwrite" if rebuilt and parent else change.operation,
+            operation=operation,
             manifest_list=self._folder.write_list(self._manifests, snapshot),
             totals=totals,
+            deletes=delete_totals,
+            row_id_mark=change.row_id_mark,
             rebuilt=rebuilt,
+        )
+
+    def _new_snapshot(self, document: Mapping[str, Any], change: Change, parent: Mapping[str, Any] | None) -> NewSnapshot:
+        schema = schema_from_json(change.metadata.schema_string)
+        return NewSnapshot(
+            snapshot_id=documents.next_snapshot_id(document, change.version),
+            parent_id=parent["snapshot-id"] if parent else None,
+            sequence_number=documents.next_sequence_number(document, change.version),
+            version=change.version,
+            spec=documents.spec_from(document, spec_of(schema, change.metadata.partition_columns)),
+            schema=documents.current_schema(document),
+            format_version=document["format-version"],
+            first_row_id=document.get("next-row-id"),
         )
 
     def _current_manifests(self, document: Mapping[str, Any]) -> list[ManifestFile]:
@@ -108,8 +140,14 @@ class Build:
             self._manifests = self._folder.read_list(current["manifest-list"]) if current else []
         return self._manifests
 
-    def _encoder(self, metadata: Metadata) -> FileEncoder:
-        return FileEncoder(schema_from_json(metadata.schema_string), metadata.partition_columns, self._folder.file_url)
+    def _encoder(self, metadata: Metadata, deletes: DeleteFiles, format_version: int) -> FileEncoder:
+        return FileEncoder(
+            schema_from_json(metadata.schema_string),
+            metadata.partition_columns,
+            self._folder.file_url,
+            on_vector=deletes.whole,
+            format_version=format_version,
+        )
 
 
 def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:

@@ -244,7 +244,7 @@ def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> s
     snapshot = documents.current_snapshot(document)
     if checksum is None or snapshot is None:
         return None
-    ours = (int(snapshot["summary"]["total-data-files"]), int(snapshot["summary"]["total-files-size"]))
+    ours = documents.data_totals(snapshot)
     theirs = (checksum.num_files, checksum.table_size_bytes)
     if ours == theirs:
         return None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, Unsupported
-from tahoe.protocol.actions import AddFile
+from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
+from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import StructField, StructType
 from tahoe.uniform.avro import encode_bytes, encode_long, encode_string
@@ -20,7 +21,7 @@ from tahoe.uniform.manifests import DataFile, PartitionSummary
 from tahoe.uniform.schema import partition_fields, primitive_columns
 from tahoe.uniform.values import Codec, codec_of
 
-__all__ = ["FileEncoder", "partition_summaries", "spec_of"]
+__all__ = ["FileEncoder", "OnVector", "Target", "partition_summaries", "refuse_vector", "spec_of"]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEAD = encode_long(0)  # content: data
@@ -35,7 +36,31 @@ _LIMITS = {
     pa.date32().id: (_FIRST_DAY, _LAST_DAY),
     pa.timestamp("us").id: (_FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1),
 }
-_ARROW_COLUMNS = ("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector")
+_ARROW_COLUMNS = (
+    *("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector"),
+    *("baseRowId", "defaultRowCommitVersion"),
+)
+
+
+class Target(NamedTuple):
+    """A data file that rows are deleted from: its full path, and its partition as delete files must repeat it."""
+
+    url: str
+    partition: tuple[Any, ...]
+    encoded_partition: bytes
+
+
+OnVector = Callable[[Target, DeletionVectorDescriptor], None]
+
+
+def refuse_vector(target: Target, vector: DeletionVectorDescriptor) -> None:
+    """What is to be done about vectors where the table shows none: raises `Unsupported`."""
+    raise Unsupported(
+        f"File {target.url} has a deletion vector, which IcebergCompat does not allow. Set {DELETES_PROPERTY} = position to show "
+        "vectors as Iceberg's position deletes; or run REORG TABLE … APPLY (PURGE) and disable delta.enableDeletionVectors.",
+        code="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_NOT_PURGED",
+        file=target.url,
+    )
 
 
 def spec_of(schema: StructType, partition_columns: Sequence[str], spec_id: int = 0) -> Spec:
@@ -54,10 +79,22 @@ class FileEncoder:
         schema: the table's logical schema, with column mapping.
         partition_columns: logical names.
         file_url: turns `AddFile.path` into the full path that readers open; raises for a path outside the table.
+        on_vector: called for each file that has a deletion vector.
+        format_version: 3 gives each file its first row id and, as its data sequence number, its row commit version.
     """
 
-    def __init__(self, schema: StructType, partition_columns: Sequence[str], file_url: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        file_url: Callable[[str], str],
+        *,
+        on_vector: OnVector = refuse_vector,
+        format_version: int = 2,
+    ) -> None:
         partition = [schema.field(name) for name in partition_columns]
+        self._on_vector = on_vector
+        self._has_lineage = format_version >= 3
         self._file_url = file_url
         self._partition = [_PartitionColumn(column, codec_of(column.data_type), {}) for column in partition]
         physical = {column.physical_name for column in partition}
@@ -68,10 +105,9 @@ class FileEncoder:
 
     def encode_adds(self, adds: Iterable[AddFile]) -> Iterator[DataFile]:
         for add in adds:
-            if add.deletion_vector is not None:
-                raise _with_vector(add.path)
             stats = _parse(add.stats, add.path) if add.stats else None
-            yield self.encode(add.path, add.partition_values, add.size, stats)
+            lineage = (add.base_row_id, add.default_row_commit_version)
+            yield self.encode(add.path, add.partition_values, add.size, stats, add.deletion_vector, lineage)
 
     def encode_table(self, files: pa.Table) -> Iterator[DataFile]:
         """Rows of a files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` where there is one)."""
@@ -80,40 +116,54 @@ class FileEncoder:
         ):
             columns = {name: _within_python(batch.column(name)).to_pylist() for name in batch.schema.names}
             nothing: list[Any] = [None] * batch.num_rows
-            parsed = columns.get("stats_parsed", nothing)
-            vectors = columns.get("deletionVector", nothing)
-            rows = zip(
-                columns["path"], columns["partitionValues"], columns["size"], columns["stats"], parsed, vectors, strict=True
-            )
-            for path, values, size, text, struct, vector in rows:
-                if vector is not None:
-                    raise _with_vector(path)
-                yield self.encode(path, dict(values or ()), size, _parse(text, path) if text else struct)
+            rows = zip(*(columns.get(name, nothing) for name in _ARROW_COLUMNS), strict=True)
+            for path, values, size, text, struct, vector, base_row_id, commit_version in rows:
+                stats = _parse(text, path) if text else struct
+                found = None if vector is None else _descriptor(vector)
+                yield self.encode(path, dict(values or ()), size, stats, found, (base_row_id, commit_version))
 
     def encode(
-        self, path: str, partition_values: Mapping[str, str | None], size: int, stats: Mapping[str, Any] | None
+        self,
+        path: str,
+        partition_values: Mapping[str, str | None],
+        size: int,
+        stats: Mapping[str, Any] | None,
+        vector: DeletionVectorDescriptor | None = None,
+        lineage: tuple[int | None, int | None] = (None, None),
     ) -> DataFile:
         """One file.
 
         Args:
             partition_values: the specification's strings by physical name.
             stats: the parsed statistics; values are JSON's or Python's.
+            lineage: the file's ``baseRowId`` and ``defaultRowCommitVersion``.
 
-        Raises `CorruptTable` where the number of records is not known: IcebergCompatV2 demands it of every file.
+        Raises `CorruptTable` where the number of records, or in format version 3 a row id, is not known: IcebergCompat demands them.
         """
         record_count = stats.get("numRecords") if stats else None
         if stats is None or not _is_count(record_count):
             raise _without_statistics(path)
         url = self._file_url(path)
-        values = []
-        parts = [_HEAD, encode_string(url), _FORMAT]
-        for column in self._partition:
-            value, encoded = column.tuple_value(partition_values, path)
-            values.append(value)
-            parts.append(encoded)
-        parts += [encode_long(record_count), encode_long(size), _NONE]
+        values, partition = self._partition_of(partition_values, path)
+        parts = [_HEAD, encode_string(url), _FORMAT, partition, encode_long(record_count), encode_long(size), _NONE]
         self._metrics(stats, record_count, parts)
-        return DataFile(url, b"".join(parts), tuple(values), record_count, size)
+        sequence_number = None
+        if self._has_lineage:
+            first_row_id, sequence_number = lineage
+            if first_row_id is None or sequence_number is None:
+                raise _without_row_ids(path)
+            parts += [_SOME, encode_long(first_row_id), _NONE * 3]
+        if vector is not None:
+            self._on_vector(Target(url, values, partition), vector)
+        return DataFile(url, b"".join(parts), values, record_count, size, sequence_number)
+
+    def target(self, add: AddFile) -> Target:
+        """The file as delete files name it."""
+        return Target(self._file_url(add.path), *self._partition_of(add.partition_values, add.path))
+
+    def _partition_of(self, partition_values: Mapping[str, str | None], path: str) -> tuple[tuple[Any, ...], bytes]:
+        found = [column.tuple_value(partition_values, path) for column in self._partition]
+        return tuple([value for value, _ in found]), b"".join([encoded for _, encoded in found])
 
     def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes]) -> None:
         """Value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
@@ -256,18 +306,30 @@ def _summary(codec: Codec, values: set[Any]) -> PartitionSummary:
     return PartitionSummary(contains_null, contains_nan, codec.single(low), codec.single(high))
 
 
-def _with_vector(path: str) -> Unsupported:
-    return Unsupported(
-        f"File {path} has a deletion vector, which IcebergCompatV2 does not allow. Run REORG TABLE … APPLY (PURGE) and disable "
-        "delta.enableDeletionVectors.",
-        code="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_NOT_PURGED",
+def _descriptor(value: Mapping[str, Any]) -> DeletionVectorDescriptor:
+    """From a row of the files table."""
+    return DeletionVectorDescriptor(
+        value["storageType"],
+        value["pathOrInlineDv"],
+        value["sizeInBytes"],
+        value["cardinality"],
+        value["offset"],
+        value["maxRowIndex"],
+    )
+
+
+def _without_row_ids(path: str) -> CorruptTable:
+    return CorruptTable(
+        f"File {path} has no baseRowId and defaultRowCommitVersion, which IcebergCompatV3 demands of every file. Set "
+        "delta.enableRowTracking = true again, which gives them.",
+        code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
         file=path,
     )
 
 
 def _without_statistics(path: str) -> CorruptTable:
     return CorruptTable(
-        f"File {path} has no number of records in its statistics, which IcebergCompatV2 demands of every file. Rewrite the file "
+        f"File {path} has no number of records in its statistics, which IcebergCompat demands of every file. Rewrite the file "
         "(OPTIMIZE, or overwrite it) with a writer that keeps statistics.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
         file=path,

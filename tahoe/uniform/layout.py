@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.files import partition_summaries
-from tahoe.uniform.manifest_schema import Spec
+from tahoe.uniform.manifest_schema import DATA, DELETES, Spec
 from tahoe.uniform.manifests import (
     ADDED,
     DELETED,
@@ -34,8 +34,22 @@ from tahoe.uniform.manifests import (
     read_manifest_list,
 )
 from tahoe.uniform.metadata import Totals
+from tahoe.uniform.position_deletes import positions_in
 
-__all__ = ["FOLDER", "MAX_ENTRIES", "ManifestFolder", "NewSnapshot", "forget_paths", "next_manifests"]
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = [
+    "FOLDER",
+    "MAX_ENTRIES",
+    "Counts",
+    "ManifestFolder",
+    "NewSnapshot",
+    "chunks",
+    "forget_paths",
+    "many_small",
+    "next_manifests",
+]
 
 FOLDER = "metadata"
 MAX_ENTRIES = 8000
@@ -50,7 +64,11 @@ _INDEXED_PATHS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
-    """What the entries and manifests of the snapshot under way need to know of it."""
+    """What the entries and manifests of the snapshot under way need to know of it.
+
+    Args:
+        first_row_id: in format version 3, the table's next row id before it.
+    """
 
     snapshot_id: int
     parent_id: int | None
@@ -58,10 +76,12 @@ class NewSnapshot:
     version: int
     spec: Spec
     schema: Mapping[str, Any]
+    format_version: int = 2
+    first_row_id: int | None = None
 
 
 class ManifestFolder:
-    """Manifests and manifest lists of one table, read and written whole; names tell their content.
+    """Manifests, manifest lists and delete files of one table, read and written whole; names tell their content.
 
     Args:
         store: the table's store; everything lies in its folder ``metadata``.
@@ -82,12 +102,18 @@ class ManifestFolder:
         """The full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
         return self.root_url + decode_path(path, self._store.url)
 
-    def write(self, entries: Sequence[Entry], snapshot: NewSnapshot, number: int) -> ManifestFile:
-        """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
-        data = manifest_bytes(entries, snapshot.spec, snapshot.schema)
-        name = f"{FOLDER}/m{snapshot.version}-{number}-{_digest(data)}.avro"
+    def put(self, name: str, data: bytes) -> str:
+        """Write a file; returns its URL."""
         self._store.put(name, data)
-        return _manifest_file(self.url(name), len(data), entries, snapshot)
+        return self.url(name)
+
+    def write(self, entries: Sequence[Entry], snapshot: NewSnapshot, number: int, content: int = DATA) -> ManifestFile:
+        """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
+        data = manifest_bytes(entries, snapshot.spec, snapshot.schema, format_version=snapshot.format_version, content=content)
+        kind = "m" if content == DATA else "d"
+        url = self.put(f"{FOLDER}/{kind}{snapshot.version}-{number}-{_digest(data)}.avro", data)
+        _INDEX.put(url, _hashes(self._paths_of(entries, content)))
+        return _manifest_file(url, len(data), entries, snapshot, content)
 
     def write_list(self, manifests: Sequence[ManifestFile], snapshot: NewSnapshot) -> str:
         """The manifest list of a snapshot; returns its URL."""
@@ -96,16 +122,35 @@ class ManifestFolder:
             snapshot_id=snapshot.snapshot_id,
             parent_snapshot_id=snapshot.parent_id,
             sequence_number=snapshot.sequence_number,
+            format_version=snapshot.format_version,
         )
         name = f"{FOLDER}/snap-{snapshot.snapshot_id}-{_digest(data)}.avro"
-        self._store.put(name, data)
-        return self.url(name)
+        return self.put(name, data)
 
     def read(self, manifest: ManifestFile, spec: Spec) -> list[Entry]:
         return read_manifest(self._store.get(self.name(manifest.path)), manifest, spec)
 
     def read_list(self, url: str) -> list[ManifestFile]:
         return read_manifest_list(self._store.get(self.name(url)), url)
+
+    def positions_in(self, file: DataFile) -> dict[str, BitMap64]:
+        """What a position delete file says."""
+        return positions_in(self._store.get(self.name(file.url)), file.url)
+
+    def about(self, file: DataFile) -> tuple[str, ...]:
+        """The data files that a delete file deletes rows from."""
+        return tuple(self.positions_in(file)) if file.about is None else file.about
+
+    def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
+        """The paths of those delete manifests that may say something of these data files."""
+        found = []
+        for manifest in manifests:
+            index = _INDEX.get(manifest.path)
+            if index is None:
+                index = _INDEX.put(manifest.path, _hashes(self._paths_of(self.read(manifest, spec), DELETES)))
+            if any(_contains(index, hash(url)) for url in urls):
+                found.append(manifest.path)
+        return frozenset(found)
 
     def containing(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> dict[str, frozenset[str]]:
         """Which of the files each manifest may hold, by the manifest's path; manifests that hold none are left out.
@@ -127,10 +172,16 @@ class ManifestFolder:
                     found[manifest.path] = found.get(manifest.path, frozenset()) | here
         return found
 
+    def _paths_of(self, entries: Iterable[Entry], content: int) -> Iterator[str]:
+        """The data files that the live entries are, or are about."""
+        for entry in entries:
+            if entry.status != DELETED:
+                yield from (entry.file.url,) if content == DATA else self.about(entry.file)
+
     def _indexed(self, manifest: ManifestFile) -> array[int]:
         data = self._store.get(self.name(manifest.path))
         paths = paths_in(data, manifest.path, self.root_url.encode())
-        return array("q", sorted(hash(path.decode(errors="replace")) for path in paths))
+        return _hashes(path.decode(errors="replace") for path in paths)
 
 
 def next_manifests(
@@ -151,26 +202,34 @@ def next_manifests(
     touched = folder.containing(removed, live, snapshot.spec) if removed else {}
     carried: list[ManifestFile] = []
     written: list[ManifestFile] = []
-    counts = _Counts()
+    counts = Counts()
     for manifest in live:
         entries = _without(folder.read(manifest, snapshot.spec), removed, snapshot, counts) if manifest.path in touched else None
         if entries is None:
             carried.append(manifest)
         else:
             written.append(folder.write(entries, snapshot, len(written)))
-    merged: list[Entry] = []
-    small = [manifest for manifest in carried if manifest.live_files < SMALL_ENTRIES]
-    if len(small) > MAX_SMALL:
-        carried = [manifest for manifest in carried if manifest.live_files >= SMALL_ENTRIES]
-        merged = [
-            _existing(entry) for manifest in small for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED
-        ]
-    for chunk in _chunks(_entries(merged, added, snapshot, counts)):
+    small = many_small(carried)
+    carried = [manifest for manifest in carried if manifest not in small]
+    merged = [_existing(entry) for manifest in small for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
+    for chunk in chunks(_entries(merged, added, snapshot, counts)):
         written.append(folder.write(chunk, snapshot, len(written)))
     return [*written, *carried], counts.totals()
 
 
-class _Counts:
+def many_small(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    """The small ones among the manifests where they are too many; else none."""
+    small = [manifest for manifest in manifests if manifest.live_files < SMALL_ENTRIES]
+    return small if len(small) > MAX_SMALL else []
+
+
+def chunks(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+    """The entries of one manifest after the other."""
+    while chunk := list(islice(entries, MAX_ENTRIES)):
+        yield chunk
+
+
+class Counts:
     """Counts up what a snapshot changes."""
 
     def __init__(self) -> None:
@@ -230,7 +289,7 @@ def _contains(index: array[int], wanted: int) -> bool:
     return position < len(index) and index[position] == wanted
 
 
-def _without(entries: list[Entry], removed: frozenset[str], snapshot: NewSnapshot, counts: _Counts) -> list[Entry] | None:
+def _without(entries: list[Entry], removed: frozenset[str], snapshot: NewSnapshot, counts: Counts) -> list[Entry] | None:
     """The entries with those of removed files marked as deleted; None where no file of the manifest is removed."""
     result: list[Entry] = []
     changed = False
@@ -250,29 +309,27 @@ def _existing(entry: Entry) -> Entry:
     return entry._replace(status=EXISTING)
 
 
-def _entries(merged: Sequence[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: _Counts) -> Iterator[Entry]:
+def _entries(merged: Sequence[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
     yield from merged
     for file in added:
         counts.count(counts.added, file)
-        # No sequence numbers: readers take them from the manifest list.
-        yield Entry(ADDED, snapshot.snapshot_id, None, None, file)
+        # Where there is no sequence number, readers take it from the manifest list.
+        yield Entry(ADDED, snapshot.snapshot_id, file.sequence_number, None, file)
 
 
-def _chunks(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
-    while chunk := list(islice(entries, MAX_ENTRIES)):
-        yield chunk
+def _hashes(paths: Iterable[str]) -> array[int]:
+    return array("q", sorted(map(hash, paths)))
 
 
-def _manifest_file(path: str, length: int, entries: Sequence[Entry], snapshot: NewSnapshot) -> ManifestFile:
+def _manifest_file(path: str, length: int, entries: Sequence[Entry], snapshot: NewSnapshot, content: int) -> ManifestFile:
     files = [0, 0, 0]
     rows = [0, 0, 0]
     lowest = snapshot.sequence_number
     for entry in entries:
         files[entry.status] += 1
         rows[entry.status] += entry.file.record_count
-        if entry.status == EXISTING and entry.sequence_number is not None:
+        if entry.status != DELETED and entry.sequence_number is not None:
             lowest = min(lowest, entry.sequence_number)
-    _INDEX.put(path, array("q", sorted(hash(entry.file.url) for entry in entries if entry.status != DELETED)))
     return ManifestFile(
         path=path,
         length=length,
@@ -287,6 +344,8 @@ def _manifest_file(path: str, length: int, entries: Sequence[Entry], snapshot: N
         existing_rows=rows[EXISTING],
         deleted_rows=rows[DELETED],
         partitions=partition_summaries(snapshot.spec, (entry.file.partition for entry in entries)),
+        content=content,
+        first_row_id=snapshot.first_row_id if content == DATA else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""The Avro schemas of manifests and manifest lists, format version 2 (format/spec.md, "Manifests" and "Manifest Lists")."""
+"""The Avro schemas of manifests and manifest lists, format versions 2 and 3 (format/spec.md, "Manifests" and "Manifest Lists")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 from tahoe.uniform.values import Codec
 
-__all__ = ["LIST_SCHEMA", "Spec", "entry_schema"]
+__all__ = ["DATA", "DELETES", "Spec", "entry_schema", "list_schema", "tail_of"]
+
+DATA, DELETES = 0, 1
+"""What a manifest's files hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,14 @@ class Spec:
     codecs: tuple[Codec, ...]
 
 
-def entry_schema(spec: Spec) -> dict[str, Any]:
+def tail_of(format_version: int, content: int) -> tuple[str, ...]:
+    """The names of the optional fields at the end of a ``data_file`` record, which not every manifest has."""
+    if format_version >= 3:
+        return ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes")
+    return ("referenced_data_file",) if content == DELETES else ()
+
+
+def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> dict[str, Any]:
     """The schema of a manifest's entries; the partition tuple's fields are those of the spec."""
     data_file = {
         "type": "record",
@@ -43,6 +53,7 @@ def entry_schema(spec: Spec) -> dict[str, Any]:
             _optional("split_offsets", 132, {"type": "array", "element-id": 133, "items": "long"}),
             _optional("equality_ids", 135, {"type": "array", "element-id": 136, "items": "int"}),
             _optional("sort_order_id", 140, "int"),
+            *(_optional(name, *_TAIL_FIELDS[name]) for name in tail_of(format_version, content)),
         ],
     }
     return {
@@ -56,6 +67,14 @@ def entry_schema(spec: Spec) -> dict[str, Any]:
             _required("data_file", 2, data_file),
         ],
     }
+
+
+_TAIL_FIELDS = {
+    "first_row_id": (142, "long"),
+    "referenced_data_file": (143, "string"),
+    "content_offset": (144, "long"),
+    "content_size_in_bytes": (145, "long"),
+}
 
 
 def _optional(name: str, field_id: int, avro_type: Any) -> dict[str, Any]:
@@ -103,7 +122,14 @@ def _summary_fields() -> list[dict[str, Any]]:
     ]
 
 
-LIST_SCHEMA: dict[str, Any] = {
+def list_schema(format_version: int = 2) -> dict[str, Any]:
+    """The schema of a manifest list's entries."""
+    if format_version < 3:
+        return _LIST_SCHEMA
+    return {**_LIST_SCHEMA, "fields": [*_LIST_SCHEMA["fields"], _optional("first_row_id", 520, "long")]}
+
+
+_LIST_SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "manifest_file",
     "fields": [

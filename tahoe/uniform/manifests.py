@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tahoe.exceptions import CorruptTable
 from tahoe.uniform.avro import decode_long, encode_bytes, encode_long, encode_string, read_container, write_container
-from tahoe.uniform.manifest_schema import LIST_SCHEMA, Spec, entry_schema
+from tahoe.uniform.manifest_schema import DATA, Spec, entry_schema, list_schema, tail_of
 
 __all__ = [
     "ADDED",
@@ -33,18 +33,19 @@ __all__ = [
 ]
 
 EXISTING, ADDED, DELETED = 0, 1, 2
-_FORMAT_VERSION = "2"
 _NONE = b"\0"
 _SOME = b"\2"
 
 
 class DataFile(NamedTuple):
-    """One live data file, its Iceberg ``data_file`` record already encoded.
+    """One live data file or delete file, its Iceberg ``data_file`` record already encoded.
 
     Args:
         url: the file's full path, as readers open it.
         encoded: Avro bytes of the record.
         partition: the partition tuple, in the form `Codec.encode` takes; None for null.
+        sequence_number: the data sequence number to be given, where it is not that of the snapshot that adds the file.
+        about: of a delete file, the data files that rows are deleted from; None where only the file itself tells.
     """
 
     url: str
@@ -52,6 +53,8 @@ class DataFile(NamedTuple):
     partition: tuple[Any, ...]
     record_count: int
     size: int
+    sequence_number: int | None = None
+    about: tuple[str, ...] | None = ()
 
 
 class Entry(NamedTuple):
@@ -76,7 +79,12 @@ class PartitionSummary:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One manifest, as a manifest list names it."""
+    """One manifest, as a manifest list names it.
+
+    Args:
+        content: `DATA` or `DELETES`.
+        first_row_id: where rows of files without a first row id are counted from; None in version 2, and for delete files.
+    """
 
     path: str
     length: int
@@ -91,6 +99,8 @@ class ManifestFile:
     existing_rows: int
     deleted_rows: int
     partitions: tuple[PartitionSummary, ...]
+    content: int = DATA
+    first_row_id: int | None = None
 
     @property
     def live_files(self) -> int:
@@ -109,17 +119,20 @@ def encode_entry(entry: Entry) -> bytes:
     )
 
 
-def manifest_bytes(entries: Iterable[Entry], spec: Spec, schema: Mapping[str, Any]) -> bytes:
-    """A data manifest of format version 2. `schema` is the table's Iceberg schema with its ``schema-id``."""
+def manifest_bytes(
+    entries: Iterable[Entry], spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA
+) -> bytes:
+    """A manifest. `schema` is the table's Iceberg schema with its ``schema-id``."""
     metadata = {
         "schema": _json(schema),
         "schema-id": str(schema["schema-id"]),
         "partition-spec": _json(list(spec.fields)),
         "partition-spec-id": str(spec.spec_id),
-        "format-version": _FORMAT_VERSION,
-        "content": "data",
+        "format-version": str(format_version),
+        "content": "data" if content == DATA else "deletes",
     }
-    return write_container(entry_schema(spec), metadata, map(encode_entry, entries), sync=_sync(_json(list(spec.fields))))
+    avro = entry_schema(spec, format_version, content)
+    return write_container(avro, metadata, map(encode_entry, entries), sync=_sync(_json(list(spec.fields))))
 
 
 def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry]:
@@ -128,9 +141,11 @@ def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry
     Raises `CorruptTable` where the layout is another one.
     """
     metadata, blocks = read_container(data, manifest.path)
-    if metadata.get("avro.schema") != _json(entry_schema(spec)):
+    format_version = _format_version(metadata, manifest.path)
+    if metadata.get("avro.schema") != _json(entry_schema(spec, format_version, manifest.content)):
         raise _other_layout(manifest.path)
-    return [entry for count, block in blocks for entry in _entries(block, count, manifest, spec)]
+    tail = tail_of(format_version, manifest.content)
+    return [entry for count, block in blocks for entry in _entries(block, count, manifest, spec, tail)]
 
 
 def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
@@ -148,29 +163,43 @@ def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
 
 
 def manifest_list_bytes(
-    manifests: Iterable[ManifestFile], *, snapshot_id: int, parent_snapshot_id: int | None, sequence_number: int
+    manifests: Iterable[ManifestFile],
+    *,
+    snapshot_id: int,
+    parent_snapshot_id: int | None,
+    sequence_number: int,
+    format_version: int = 2,
 ) -> bytes:
     metadata = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
         "sequence-number": str(sequence_number),
-        "format-version": _FORMAT_VERSION,
+        "format-version": str(format_version),
     }
-    return write_container(LIST_SCHEMA, metadata, map(_encode_manifest, manifests), sync=_sync(str(snapshot_id)))
+    entries = (_encode_manifest(manifest, format_version) for manifest in manifests)
+    return write_container(list_schema(format_version), metadata, entries, sync=_sync(str(snapshot_id)))
 
 
 def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
     """The manifests of a list that `manifest_list_bytes` wrote. Raises `CorruptTable` where the layout is another one."""
     metadata, blocks = read_container(data, name)
-    if metadata.get("avro.schema") != _json(LIST_SCHEMA):
+    format_version = _format_version(metadata, name)
+    if metadata.get("avro.schema") != _json(list_schema(format_version)):
         raise _other_layout(name)
     found: list[ManifestFile] = []
     for count, block in blocks:
         position = 0
         for _ in range(count):
-            manifest, position = _decode_manifest(block, position)
+            manifest, position = _decode_manifest(block, position, format_version)
             found.append(manifest)
     return found
+
+
+def _format_version(metadata: Mapping[str, str], name: str) -> int:
+    found = metadata.get("format-version")
+    if found not in ("2", "3"):
+        raise _other_layout(name)
+    return int(found)
 
 
 def _json(value: Any) -> str:
@@ -202,14 +231,14 @@ def _decode_optional_long(data: bytes, position: int) -> tuple[int | None, int]:
 _FORMAT_FIELD = encode_string("PARQUET")
 
 
-def _entries(block: bytes, count: int, manifest: ManifestFile, spec: Spec) -> Iterator[Entry]:
+def _entries(block: bytes, count: int, manifest: ManifestFile, spec: Spec, tail: tuple[str, ...]) -> Iterator[Entry]:
     position = 0
     for _ in range(count):
         status, position = decode_long(block, position)
         snapshot_id, position = _decode_optional_long(block, position)
         sequence_number, position = _decode_optional_long(block, position)
         file_sequence_number, position = _decode_optional_long(block, position)
-        file, position = _decode_file(block, position, spec)
+        file, position = _decode_file(block, position, spec, tail)
         yield Entry(
             status,
             manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
@@ -219,11 +248,12 @@ def _entries(block: bytes, count: int, manifest: ManifestFile, spec: Spec) -> It
         )
 
 
-def _decode_file(block: bytes, start: int, spec: Spec) -> tuple[DataFile, int]:
-    _, position = decode_long(block, start)  # content
+def _decode_file(block: bytes, start: int, spec: Spec, tail: tuple[str, ...]) -> tuple[DataFile, int]:
+    content, position = decode_long(block, start)
     length, position = decode_long(block, position)
     url = block[position : position + length].decode()
-    position += length + len(_FORMAT_FIELD)
+    length, position = decode_long(block, position + length)  # the file format
+    position += length
     partition: list[Any] = []
     for codec in spec.codecs:
         if block[position] == 0:
@@ -237,7 +267,21 @@ def _decode_file(block: bytes, start: int, spec: Spec) -> tuple[DataFile, int]:
     for holds_bytes in _METRIC_MAPS:
         position = _skip_map(block, position, holds_bytes)
     position += _UNUSED_FIELDS
-    return DataFile(url, block[start:position], tuple(partition), record_count, size), position
+    referenced: str | None = None
+    for name in tail:
+        found, position = _decode_optional(block, position, holds_text=name == "referenced_data_file")
+        referenced = found if isinstance(found, str) else referenced
+    about = () if content == 0 else (referenced,) if referenced is not None else None
+    return DataFile(url, block[start:position], tuple(partition), record_count, size, None, about), position
+
+
+def _decode_optional(block: bytes, position: int, *, holds_text: bool) -> tuple[int | str | None, int]:
+    if block[position] == 0:
+        return None, position + 1
+    number, position = decode_long(block, position + 1)
+    if not holds_text:
+        return number, position
+    return block[position : position + number].decode(), position + number
 
 
 _METRIC_MAPS = (False, False, False, False, True, True)  # column sizes, value, null and NaN counts; lower and upper bounds
@@ -280,12 +324,13 @@ _LIST_NUMBERS = (
 )
 
 
-def _encode_manifest(manifest: ManifestFile) -> bytes:
-    numbers = (0 if name == "content" else getattr(manifest, name) for name in _LIST_NUMBERS)  # content 0: data
+def _encode_manifest(manifest: ManifestFile, format_version: int) -> bytes:
+    numbers = (getattr(manifest, name) for name in _LIST_NUMBERS)
     parts = [encode_string(manifest.path), *map(encode_long, numbers), _SOME]
     if manifest.partitions:
         parts += [encode_long(len(manifest.partitions)), *map(_encode_summary, manifest.partitions)]
-    return b"".join([*parts, _NONE, _NONE])  # the end of the array, no key metadata
+    tail = [_optional_long(manifest.first_row_id)] if format_version >= 3 else []
+    return b"".join([*parts, _NONE, _NONE, *tail])  # the end of the array, no key metadata
 
 
 def _encode_summary(summary: PartitionSummary) -> bytes:
@@ -294,14 +339,13 @@ def _encode_summary(summary: PartitionSummary) -> bytes:
     return b"".join((bytes([summary.contains_null]), nan, *bounds))
 
 
-def _decode_manifest(block: bytes, position: int) -> tuple[ManifestFile, int]:
+def _decode_manifest(block: bytes, position: int, format_version: int) -> tuple[ManifestFile, int]:
     length, position = decode_long(block, position)
     path = block[position : position + length].decode()
     position += length
     numbers: dict[str, int] = {}
     for name in _LIST_NUMBERS:
         numbers[name], position = decode_long(block, position)
-    del numbers["content"]
     summaries: list[PartitionSummary] = []
     position += 1  # the array is there
     count, position = decode_long(block, position)
@@ -310,7 +354,11 @@ def _decode_manifest(block: bytes, position: int) -> tuple[ManifestFile, int]:
             summary, position = _decode_summary(block, position)
             summaries.append(summary)
         count, position = decode_long(block, position)
-    return ManifestFile(path=path, partitions=tuple(summaries), **numbers), position + 1
+    position += 1  # no key metadata
+    first_row_id: int | None = None
+    if format_version >= 3:
+        first_row_id, position = _decode_optional_long(block, position)
+    return ManifestFile(path=path, partitions=tuple(summaries), first_row_id=first_row_id, **numbers), position
 
 
 def _decode_summary(block: bytes, position: int) -> tuple[PartitionSummary, int]:

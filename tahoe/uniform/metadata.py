@@ -1,4 +1,4 @@
-"""Iceberg's table metadata, format version 2, as values: each function takes a metadata document and gives the next one
+"""Iceberg's table metadata, format versions 2 and 3, as values: each function takes a metadata document and gives the next one
 (format/spec.md, "Table Metadata").
 
 Nothing here depends on the time of the conversion: times are those of the Delta commits, ids come from the table's id and the
@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.iceberg_compat import format_version
 from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.row_tracking import (
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+    ROW_COMMIT_VERSION_FIELD_ID,
+    ROW_ID_FIELD_ID,
+)
 from tahoe.schema.types import schema_from_json
 from tahoe.uniform.manifest_schema import Spec
 from tahoe.uniform.schema import FIRST_PARTITION_ID, iceberg_schema, last_column_id, name_mapping, partition_fields
@@ -27,9 +34,11 @@ __all__ = [
     "converted_version",
     "current_schema",
     "current_snapshot",
+    "data_totals",
     "described",
     "expired",
     "logged",
+    "next_sequence_number",
     "next_snapshot_id",
     "snapshot_retention_ms",
     "spec_from",
@@ -46,11 +55,12 @@ MAX_SNAPSHOTS = 1000
 CONFIG_PREFIX = "delta.universalformat.config.iceberg."
 _DELTA_VERSION = "delta-version"
 _DELTA_TIMESTAMP = "delta-timestamp"
+_DELETES_SIZE = "total-delete-files-size"
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts of a snapshot's summary: what it changed."""
+    """Counts of a snapshot's summary: what it changed, of data files or of delete files."""
 
     added_files: int = 0
     added_rows: int = 0
@@ -78,6 +88,9 @@ def described(
     """
     schema = schema_from_json(metadata.schema_string)
     document = dict(base) if base is not None else _empty(metadata.id, location)
+    document["format-version"] = max(document["format-version"], format_version(TableProperties(metadata.configuration)))
+    if document["format-version"] >= 3:
+        document.setdefault("next-row-id", 0)
     document["schemas"], document["current-schema-id"] = _with_schema(document["schemas"], iceberg_schema(schema))
     maximum = TableProperties(metadata.configuration).max_column_id
     document["last-column-id"] = max(document["last-column-id"], last_column_id(schema), maximum)
@@ -103,16 +116,30 @@ def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dic
         _DELTA_TIMESTAMP: str(timestamp_ms),
         "converted_delta_version": str(version),
         "converted_delta_timestamp": str(timestamp_ms),
-        "schema.name-mapping.default": name_mapping(schema_from_json(metadata.schema_string)),
+        "schema.name-mapping.default": name_mapping(
+            schema_from_json(metadata.schema_string), _row_id_columns(metadata.configuration)
+        ),
         # Data files belong to the Delta table: Iceberg's own expiry and purge must leave them alone.
         "gc.enabled": "false",
     }
+
+
+def _row_id_columns(configuration: Mapping[str, str]) -> dict[str, int]:
+    """The columns under which data files may hold row ids and row commit versions, with Iceberg's ids of them."""
+    keys = {MATERIALIZED_ROW_ID: ROW_ID_FIELD_ID, MATERIALIZED_ROW_COMMIT_VERSION: ROW_COMMIT_VERSION_FIELD_ID}
+    return {configuration[key]: number for key, number in keys.items() if key in configuration}
 
 
 def snapshot_retention_ms(configuration: Mapping[str, str]) -> int:
     """How long an Iceberg snapshot is kept: as long as Delta surely keeps both the version and its files."""
     properties = TableProperties(configuration)
     return min(properties.log_retention_ms, properties.deleted_file_retention_ms)
+
+
+def data_totals(snapshot: Mapping[str, Any]) -> tuple[int, int]:
+    """The number of live data files of a snapshot, and their size in bytes."""
+    summary: Mapping[str, str] = snapshot["summary"]
+    return int(summary["total-data-files"]), int(summary["total-files-size"]) - int(summary.get(_DELETES_SIZE, "0"))
 
 
 def converted_version(document: Mapping[str, Any]) -> int:
@@ -153,6 +180,15 @@ def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
     raise AssertionError("more snapshots share one hash than there are snapshots")
 
 
+def next_sequence_number(document: Mapping[str, Any], version: int) -> int:
+    """The sequence number of a Delta version's snapshot. In format version 3 it is the version, as far as numbers must rise: so the
+    data sequence numbers of files, which are Delta's row commit versions, and those of snapshots are one count."""
+    last: int = document["last-sequence-number"]
+    if document["format-version"] < 3:
+        return last + 1
+    return max(last + 1, version) if document["snapshots"] else max(last, version)
+
+
 def with_snapshot(
     document: Mapping[str, Any],
     *,
@@ -162,24 +198,46 @@ def with_snapshot(
     operation: str,
     manifest_list: str,
     totals: Totals,
+    deletes: Totals | None = None,
+    row_id_mark: int | None = None,
     rebuilt: bool = False,
 ) -> dict[str, Any]:
-    """The document with one more snapshot, which becomes the current one."""
+    """The document with one more snapshot, which becomes the current one.
+
+    Args:
+        totals, deletes: what it changed, of data files and of delete files.
+        row_id_mark: the highest row id given so far.
+    """
     parent = current_snapshot(document)
     at = max(timestamp_ms, parent["timestamp-ms"] if parent else 0)
-    sequence_number = document["last-sequence-number"] + 1
+    deletes = deletes or Totals()
+    sequence_number = next_sequence_number(document, version)
     snapshot: dict[str, Any] = {
         "snapshot-id": snapshot_id,
         "sequence-number": sequence_number,
         "timestamp-ms": at,
         "manifest-list": manifest_list,
-        "summary": _summary(parent, operation, totals, version, timestamp_ms, rebuilt),
+        "summary": {
+            "operation": operation,
+            **_summary(parent, totals, deletes, document["format-version"], rebuilt),
+            _DELTA_VERSION: str(version),
+            _DELTA_TIMESTAMP: str(timestamp_ms),
+            "engine-name": "tahoe",
+            "engine-version": __version__,
+        },
         "schema-id": document["current-schema-id"],
     }
+    row_ids: dict[str, int] = {}
+    if document["format-version"] >= 3:
+        first = document["next-row-id"]
+        row_ids["next-row-id"] = max(first, -1 if row_id_mark is None else row_id_mark + 1)
+        # Every file names its own first row id; so much is taken from the numbers that the table has still to give.
+        snapshot |= {"first-row-id": first, "added-rows": row_ids["next-row-id"] - first}
     if parent is not None:
         snapshot["parent-snapshot-id"] = parent["snapshot-id"]
     return {
         **document,
+        **row_ids,
         "last-sequence-number": sequence_number,
         "last-updated-ms": max(document["last-updated-ms"], at),
         "current-snapshot-id": snapshot_id,
@@ -286,35 +344,41 @@ def _set_spec(document: dict[str, Any], wanted: Sequence[Mapping[str, Any]]) -> 
 
 
 def _summary(
-    parent: Mapping[str, Any] | None, operation: str, totals: Totals, version: int, timestamp_ms: int, rebuilt: bool
+    parent: Mapping[str, Any] | None, totals: Totals, deletes: Totals, format_version: int, rebuilt: bool
 ) -> dict[str, str]:
+    """Counts of a summary (format/spec.md, "Optional Snapshot Summary Fields"); sizes are of data files and delete files together."""
     before: Mapping[str, str] = {} if parent is None or rebuilt else parent["summary"]
 
     def total(name: str, added: int, deleted: int) -> int:
         return int(before.get(name, "0")) + added - (0 if rebuilt else deleted)
 
+    kind = "dvs" if format_version >= 3 else "position-delete-files"
     counts = {
         "added-data-files": totals.added_files,
         "added-records": totals.added_rows,
-        "added-files-size": totals.added_bytes,
+        "added-files-size": totals.added_bytes + deletes.added_bytes,
         "deleted-data-files": totals.deleted_files,
         "deleted-records": totals.deleted_rows,
-        "removed-files-size": totals.deleted_bytes,
+        "removed-files-size": totals.deleted_bytes + deletes.deleted_bytes,
+        "added-delete-files": deletes.added_files,
+        f"added-{kind}": deletes.added_files,
+        "added-position-deletes": deletes.added_rows,
+        "removed-delete-files": deletes.deleted_files,
+        f"removed-{kind}": deletes.deleted_files,
+        "removed-position-deletes": deletes.deleted_rows,
+        _DELETES_SIZE: total(_DELETES_SIZE, deletes.added_bytes, deletes.deleted_bytes),
     }
     always = {
         "total-data-files": total("total-data-files", totals.added_files, totals.deleted_files),
         "total-records": total("total-records", totals.added_rows, totals.deleted_rows),
-        "total-files-size": total("total-files-size", totals.added_bytes, totals.deleted_bytes),
-        "total-delete-files": 0,
-        "total-position-deletes": 0,
+        "total-files-size": total(
+            "total-files-size", totals.added_bytes + deletes.added_bytes, totals.deleted_bytes + deletes.deleted_bytes
+        ),
+        "total-delete-files": total("total-delete-files", deletes.added_files, deletes.deleted_files),
+        "total-position-deletes": total("total-position-deletes", deletes.added_rows, deletes.deleted_rows),
         "total-equality-deletes": 0,
     }
     return {
-        "operation": operation,
         **{name: str(count) for name, count in counts.items() if count},
         **{name: str(count) for name, count in always.items()},
-        _DELTA_VERSION: str(version),
-        _DELTA_TIMESTAMP: str(timestamp_ms),
-        "engine-name": "tahoe",
-        "engine-version": __version__,
     }

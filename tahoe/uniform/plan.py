@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, RemoveFile
-from tahoe.protocol.iceberg_compat import uniform_is_enabled
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Metadata, RemoveFile
+from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.row_tracking import high_water_mark
 from tahoe.schema.types import schema_from_json
 
-__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Plan", "Rebuild", "change_of", "plan_conversion"]
+__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Marked", "Plan", "Rebuild", "change_of", "plan_conversion"]
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
@@ -36,6 +37,20 @@ class DeltaCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Marked:
+    """A file that stays, with another deletion vector.
+
+    Args:
+        add: the file as it is now; it has a vector.
+        before: the vector that the Iceberg side shows, None where it shows every row.
+    """
+
+    url: str
+    add: AddFile
+    before: DeletionVectorDescriptor | None
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What one Iceberg snapshot does.
 
@@ -44,7 +59,10 @@ class Change:
         metadata: the table's metadata at that version.
         adds: files that come.
         removed: full paths of files that go; some may never have been converted.
+        with_vectors: those of `removed` that the Iceberg side shows with a deletion vector.
+        marked: files that stay and lose rows.
         rearranges: no rows change (OPTIMIZE and the like).
+        row_id_mark: the highest row id given so far, None where the commits do not say.
     """
 
     version: int
@@ -52,17 +70,20 @@ class Change:
     metadata: Metadata
     adds: tuple[AddFile, ...] = ()
     removed: frozenset[str] = field(default_factory=frozenset)
+    with_vectors: frozenset[str] = field(default_factory=frozenset)
+    marked: tuple[Marked, ...] = ()
     rearranges: bool = False
+    row_id_mark: int | None = None
 
     @property
     def is_empty(self) -> bool:
-        return not self.adds and not self.removed
+        return not self.adds and not self.removed and not self.marked
 
     @property
     def operation(self) -> str:
         """Iceberg's name for it (format/spec.md, "Snapshots")."""
-        if not self.removed:
-            return "append"
+        if not self.removed and not self.marked:
+            return "overwrite" if any(add.deletion_vector for add in self.adds) else "append"
         if self.rearranges:
             return "replace"
         return "overwrite" if self.adds else "delete"
@@ -128,21 +149,43 @@ def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: 
     A file that a commit names again without a change of data (new statistics, new tags) replaces its own entry.
     """
     live: dict[str, AddFile | None] = {}
-    gone: set[str] = set()
+    shown: dict[str, AddFile | RemoveFile] = {}  # by path, what the first action says of a file that the Iceberg side has
     data_change = False
+    mark: int | None = None
     for commit in commits:
-        removes = {file_url(action.path) for action in commit.actions if isinstance(action, RemoveFile)}
-        gone |= {path for path in removes if path not in live}
+        removes = {file_url(action.path): action for action in commit.actions if isinstance(action, RemoveFile)}
+        shown.update({url: remove for url, remove in removes.items() if url not in live})
         live.update(dict.fromkeys(removes))
         data_change |= any(action.data_change for action in commit.actions if isinstance(action, AddFile | RemoveFile))
         for action in commit.actions:
             if isinstance(action, AddFile):
                 url = file_url(action.path)
                 if not action.data_change and url not in live:
-                    gone.add(url)
+                    shown[url] = action
                 live[url] = action
-    adds = tuple(add for add in live.values() if add is not None)
-    return Change(commits[-1].version, timestamp_ms, metadata, adds, frozenset(gone), rearranges=bool(adds) and not data_change)
+        found = high_water_mark(commit.actions)
+        mark = mark if found is None else found
+    adds = {url: add for url, add in live.items() if add is not None}
+    marked = {url: Marked(url, add, shown[url].deletion_vector) for url, add in adds.items() if _only_marked(shown.get(url), add)}
+    return Change(
+        commits[-1].version,
+        timestamp_ms,
+        metadata,
+        tuple(add for url, add in adds.items() if url not in marked),
+        frozenset(shown.keys() - marked.keys()),
+        with_vectors=frozenset(url for url, action in shown.items() if action.deletion_vector and url not in marked),
+        marked=tuple(marked.values()),
+        rearranges=bool(adds) and not data_change,
+        row_id_mark=mark,
+    )
+
+
+def _only_marked(before: AddFile | RemoveFile | None, after: AddFile) -> bool:
+    """Whether a file that was removed and added again differs in its deletion vector alone, as far as actions tell."""
+    if not isinstance(before, RemoveFile) or after.deletion_vector is None:
+        return False
+    same_rows = (before.base_row_id, before.default_row_commit_version) == (after.base_row_id, after.default_row_commit_version)
+    return same_rows and before.deletion_vector != after.deletion_vector
 
 
 def _per_commit(configuration: Mapping[str, str]) -> bool:
@@ -154,6 +197,8 @@ def _breaks_history(before: Metadata, after: Metadata, version: int) -> str | No
         return f"UniForm was off at version {version}"
     if before.id != after.id:
         return f"the table was made anew at version {version}"
+    if format_version(TableProperties(before.configuration)) != format_version(TableProperties(after.configuration)):
+        return f"the format version changed at version {version}"
     if _partitioning(before) != _partitioning(after):
         return f"the partitioning changed at version {version}"
     return None

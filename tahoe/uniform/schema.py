@@ -7,7 +7,7 @@ and map values are the nested ids that IcebergCompatV2 keeps in the nearest ance
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tahoe.exceptions import CorruptTable
@@ -41,12 +41,16 @@ def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> li
     ]
 
 
-def name_mapping(schema: StructType) -> str:
+def name_mapping(schema: StructType, others: Mapping[str, int] | None = None) -> str:
     """``schema.name-mapping.default``: how a reader finds columns in data files that carry no ids.
 
     Files know columns by their physical names; the logical name follows for files from before column mapping.
+
+    Args:
+        others: ids of columns that files may have beside the table's, by name; there are readers that stop at a column they cannot name.
     """
-    return json.dumps(_mapped(schema), separators=(",", ":"), ensure_ascii=False)
+    mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (others or {}).items())]
+    return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
 
 
 def last_column_id(schema: StructType) -> int:

@@ -69,7 +69,7 @@ def test_a_reader_feature_that_we_lack_is_refused_by_name(name):
     assert caught.value.code == "DELTA_UNSUPPORTED_FEATURES_FOR_READ"
 
 
-@pytest.mark.parametrize("name", ["timeTurner", "icebergCompatV3"])
+@pytest.mark.parametrize("name", ["timeTurner", "icebergWriterCompatV3"])
 def test_a_writer_feature_that_we_lack_can_be_read_and_is_refused_for_writes(name):
     protocol = Protocol(1, 7, None, frozenset({name}))
     check_readable(protocol, "t")

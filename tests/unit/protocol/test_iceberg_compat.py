@@ -22,6 +22,7 @@ def column(name: str, data_type: object, number: int, **metadata: object) -> Str
     return StructField(name, data_type, True, {**mapping, **metadata})
 
 
+VECTOR = DeletionVectorDescriptor("i", "abc", 3, 1)
 ID, DAY = column("id", PrimitiveType("long"), 1), column("day", PrimitiveType("date"), 2)
 
 
@@ -30,7 +31,7 @@ def config(*columns: StructField, by=(), features=FEATURES, **changed: str | Non
         FORMATS: "iceberg",
         COMPAT: "true",
         MODE: "name",
-        **{key.replace("_", "."): value for key, value in changed.items()},
+        **changed,
     }
     configuration = {key: value for key, value in wanted.items() if value is not None}
     metadata = Metadata("id", StructType(columns or (ID, DAY)).to_json(), tuple(by), configuration)
@@ -71,11 +72,55 @@ def test_hudi_is_refused_by_name():
         check_iceberg_compat(config(**{FORMATS: "iceberg,hudi"}), None, [])
 
 
-@pytest.mark.parametrize("version", ["V1", "V3"])
-def test_other_compat_versions_are_refused_by_name(version):
-    found = config(**{COMPAT: None, f"delta.enableIcebergCompat{version}": "true"})
-    with pytest.raises(Unsupported, match=f"IcebergCompat{version}"):
-        check_iceberg_compat(found, None, [])
+V1 = {COMPAT: None, "delta.enableIcebergCompatV1": "true"}
+V1_FEATURES = frozenset({"icebergCompatV1", "columnMapping", "deletionVectors"})
+V3 = {COMPAT: None, "delta.enableIcebergCompatV3": "true", "delta.enableRowTracking": "true"}
+V3_FEATURES = frozenset({"icebergCompatV3", "columnMapping", "rowTracking", "domainMetadata", "deletionVectors"})
+POSITION = {"delta.universalFormat.config.iceberg.deletes": "position"}
+
+
+def test_v1_has_no_lists_and_no_maps():
+    check_iceberg_compat(config(features=V1_FEATURES, **V1), None, [add()])
+    nested = column("list", ArrayType(PrimitiveType("long")), 3)
+    assert refused(config(ID, nested, features=V1_FEATURES, **V1)) == f"{VIOLATION}.UNSUPPORTED_DATA_TYPE"
+
+
+def test_v3_allows_vectors_and_void():
+    vectors = config(
+        ID, column("odd", PrimitiveType("void"), 3), features=V3_FEATURES, **V3, **{"delta.enableDeletionVectors": "true"}
+    )
+    check_iceberg_compat(vectors, None, [add(deletion_vector=VECTOR)])
+    inside = column("odd", ArrayType(PrimitiveType("void")), 3, **{"delta.columnMapping.nested.ids": {"col-3.element": 4}})
+    assert refused(config(ID, inside, features=V3_FEATURES, **V3)) == f"{VIOLATION}.UNSUPPORTED_DATA_TYPE"
+    assert (
+        refused(config(ID, column("v", PrimitiveType("variant"), 3), features=V3_FEATURES, **V3))
+        == f"{VIOLATION}.UNSUPPORTED_DATA_TYPE"
+    )
+
+
+@pytest.mark.parametrize("missing", ["icebergCompatV3", "columnMapping", "rowTracking"])
+def test_v3_needs_its_features(missing):
+    assert refused(config(features=V3_FEATURES - {missing}, **V3)) == f"{VIOLATION}.MISSING_REQUIRED_TABLE_FEATURE"
+
+
+def test_v3_needs_row_tracking_from_the_beginning():
+    off = config(features=V3_FEATURES, **{**V3, "delta.enableRowTracking": "false"})
+    assert refused(off) == f"{VIOLATION}.WRONG_REQUIRED_TABLE_PROPERTY"
+    tracked = config(features=V3_FEATURES | FEATURES, **{"delta.enableRowTracking": "true"})
+    assert refused(config(features=V3_FEATURES, **V3), tracked) == f"{VIOLATION}.WRONG_REQUIRED_TABLE_PROPERTY"
+    check_iceberg_compat(config(features=V3_FEATURES, **V3), config(), [])
+
+
+def test_v3_is_never_disabled():
+    assert refused(config(), config(features=V3_FEATURES, **V3)) == f"{VIOLATION}.WRONG_REQUIRED_TABLE_PROPERTY"
+    gone = config(features=V3_FEATURES, **{COMPAT: None, FORMATS: None})
+    assert refused(gone, config(features=V3_FEATURES, **V3)) == f"{VIOLATION}.WRONG_REQUIRED_TABLE_PROPERTY"
+    check_iceberg_compat(config(features=V3_FEATURES, **V3, **{FORMATS: None}), config(features=V3_FEATURES, **V3), [])
+
+
+def test_v2_allows_vectors_where_they_are_shown_as_position_deletes():
+    found = config(**{"delta.enableDeletionVectors": "true"}, **POSITION)
+    check_iceberg_compat(found, found, [add(deletion_vector=VECTOR)])
 
 
 def test_two_compat_versions_exclude_each_other():
@@ -99,8 +144,9 @@ def test_deletion_vectors_must_be_off_before_and_after():
 
 
 def test_a_file_with_a_deletion_vector_is_refused():
-    vector = DeletionVectorDescriptor("i", "abc", 3, 1)
-    assert refused(config(), config(), [add(deletion_vector=vector)]) == f"{VIOLATION}.DELETION_VECTORS_NOT_PURGED"
+    assert refused(config(), config(), [add(deletion_vector=VECTOR)]) == f"{VIOLATION}.DELETION_VECTORS_NOT_PURGED"
+    with pytest.raises(InvalidRequest, match=r"iceberg\.deletes = position"):
+        check_iceberg_compat(config(), config(), [add(deletion_vector=VECTOR)])
 
 
 @pytest.mark.parametrize("stats", [None, "", "{}", "not json", '{"minValues":{"numRecords":3}}', '{"numRecords":null}', "[]"])

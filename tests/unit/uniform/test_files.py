@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.log.files import DELETION_VECTOR_TYPE
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
 from tahoe.uniform.files import FileEncoder, partition_summaries, spec_of
@@ -163,10 +164,11 @@ def test_statistics_that_are_no_json_are_named():
 
 def test_a_deletion_vector_is_refused_from_actions_and_from_columns():
     vector = DeletionVectorDescriptor("i", "x", 1, 1)
-    with pytest.raises(Unsupported, match="File f has a deletion vector"):
+    with pytest.raises(Unsupported, match="/f has a deletion vector"):
         encoded(TEXT, deletion_vector=vector)
-    table = parsed_table().append_column("deletionVector", pa.array([{"storageType": "i"}]))
-    with pytest.raises(Unsupported, match="File f has a deletion vector"):
+    row = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    table = parsed_table().append_column("deletionVector", pa.array([row], DELETION_VECTOR_TYPE))
+    with pytest.raises(Unsupported, match="/f has a deletion vector"):
         list(encoder().encode_table(table))
 
 

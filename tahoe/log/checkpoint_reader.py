@@ -68,9 +68,8 @@ class CheckpointReader:
     def single_actions(self) -> list[Action]:
         """All that are not files: protocol, metadata, transactions, domains."""
         found: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
-        for name, leaf in _SINGLE_ACTIONS.items():
-            for source in self.sources:
-                found += _single_actions(source, name, leaf)
+        for source in self.sources:
+            found += _single_actions(source)
         return found
 
     def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
@@ -227,21 +226,22 @@ def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> No
             raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
 
 
-def _single_actions(source: ParquetSource, name: str, leaf: str) -> Iterator[Action]:
-    path = f"{name}.{leaf}"
-    if path not in source.leaves:
-        return
+def _single_actions(source: ParquetSource) -> Iterator[Action]:
+    paths = {name: f"{name}.{leaf}" for name, leaf in _SINGLE_ACTIONS.items() if f"{name}.{leaf}" in source.leaves}
     for group in source.row_groups():
-        left = group.non_null(path)
-        if left == 0:
+        # How many are still to come; None where the file does not say.
+        left = {name: count for name, path in paths.items() if (count := group.non_null(path)) != 0}
+        if not left:
             continue
-        for batch in group.batches([name], _ROWS_OF_SINGLE_ACTIONS):
-            column = batch.column(name)
-            valid = column.filter(pc.is_valid(pc.struct_field(column, leaf)))
-            for value in valid.to_pylist(maps_as_pydicts="strict"):
-                yield _action_of(source, name, value)
-            left = None if left is None else left - len(valid)
-            if left == 0:
+        for batch in group.batches(list(left), _ROWS_OF_SINGLE_ACTIONS):
+            for name in left:
+                column = batch.column(name)
+                valid = column.filter(pc.is_valid(pc.struct_field(column, _SINGLE_ACTIONS[name])))
+                for value in valid.to_pylist(maps_as_pydicts="strict"):
+                    yield _action_of(source, name, value)
+                count = left[name]
+                left[name] = None if count is None else count - len(valid)
+            if all(count == 0 for count in left.values()):
                 break
 
 

@@ -27,7 +27,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Violation", "check_table"]
+__all__ = ["TableCheck", "Violation", "check_table"]
 
 _Key = tuple[str, str | None]
 
@@ -61,22 +61,46 @@ def check_table(store: LogStore) -> list[Violation]:
     deletion vector decodes to its cardinality; statistics are JSON with a row count that the vector does not exceed; where rows are
     tracked, no row id is given twice, or beyond the high-water mark.
     """
-    entries = store.list_from("_delta_log")
-    parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
-    state = _Replay(store, set(checkpoints_in(entries)))
-    violations = [*_contiguous(parsed), *state.run(parsed)]
-    try:
-        snapshot = Snapshot.at(store)
-        live = add_files(snapshot.files())
-    except TahoeError as error:
-        if not parsed:
-            raise
-        return [*violations, Violation("snapshot", error.message)]
-    violations += _snapshot(snapshot, live, state)
-    violations += _files(store, live)
-    violations += [found for add in live for found in _file_content(store, add)]
-    violations += _row_ids(snapshot, live)
-    return violations
+    return TableCheck(store).violations()
+
+
+class TableCheck:
+    """Checks one table again and again, and reads what was committed since the last time.
+
+    A log only grows at its end; where it did anything else (a checkpoint or checksum of an older version came or went, commits were
+    cleaned up, the table was made anew), all of it is checked afresh.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._state = _Replay(store)
+        self._seen: dict[str, Entry] = {}
+        self._in_commits: list[Violation] = []
+
+    def violations(self) -> list[Violation]:
+        """As `check_table`."""
+        store = self._store
+        entries = store.list_from("_delta_log")
+        parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
+        names = {entry.name: entry for entry, _ in parsed}
+        changed = names.items() ^ self._seen.items()
+        if self._in_commits or any(found is None or found.version <= self._state.version for found in map(parse, dict(changed))):
+            self._state, self._in_commits = _Replay(store), []
+        self._seen = names
+        self._in_commits += self._state.run(parsed, set(checkpoints_in(entries)))
+        violations = [*_contiguous(parsed), *self._in_commits]
+        try:
+            snapshot = Snapshot.at(store)
+            live = add_files(snapshot.files())
+        except TahoeError as error:
+            if not parsed:
+                raise
+            return [*violations, Violation("snapshot", error.message)]
+        violations += _snapshot(snapshot, live, self._state)
+        violations += _files(store, live)
+        violations += [found for add in live for found in _file_content(store, add)]
+        violations += _row_ids(snapshot, live)
+        return violations
 
 
 def _contiguous(parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
@@ -91,7 +115,7 @@ class _Replay:
     """The live files by plain folding, from version 0 or from the oldest checkpoint."""
 
     store: LogStore
-    checkpoints: set[int]
+    checkpoints: set[int] = field(default_factory=set)
     live: dict[_Key, AddFile] | None = None
     version: int = -1
     protocol: Protocol | None = None
@@ -99,8 +123,15 @@ class _Replay:
     transaction_ids: dict[str, int] = field(default_factory=dict)
     last_timestamp: int | None = None
 
-    def run(self, parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
-        for version in sorted({found.version for _, found in parsed if found.kind == "commit"}):
+    def run(self, parsed: list[tuple[Entry, ParsedLogPath]], checkpoints: set[int]) -> Iterator[Violation]:
+        """Fold the commits that are newer than those folded before.
+
+        Args:
+            checkpoints: the versions that have a complete one.
+        """
+        self.checkpoints = checkpoints
+        commits = {found.version for _, found in parsed if found.kind == "commit"}
+        for version in sorted(version for version in commits if version > self.version):
             yield from self._step(version)
 
     def _step(self, version: int) -> Iterator[Violation]:

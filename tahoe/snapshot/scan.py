@@ -147,8 +147,8 @@ class Scan:
 
         wanted = self.arrow_schema.names
         read_schema = self._read_schema()
-        if len(tasks) == 1:
-            streams: Iterator[Iterable[pa.RecordBatch]] = iter([self._read(tasks[0], read_schema, read_vector)])
+        if len(tasks) == 1 or (store.url.startswith(_NEAR) and sum(task.size for task in tasks) <= _BYTES_WORTH_THREADS):
+            streams: Iterator[Iterable[pa.RecordBatch]] = (self._read(task, read_schema, read_vector) for task in tasks)
         else:
             streams = _ahead(read, tasks)
         for stream in streams:
@@ -206,6 +206,9 @@ class Scan:
 
 
 _VECTOR_FILES_KEPT = 16
+# Where files are at hand, a few small ones are read faster than threads are started.
+_NEAR = ("file:", "memory:")
+_BYTES_WORTH_THREADS = 1 << 20
 
 
 def _ahead(read: Callable[[ReadTask], list[pa.RecordBatch]], tasks: Sequence[ReadTask]) -> Iterator[list[pa.RecordBatch]]:

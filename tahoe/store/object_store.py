@@ -144,7 +144,7 @@ class ObjectLogStore:
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
 
     def get_many(self, names: list[str]) -> list[bytes]:
-        if len(names) < 2:
+        if len(names) < 2 or self._scheme == "memory":
             return [self.get(name) for name in names]
         with ThreadPoolExecutor(min(len(names), _SIDE_BY_SIDE), thread_name_prefix="tahoe-get") as pool:
             return list(pool.map(self.get, names))
@@ -156,6 +156,8 @@ class ObjectLogStore:
             return None
 
     def open_input(self, name: str) -> pa.NativeFile:
+        if self._scheme == "memory":
+            return pa.BufferReader(self.get(name))
         key = self._key(name)
 
         def read(start: int, stop: int) -> bytes:

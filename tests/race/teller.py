@@ -33,7 +33,7 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
 SCHEMA = pa.schema([("account", pa.int64()), ("branch", pa.string()), ("balance", pa.int64())])
-_FILES_REWRITTEN = 8
+_FILES_REWRITTEN = 16
 _LONGEST_PAUSE = 0.3
 """Seconds before a rewrite."""
 

@@ -69,7 +69,7 @@ def text_of(condition: str | Column) -> str:
     """The condition as the history shows it: as the user wrote it, or the SQL of a column expression."""
     if isinstance(condition, str):
         return condition
-    return str(condition._jc.node().sql())  # type: ignore[attr-defined]
+    return str(condition._jc.node().sql())  # type: ignore[operator]
 
 
 def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:

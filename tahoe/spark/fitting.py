@@ -21,7 +21,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.translate import from_spark_schema, to_spark_type
 
-__all__ = ["cast_or_fail", "fitted", "nullable_schema", "stored"]
+__all__ = ["cast_or_fail", "fitted", "fitted_value", "nullable_schema", "stored"]
 
 _VOID = PrimitiveType("void")
 
@@ -45,6 +45,11 @@ def fitted(jvm: Jvm, data: DataFrame, schema: StructType, also: Sequence[str] = 
             values = _value(jvm, sf.col(quote_identifier(found.name)), found.data_type, target.data_type)
         columns.append(values.alias(target.name))
     return data.select(*columns, *(sf.col(quote_identifier(name)) for name in also))
+
+
+def fitted_value(jvm: Jvm, values: Column | None, source: DataType, target: DataType) -> Column:
+    """One value as `fitted` gives it; NULL of the type for None."""
+    return _null(jvm, target) if values is None else _value(jvm, values, source, target)
 
 
 def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:

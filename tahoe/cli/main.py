@@ -22,6 +22,7 @@ from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
+from tahoe.cli.uniform import uniform
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 
@@ -39,6 +40,7 @@ app.command(short_help="who did what, newest first")(history)
 app.command(short_help="the live files, or those that a filter needs")(files)
 app.command(short_help="what is wrong with the table")(check)
 app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
+app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 
 
 def main() -> None:

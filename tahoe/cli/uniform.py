@@ -1,0 +1,94 @@
+"""`tahoe uniform status|sync|repair`: the Iceberg side of a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
+from tahoe.cli.output import print_json, print_pairs
+from tahoe.cli.startup import import_anything
+
+if TYPE_CHECKING:
+    from tahoe.uniform.repair import Repair
+    from tahoe.uniform.status import UniformStatus
+
+__all__ = ["uniform"]
+
+uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: how far it is, bring it on, put it right.")
+
+
+@uniform.command(short_help="how far the Iceberg side is behind the Delta table")
+def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
+    """How far the Iceberg side is: versions, lag, where readers find it, and what went wrong."""
+    found = open_table(path, option).uniform.status()
+    if json:
+        print_json(asdict(found))
+    else:
+        print_pairs(_of_status(found))
+
+
+@uniform.command(short_help="convert the newest version now")
+def sync(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+    """Convert the newest version now, and say what was done."""
+    import_anything()
+    done = open_table(path, option).uniform.sync()
+    if json:
+        print_json({**asdict(done), "catalog_errors": {name: str(error) for name, error in done.catalog_errors.items()}})
+        return
+    print_pairs(
+        [
+            ("conversion", done.kind if done.reason is None else f"{done.kind}: {done.reason}"),
+            ("version", str(done.version)),
+            ("metadata", done.metadata_location),
+            ("files", f"{done.files_added} added, {done.files_removed} removed"),
+        ]
+    )
+
+
+@uniform.command(short_help="settle what another writer did to the Iceberg side")
+def repair(
+    path: Path,
+    option: StorageOptions = [],  # noqa: B006
+    adopt: Annotated[bool, typer.Option("--adopt", help="Append the rows that it appended to the Delta table.")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="Leave its changes out; its files stay where they are.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and change nothing.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Settle what another writer did to the Iceberg side, which is for reading only."""
+    import_anything()
+    done = open_table(path, option).uniform.repair(adopt=adopt, discard=discard, dry_run=dry_run)
+    if json:
+        print_json(asdict(done))
+    else:
+        print_pairs(_of_repair(done, dry_run))
+
+
+def _of_status(found: UniformStatus) -> list[tuple[str, str]]:
+    pairs = [
+        ("table", found.table),
+        ("enabled", "yes" if found.enabled else "no"),
+        ("Delta version", str(found.delta_version)),
+        ("Iceberg shows", "nothing" if found.iceberg_version is None else f"version {found.iceberg_version}"),
+        ("behind", "" if found.lag_versions is None else f"{found.lag_versions} versions, {found.lag_seconds:.1f} s"),
+        ("metadata", found.metadata_location),
+        ("catalogs", ", ".join(found.catalogs)),
+        ("error", None if found.last_error is None else f"[{found.last_error.code}] {found.last_error.message}"),
+    ]
+    return [(name, value) for name, value in pairs if value]
+
+
+def _of_repair(done: Repair, dry_run: bool) -> list[tuple[str, str]]:
+    if done.kind == "none":
+        return [("repair", "no other writer was at work; nothing to do")]
+    pairs: list[tuple[str, Any]] = [("repair", f"{done.kind}{', dry run: nothing was changed' if dry_run else ''}")]
+    pairs += [("found", finding.sentence) for finding in done.findings]
+    if done.kind == "adopt":
+        pairs.append(("rows", f"{done.adopted_rows} in {done.adopted_files} files"))
+    if done.version is not None:
+        pairs.append(("Delta version", str(done.version)))
+    if done.metadata_location is not None:
+        pairs.append(("metadata", done.metadata_location))
+    return pairs

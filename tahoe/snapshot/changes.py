@@ -3,11 +3,13 @@
 commit ─┬─ has cdc actions ──► their files, and nothing else
         └─ has none ─────────► add ─► insert, remove ─► delete,
                                remove + add of one path ─► the difference of their deletion vectors
+
+What is to be read are `ChangedFile` values; here Arrow reads them, and in `tahoe.spark.changes` Spark does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -34,7 +36,17 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["CHANGE_TYPE", "COMMIT_TIMESTAMP", "COMMIT_VERSION", "Bounds", "Feed", "feed", "with_change_type"]
+__all__ = [
+    "CHANGE_TYPE",
+    "COMMIT_TIMESTAMP",
+    "COMMIT_VERSION",
+    "Bounds",
+    "ChangedFile",
+    "Feed",
+    "changed_files",
+    "feed",
+    "with_change_type",
+]
 
 CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"), True)
 COMMIT_VERSION = StructField("_commit_version", PrimitiveType("long"), True)
@@ -71,20 +83,56 @@ class Bounds:
                 )
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that holds changed rows of one commit.
+
+    Args:
+        path: as the log has it.
+        kind: of all of its rows; None for a change data file, whose rows tell theirs in ``_change_type``.
+        within: only the rows that this vector marks; None for all.
+        without: but not those that this one marks; None for no exception.
+        stats: of all rows of the file, whichever are meant, as the log has them.
+    """
+
+    version: int
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    kind: str | None
+    within: DeletionVectorDescriptor | None = None
+    without: DeletionVectorDescriptor | None = None
+    stats: str | None = None
+
+    def rows(self, read_vector: Callable[[DeletionVectorDescriptor], BitMap64]) -> BitMap64 | None:
+        """The positions of the rows meant, where `within` is given; None else."""
+        if self.within is None:
+            return None
+        found = read_vector(self.within)
+        return found if self.without is None else found - read_vector(self.without)
+
+
 @dataclass(frozen=True)
 class Feed:
     """The changes of the commits `start` to `end`, both included.
 
     Args:
-        config: of the version `end`, whose schema the rows have.
+        snapshot: of the version `end`, whose schema the rows have.
         times: milliseconds since the epoch of each version.
     """
 
-    store: LogStore
-    config: TableConfig
+    snapshot: Snapshot
     start: int
     end: int
     times: Mapping[int, int] = field(repr=False)
+
+    @property
+    def store(self) -> LogStore:
+        return self.snapshot.store
+
+    @property
+    def config(self) -> TableConfig:
+        return self.snapshot.config
 
     @property
     def schema(self) -> StructType:
@@ -104,11 +152,21 @@ class Feed:
         """
         schema = to_arrow_schema(self.schema)
         reader = _Reader(self.store, self.config)
-        for version in range(self.start, self.end + 1):
-            time = datetime.fromtimestamp(self.times[version] / 1000, UTC)
-            for batch in reader.changes(read_commit(self.store, version), version):
-                added = [pa.repeat(pa.scalar(value, kind), batch.num_rows) for value, kind in ((version, _LONG), (time, _TIME))]
+        for file in self.files():
+            time = datetime.fromtimestamp(self.times[file.version] / 1000, UTC)
+            for batch in reader.rows(file):
+                added = [
+                    pa.repeat(pa.scalar(value, kind), batch.num_rows) for value, kind in ((file.version, _LONG), (time, _TIME))
+                ]
                 yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+
+    def files(self) -> Iterator[ChangedFile]:
+        """The files to read, commit by commit.
+
+        Raises `Unsupported` for a removal that does not tell its partition.
+        """
+        for version in range(self.start, self.end + 1):
+            yield from changed_files(read_commit(self.store, version), version, self.config)
 
 
 def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
@@ -118,7 +176,8 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
         InvalidRequest: `DELTA_CDC_START_VERSION_AFTER_LATEST`, `DELTA_INVALID_CDC_RANGE`, or `DELTA_MISSING_CHANGE_DATA` where the
             feed was not on at some version of the range.
         NotFound: commits of the range are not in the log any more.
-        Unsupported: `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE`.
+        Unsupported: `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE` where a schema inside the range cannot be read as that of the
+            end, `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA` where that of the start cannot.
     """
     times = {time.version: time.timestamp_ms for time in commit_times(store, latest.config)}
     start, end = _start(store, latest, bounds, times), _end(store, latest, bounds)
@@ -144,7 +203,34 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
             table=store.url,
             version=start,
         )
-    return Feed(store, _checked(store, start, end), start, end, times)
+    return Feed(_checked(store, start, end), start, end, times)
+
+
+def changed_files(actions: Iterable[Action], version: int, config: TableConfig) -> list[ChangedFile]:
+    """What one commit's actions say of its changed rows."""
+    actions = tuple(actions)
+    cdc = [action for action in actions if isinstance(action, AddCDCFile)]
+    if cdc:
+        return [ChangedFile(version, file.path, file.size, file.partition_values, None) for file in cdc]
+    removes = {canonical_path(a.path, config.table): a for a in actions if isinstance(a, RemoveFile) and a.data_change}
+    adds = {canonical_path(a.path, config.table): a for a in actions if isinstance(a, AddFile) and a.data_change}
+
+    def of(action: AddFile | RemoveFile, kind: str, **rows: DeletionVectorDescriptor | None) -> ChangedFile:
+        values = _partition_values(action, version, config)
+        return ChangedFile(version, action.path, action.size or 0, values, kind, stats=action.stats, **rows)
+
+    found = []
+    for path, remove in removes.items():
+        add = adds.get(path)
+        if add is None:
+            found.append(of(remove, "delete", without=remove.deletion_vector))
+            continue
+        # Rows that the new vector has and the old one has not are deleted; the other way round, they are back.
+        if add.deletion_vector is not None:
+            found.append(of(add, "delete", within=add.deletion_vector, without=remove.deletion_vector))
+        if remove.deletion_vector is not None:
+            found.append(of(add, "insert", within=remove.deletion_vector, without=add.deletion_vector))
+    return found + [of(add, "insert", without=add.deletion_vector) for path, add in adds.items() if path not in removes]
 
 
 def with_change_type(rows: pa.Table, kind: str) -> pa.Table:
@@ -172,19 +258,26 @@ def _end(store: LogStore, latest: Snapshot, bounds: Bounds) -> int:
     return latest.version if bounds.end_version is None else min(bounds.end_version, latest.version)
 
 
-def _checked(store: LogStore, start: int, end: int) -> TableConfig:
-    """The table as of `end`; raises where a version of the range has no feed, or a schema that `end` cannot be read as."""
+def _checked(store: LogStore, start: int, end: int) -> Snapshot:
+    """The version `end`; raises where a version of the range has no feed, or a schema that `end` cannot be read as."""
     first = Snapshot.at(store, start)
     last = first if start == end else Snapshot.at(store, end)
-    versions = [(start, first.metadata)]
-    for version in range(start + 1, end + 1):
-        versions += [(version, action) for action in read_commit(store, version) if isinstance(action, Metadata)]
-    for version, metadata in versions:
-        _check_version(version, TableConfig(first.protocol, metadata, store.url), last)
-    return last.config
+    changed = [
+        (version, action)
+        for version in range(start + 1, end + 1)
+        for action in read_commit(store, version)
+        if isinstance(action, Metadata)
+    ]
+    for version, metadata in [(start, first.metadata), *changed]:
+        _check_feed(version, TableConfig(first.protocol, metadata, store.url))
+    for version, metadata in changed:
+        config = TableConfig(first.protocol, metadata, store.url)
+        _check_schema(version, config, last, "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE")
+    _check_schema(start, first.config, last, "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA")
+    return last
 
 
-def _check_version(version: int, config: TableConfig, last: Snapshot) -> None:
+def _check_feed(version: int, config: TableConfig) -> None:
     if not config.properties.enable_change_data_feed:
         raise InvalidRequest(
             f"The change data feed of table {config.table} was not on at version {version}. Ask for versions after "
@@ -193,12 +286,15 @@ def _check_version(version: int, config: TableConfig, last: Snapshot) -> None:
             table=config.table,
             version=version,
         )
+
+
+def _check_schema(version: int, config: TableConfig, last: Snapshot, code: str) -> None:
     if not _reads_as(config.schema, last.schema) or config.partition_columns != last.partition_columns:
         raise Unsupported(
             f"The schema of table {config.table} at version {version} cannot be read as that of version {last.version}: columns "
             "were dropped, renamed or given another type between them. Read the change data feed of the versions before and after "
             "the change apart.",
-            code="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+            code=code,
             table=config.table,
             version=version,
         )
@@ -220,8 +316,22 @@ def _reads_as(earlier: DataType, later: DataType) -> bool:
     return earlier in (later, PrimitiveType("void")) or is_widening(earlier, later)
 
 
+def _partition_values(action: AddFile | RemoveFile, version: int, config: TableConfig) -> Mapping[str, str | None]:
+    values = action.partition_values
+    if values is None and config.partition_columns:
+        raise Unsupported(
+            f"Version {version} of table {config.table} removes file {action.path} without telling its partition, so the rows "
+            "that it deletes cannot be shown. Ask for a range that leaves this version out.",
+            code="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
+            table=config.table,
+            version=version,
+            file=action.path,
+        )
+    return values or {}
+
+
 class _Reader:
-    """Reads the changes of commits under one schema."""
+    """Reads changed files under one schema."""
 
     def __init__(self, store: LogStore, config: TableConfig) -> None:
         self._store = store
@@ -232,64 +342,26 @@ class _Reader:
             self._position += "_"
         self._fetch = lru_cache(maxsize=16)(store.get)
 
-    def changes(self, actions: tuple[Action, ...], version: int) -> Iterator[pa.RecordBatch]:
-        """The changed rows of one commit, with their kind as the last column."""
-        cdc = [action for action in actions if isinstance(action, AddCDCFile)]
-        if cdc:
+    def rows(self, file: ChangedFile) -> Iterator[pa.RecordBatch]:
+        """The changed rows of one file, with their kind as the last column."""
+        name = decode_path(file.path, self._store.url)
+        if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))
-            for file in cdc:
-                task = ReadTask(decode_path(file.path, self._store.url), file.size, file.partition_values)
-                yield from self._read(task, schema)
+            yield from self._read(ReadTask(name, file.size, file.partition_values), schema)
             return
-        removes = {self._path(a): a for a in actions if isinstance(a, RemoveFile) and a.data_change}
-        adds = {self._path(a): a for a in actions if isinstance(a, AddFile) and a.data_change}
-        for path, remove in removes.items():
-            if path in adds:
-                yield from self._difference(remove, adds[path], version)
-            else:
-                yield from self._whole(remove, version, "delete")
-        for path, add in adds.items():
-            if path not in removes:
-                yield from self._whole(add, version, "insert")
-
-    def _path(self, action: AddFile | RemoveFile) -> str:
-        return canonical_path(action.path, self._store.url)
-
-    def _whole(self, action: AddFile | RemoveFile, version: int, kind: str) -> Iterator[pa.RecordBatch]:
-        for batch in self._read(self._task(action, version, action.deletion_vector), self._schema):
-            yield _with_kind(batch, kind)
-
-    def _difference(self, remove: RemoveFile, add: AddFile, version: int) -> Iterator[pa.RecordBatch]:
-        """Rows that the new vector has and the old one has not are deleted; the other way round, they are back."""
-        before, after = self._dead(remove.deletion_vector), self._dead(add.deletion_vector)
-        for rows, kind in ((after - before, "delete"), (before - after, "insert")):
-            if not len(rows):
-                continue
-            for batch in self._read(self._task(add, version, None), self._schema, self._position):
-                found = pc.is_in(batch.column(batch.num_columns - 1), value_set=pa.array(rows.to_array(), _LONG))
-                kept = batch.filter(found)
+        meant = file.rows(self._vector)
+        if meant is None:
+            for batch in self._read(ReadTask(name, file.size, file.partition_values, file.without), self._schema):
+                yield _with_kind(batch, file.kind)
+        elif len(meant):
+            positions = pa.array(meant.to_array(), _LONG)
+            for batch in self._read(ReadTask(name, file.size, file.partition_values), self._schema, self._position):
+                kept = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
                 if kept.num_rows:
-                    yield _with_kind(kept.select(range(batch.num_columns - 1)), kind)
+                    yield _with_kind(kept.select(range(batch.num_columns - 1)), file.kind)
 
     def _vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
         return decode(descriptor, self._fetch, self._store.url)
-
-    def _dead(self, descriptor: DeletionVectorDescriptor | None) -> BitMap64:
-        from pyroaring import BitMap64
-
-        return BitMap64() if descriptor is None else self._vector(descriptor)
-
-    def _task(self, action: AddFile | RemoveFile, version: int, vector: DeletionVectorDescriptor | None) -> ReadTask:
-        values = action.partition_values
-        if values is None and self._config.partition_columns:
-            raise Unsupported(
-                f"Version {version} of table {self._store.url} removes file {action.path} without telling its partition, so the rows "
-                "that it deletes cannot be shown. Ask for a range that leaves this version out.",
-                table=self._store.url,
-                version=version,
-                file=action.path,
-            )
-        return ReadTask(decode_path(action.path, self._store.url), action.size or 0, values or {}, vector)
 
     def _read(self, task: ReadTask, schema: StructType, position: str | None = None) -> Iterator[pa.RecordBatch]:
         mode, partitions = self._config.column_mapping_mode, self._config.partition_columns

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
@@ -21,12 +21,12 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.errors import install
 from tahoe.spark.jvm import Jvm, is_classic
-from tahoe.spark.options import ReadRequest, insert_request, read_request, travelling
+from tahoe.spark.options import insert_request, read_request
 from tahoe.spark.relation import read_snapshot
+from tahoe.spark.snapshots import moment, requested_snapshot
+from tahoe.spark.sql import run, table_by_name
 from tahoe.spark.storage import table_at
-
-if TYPE_CHECKING:
-    from tahoe.snapshot.snapshot import Snapshot
+from tahoe.sql.statements import may_be_delta
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -84,6 +84,9 @@ def _wrap_classic() -> None:
     _wrap(DataFrameReader, "load", _load)
     _wrap(DataFrameWriter, "save", _save)
     _wrap(DataFrameWriter, "saveAsTable", _save_as_table)
+    _wrap(DataFrameReader, "table", _read_table)
+    _wrap(SparkSession, "table", _table)
+    _wrap(SparkSession, "sql", _sql)
 
 
 def _wrap(owner: type, name: str, replacement: Callable[..., Any]) -> None:
@@ -116,7 +119,7 @@ def _load(
     spark, java = reader._spark, reader._jreader
     given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
     request = read_request(_one_path(path, given), given, bool(java.userSpecifiedSchema().isDefined()))
-    return read_snapshot(spark, _snapshot_of(spark, request, given), options=request.hadoop)
+    return read_snapshot(spark, requested_snapshot(spark, request, given), options=request.hadoop)
 
 
 def _save(
@@ -168,6 +171,32 @@ def _save_as_table(
     original(writer, name, format, *rest, **named)
 
 
+def _sql(original: Callable[..., DataFrame], spark: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - PySpark's name
+    if not (isinstance(sqlQuery, str) and may_be_delta(sqlQuery) and is_classic(spark) and is_enabled(spark)):
+        return original(spark, sqlQuery, args, **kwargs)
+    return run(functools.partial(original, spark), spark, sqlQuery, args, kwargs)
+
+
+def _table(original: Callable[..., DataFrame], spark: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
+    found = _by_path(spark, tableName, {})
+    return original(spark, tableName) if found is None else found
+
+
+def _read_table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
+    spark = reader._spark
+    if not is_classic(spark) or not may_be_delta(str(tableName)):
+        return original(reader, tableName)
+    found = _by_path(spark, tableName, Jvm.of(spark).dictionary(reader._jreader.extraOptions().originalMap()))
+    return original(reader, tableName) if found is None else found
+
+
+def _by_path(spark: SparkSession, name: Any, options: Mapping[str, str]) -> DataFrame | None:
+    """The table that ``delta.`/path` `` names in a session with Delta on; None for another name."""
+    if not (isinstance(name, str) and may_be_delta(name) and is_classic(spark) and is_enabled(spark)):
+        return None
+    return table_by_name(spark, name, options)
+
+
 def _is_delta(spark: SparkSession, source: str) -> bool:
     return source.lower() == "delta" and is_enabled(spark)
 
@@ -184,37 +213,6 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
     if found is None:
         raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
     return str(found)
-
-
-def _snapshot_of(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Snapshot:
-    table = table_at(spark, request.path, options)
-    if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
-        request = meant
-        table = table_at(spark, request.path, options)
-    if request.timestamp is None:
-        return table.snapshot(request.version)
-    return table.snapshot(None, moment(spark, request.timestamp))
-
-
-def moment(spark: SparkSession, text: str) -> Any:
-    """The instant of a timestamp as Spark reads it, in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
-    from datetime import UTC, datetime, timedelta
-
-    jvm = Jvm.of(spark)
-    zone = jvm.option(spark.conf.get("spark.sql.session.timeZone"))
-    literal = jvm.catalyst("expressions.Literal")(
-        jvm.java_class("org.apache.spark.unsafe.types.UTF8String").fromString(text), jvm.data_type('"string"')
-    )
-    cast = jvm.catalyst("expressions.Cast")(
-        literal, jvm.data_type('"timestamp"'), zone, jvm.catalyst("expressions.EvalMode").LEGACY()
-    )
-    microseconds = cast.eval(None)
-    if microseconds is None:
-        raise InvalidRequest(
-            f"The provided timestamp ('{text}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",
-            code="DELTA_TIMESTAMP_INVALID",
-        )
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
 # -- sessions of Spark Connect -----------------------------------------------------------------------------------------------

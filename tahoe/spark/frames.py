@@ -1,0 +1,113 @@
+"""What a table tells of itself, as DataFrames: its history, its details, its properties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from tahoe.table import Table
+
+__all__ = ["DETAIL", "HISTORY", "detail_frame", "empty_frame", "history_frame", "properties_frame"]
+
+
+def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -> DataFrame:
+    """The commits in the table's log, newest first (`HISTORY`).
+
+    Args:
+        limit: only so many.
+    """
+    rows = [tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in table.history(limit)]
+    return spark.createDataFrame(rows, HISTORY)
+
+
+def detail_frame(spark: SparkSession, table: Table) -> DataFrame:
+    """One row about the newest version (`DETAIL`)."""
+    found = table.detail()
+    return spark.createDataFrame([tuple(_plain(found[column.name], column.dataType) for column in DETAIL)], DETAIL)
+
+
+def properties_frame(spark: SparkSession, properties: dict[str, str]) -> DataFrame:
+    """One row a property, sorted by key."""
+    return spark.createDataFrame(sorted(properties.items()), _text_struct("key", "value"))
+
+
+def empty_frame(spark: SparkSession) -> DataFrame:
+    """What a statement without an answer gives: no rows of no columns."""
+    return spark.createDataFrame([], StructType([]))
+
+
+def _text_struct(*names: str) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+HISTORY = StructType(
+    [
+        StructField("version", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("userId", StringType()),
+        StructField("userName", StringType()),
+        StructField("operation", StringType()),
+        StructField("operationParameters", MapType(StringType(), StringType())),
+        StructField("job", _text_struct("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")),
+        StructField("notebook", _text_struct("notebookId")),
+        StructField("clusterId", StringType()),
+        StructField("readVersion", LongType()),
+        StructField("isolationLevel", StringType()),
+        StructField("isBlindAppend", BooleanType()),
+        StructField("operationMetrics", MapType(StringType(), StringType())),
+        StructField("userMetadata", StringType()),
+        StructField("engineInfo", StringType()),
+    ]
+)
+"""The columns of `DeltaTable.history`."""
+
+DETAIL = StructType(
+    [
+        StructField("format", StringType()),
+        StructField("id", StringType()),
+        StructField("name", StringType()),
+        StructField("description", StringType()),
+        StructField("location", StringType()),
+        StructField("createdAt", TimestampType()),
+        StructField("lastModified", TimestampType()),
+        StructField("partitionColumns", ArrayType(StringType())),
+        StructField("clusteringColumns", ArrayType(StringType())),
+        StructField("numFiles", LongType()),
+        StructField("sizeInBytes", LongType()),
+        StructField("properties", MapType(StringType(), StringType())),
+        StructField("minReaderVersion", IntegerType()),
+        StructField("minWriterVersion", IntegerType()),
+        StructField("tableFeatures", ArrayType(StringType())),
+    ]
+)
+"""The columns of `DeltaTable.detail`."""
+
+
+def _plain(value: Any, data_type: DataType) -> Any:
+    """A value of commitInfo, which is free-form JSON, as its column can hold it."""
+    if value is None:
+        return None
+    match data_type:
+        case StringType():
+            return str(value)
+        case LongType() | IntegerType():
+            return int(value) if isinstance(value, (int, str)) and str(value).lstrip("-").isdecimal() else None
+        case BooleanType():
+            return value if isinstance(value, bool) else None
+        case StructType():
+            known = value if isinstance(value, dict) else {}
+            return tuple(_plain(known.get(column.name), column.dataType) for column in data_type)
+    return value

@@ -1,0 +1,265 @@
+"""`spark.sql` of a session in which Delta is on: statements of Delta are carried out, and queries that read tables by path go to Spark.
+
+    text ── parse ─┬─ not Delta's ─────────────────────────────► Spark, untouched
+                   ├─ a statement (`tahoe.sql.statements`) ────► the core
+                   └─ a query ── slices replaced ──────────────► Spark
+
+In a query, each ``delta.`/path` [VERSION AS OF …]`` becomes a call of a table function, ``tahoe_table('/path', …)``, a temporary function of
+the session whose body is here. Spark calls it while it resolves the query, with the version or time as an expression that Spark has parsed
+and resolved, and takes the plan that it gives. So a temporary view over a table shows the newest version whenever it is read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.delete import delete
+from tahoe.spark.errors import install, kept_for_the_caller
+from tahoe.spark.frames import detail_frame, empty_frame, history_frame, properties_frame
+from tahoe.spark.jvm import JavaObject, Jvm
+from tahoe.spark.options import ReadRequest, read_request
+from tahoe.spark.relation import read_snapshot
+from tahoe.spark.snapshots import requested_snapshot
+from tahoe.spark.storage import table_at
+from tahoe.sql.references import Replacement, rewritten
+from tahoe.sql.statements import (
+    AddConstraint,
+    Command,
+    Delete,
+    DescribeDetail,
+    DescribeHistory,
+    DescribeTable,
+    DropConstraint,
+    Query,
+    SetProperties,
+    ShowProperties,
+    SyncMetadata,
+    UnsetProperties,
+    parse,
+    parse_table_name,
+)
+from tahoe.table import Table
+
+__all__ = ["TABLE_FUNCTION", "run", "table_by_name"]
+
+TABLE_FUNCTION = "tahoe_table"
+"""The temporary function that stands for tables by path in queries that Spark gets."""
+
+SparkSql = Callable[..., DataFrame]
+
+
+def run(original: SparkSql, spark: SparkSession, text: str, args: Any, named: Mapping[str, Any]) -> DataFrame:
+    """What ``spark.sql(text, args, **named)`` gives.
+
+    Args:
+        original: PySpark's own method, bound to the session.
+        args: values of ``:name`` or ``?`` in queries.
+        named: values for ``{name}`` in the text.
+
+    Raises:
+        Unsupported: a statement of Delta that this version of Tahoe does not know.
+        SqlSyntaxError: the text begins as a statement of Delta and goes on otherwise.
+    """
+    statement = parse(text)
+    if statement is None:
+        return original(text, args, **named)
+    if isinstance(statement, Query):
+        return _query(original, spark, statement, args, named)
+    if isinstance(statement, DescribeTable):
+        described = f"DESCRIBE QUERY SELECT * FROM {statement.table.written}"
+        return run(original, spark, described, args, named)
+    if args or named:
+        raise InvalidRequest(
+            f"Parameters (args=…, {{name}}) are for queries; write the values into the statement: {statement.table.written}",
+            code="UNBOUND_SQL_PARAMETER",
+        )
+    return _carry_out(spark, statement, table_at(spark, statement.table.path, {}))
+
+
+def table_by_name(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame | None:
+    """The table that ``delta.`/path` `` or ``delta.`/path@v3` `` names; None for another name.
+
+    Args:
+        options: of the reader (``versionAsOf``, ``timestampAsOf``, Hadoop's).
+    """
+    path = parse_table_name(name)
+    if path is None:
+        return None
+    request = read_request(path, options, has_schema=False)
+    return read_snapshot(spark, requested_snapshot(spark, request, options), options=request.hadoop)
+
+
+# -- statements --------------------------------------------------------------------------------------------------------------
+
+
+def _carry_out(spark: SparkSession, statement: Command, table: Table) -> DataFrame:
+    match statement:
+        case DescribeDetail():
+            return detail_frame(spark, table)
+        case DescribeHistory(_, limit):
+            return history_frame(spark, table, limit)
+        case ShowProperties(_, key):
+            return properties_frame(spark, _shown_properties(table, key))
+        case SetProperties(_, properties):
+            table.set_properties(properties)
+        case UnsetProperties(_, names, if_exists):
+            table.unset_properties(names, if_exists=if_exists)
+        case AddConstraint(_, name, condition):
+            table.add_constraint(name, condition)
+        case DropConstraint(_, name, if_exists):
+            table.drop_constraint(name, if_exists=if_exists)
+        case SyncMetadata():
+            table.uniform.sync()
+        case Delete(_, alias, where):
+            changed = delete(spark, table, where, alias=alias)
+            return spark.createDataFrame([(changed.num_affected_rows,)], _AFFECTED)
+        case _:
+            name = type(statement).__name__
+            raise Unsupported(f"{name} of table {statement.table.written} is not in this version of Tahoe.", statement=name)
+    return empty_frame(spark)
+
+
+_AFFECTED = StructType([StructField("num_affected_rows", LongType())])
+
+
+def _shown_properties(table: Table, key: str | None) -> dict[str, str]:
+    """As SHOW TBLPROPERTIES tells them: the configuration, and the protocol."""
+    snapshot = table.snapshot()
+    protocol = snapshot.protocol
+    found = {
+        **snapshot.metadata.configuration,
+        "delta.minReaderVersion": str(protocol.min_reader_version),
+        "delta.minWriterVersion": str(protocol.min_writer_version),
+        **{f"delta.feature.{name}": "supported" for name in (protocol.reader_features or ())},
+        **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
+    }
+    if key is None:
+        return found
+    if key in found:
+        return {key: found[key]}
+    return {key: f"Table {table.url} does not have property: {key}"}
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------------
+
+
+def _query(original: SparkSql, spark: SparkSession, query: Query, args: Any, named: Mapping[str, Any]) -> DataFrame:
+    _register(spark)
+    text, replacements = rewritten(query.text, query.references, TABLE_FUNCTION)
+    with _one_version_a_table():
+        try:
+            return original(text, args, **named)
+        except PySparkException as error:
+            raise _in_the_users_words(error, replacements) from None
+
+
+def _in_the_users_words(error: PySparkException, replacements: tuple[Replacement, ...]) -> PySparkException:
+    """The error with the user's text where it quotes what stands there now."""
+    for attribute in ("_desc", "_message"):
+        message = getattr(error, attribute, None)
+        if isinstance(message, str):
+            for one in replacements:
+                message = message.replace(one.generated, one.written)
+            setattr(error, attribute, message)
+    return error
+
+
+def _register(spark: SparkSession) -> None:
+    """Have the table function in the session; copies of the session have it too."""
+    if spark.conf.get(_REGISTERED, "false") == "true":
+        return
+    install()
+    Jvm.of(spark)
+    registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
+    registry.createOrReplaceTempFunction(TABLE_FUNCTION, _TableFunction(spark), "scala_udf")
+    spark.conf.set(_REGISTERED, "true")
+
+
+# As `ENABLED`, a setting: copies of a session have it, as they have its temporary functions; new sessions have neither.
+_REGISTERED = "spark.tahoe.tableFunction"
+
+
+class _TableFunction:
+    """``tahoe_table(path [, 'version' | 'timestamp', expression])``: Spark calls `apply` with the resolved arguments."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @kept_for_the_caller
+    def apply(self, arguments: JavaObject) -> JavaObject:
+        """The plan of the table; `arguments` is a Scala `Seq` of Catalyst expressions."""
+        jvm = Jvm.of(self._spark)
+        path = _path_of(arguments.apply(0))
+        spark = _active(self._spark, jvm)
+        request = ReadRequest(path)
+        if arguments.size() == 3:
+            kind, expression = arguments.apply(1).eval(None).toString(), arguments.apply(2)
+            request = _travelled(path, kind, expression, spark, jvm)
+        return read_snapshot(spark, _SNAPSHOTS.get(spark, request))._jdf.logicalPlan()
+
+    class Java:
+        implements = ("scala.Function1",)
+
+
+def _path_of(expression: JavaObject) -> str:
+    value = expression.eval(None)
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, (bytes, bytearray)) else str(value.toString())
+
+
+def _active(spark: SparkSession, jvm: Jvm) -> SparkSession:
+    """The session that resolves the query: the one that has the function, or a copy of it."""
+    java = jvm.java_class("org.apache.spark.sql.classic.SparkSession").active()
+    return spark if java.equals(spark._jsparkSession) else SparkSession(spark.sparkContext, java)
+
+
+def _travelled(path: str, kind: str, expression: JavaObject, spark: SparkSession, jvm: Jvm) -> ReadRequest:
+    if kind == "version":
+        text = str(expression.eval(None))
+        return read_request(path, {"versionAsOf": text}, has_schema=False)
+    if jvm.catalyst("expressions.SubqueryExpression").hasSubquery(expression):
+        raise InvalidRequest(
+            f"TIMESTAMP AS OF takes a constant, found a subquery for table delta.`{path}`. Run the query first and write its answer.",
+            code="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
+        )
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    spec = jvm.catalyst("analysis.TimeTravelSpec").create(jvm.option(expression), jvm.option(None), zone)
+    instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=spec.get().timestamp())
+    return ReadRequest(path, timestamp=instant.isoformat())
+
+
+class _Snapshots(threading.local):
+    """The versions that the statement of this thread has read, so that all its references to a table see the same one."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, int | None, str | None], Snapshot] | None = None
+
+    def get(self, spark: SparkSession, request: ReadRequest) -> Snapshot:
+        key = (request.path, request.version, request.timestamp)
+        if self.known is None:
+            return requested_snapshot(spark, request, {})
+        if key not in self.known:
+            self.known[key] = requested_snapshot(spark, request, {})
+        return self.known[key]
+
+
+_SNAPSHOTS = _Snapshots()
+
+
+@contextmanager
+def _one_version_a_table() -> Iterator[None]:
+    outer = _SNAPSHOTS.known
+    _SNAPSHOTS.known = {} if outer is None else outer
+    try:
+        yield
+    finally:
+        _SNAPSHOTS.known = outer

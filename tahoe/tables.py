@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -29,7 +29,10 @@ from pyspark.sql.types import (
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.create import TableDefinition, create_table
+from tahoe.spark.commands.delete import delete
+from tahoe.spark.commands.update import update
 from tahoe.spark.jvm import is_classic
+from tahoe.spark.merge_builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.relation import read_snapshot
 from tahoe.spark.storage import table_at
 from tahoe.spark.translate import from_spark_schema
@@ -132,16 +135,44 @@ class DeltaTable:
         found = self._table.detail()
         return self._spark.createDataFrame([tuple(_plain(found[column.name], column.dataType) for column in DETAIL)], DETAIL)
 
+    # -- what changes rows -------------------------------------------------------------------------------------------------
+
+    def delete(self, condition: str | Column | None = None) -> None:
+        """Delete the rows for which the condition is true; all rows without a condition.
+
+        Args:
+            condition: SQL text, or a column expression; the table's `alias` can be used in it.
+
+        Raises: see `tahoe.spark.commands.delete.delete`.
+        """
+        _check_expression(condition, "'condition'")
+        delete(self._spark, self._table, condition, alias=self._alias, options=self._options)
+
+    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
+        """Give columns new values in the rows for which the condition is true; in all rows without a condition.
+
+        Args:
+            condition: SQL text, or a column expression; the table's `alias` can be used in it.
+            set: column, or nested field as ``a.b`` → its new value, SQL text or a column expression over the row as it was. Required.
+
+        Raises: see `tahoe.spark.commands.update.update`.
+        """
+        values = _checked_expressions(set, "'set'")
+        _check_expression(condition, "'condition'")
+        update(self._spark, self._table, values, condition, alias=self._alias, options=self._options)
+
+    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+        """Bring the rows of `source` into the table, clause by clause; nothing happens before `execute`.
+
+        ``table.alias("t").merge(rows.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()``
+
+        Args:
+            source: read once.
+            condition: SQL text, or a column expression; where it is true, a row of the source matches a row of the table.
+        """
+        return merge_builder(self._spark, self._table, source, condition, self._alias, self._options)
+
     # -- not in this version -----------------------------------------------------------------------------------------------
-
-    def delete(self, condition: Any = None) -> None:
-        _refuse("delete")
-
-    def update(self, condition: Any = None, set: Any = None) -> None:
-        _refuse("update")
-
-    def merge(self, source: DataFrame, condition: Any) -> NoReturn:
-        _refuse("merge")
 
     def vacuum(self, retentionHours: float | None = None) -> NoReturn:
         _refuse("vacuum")
@@ -235,7 +266,9 @@ class DeltaTableBuilder:
 
         Args:
             dataType: a Spark type, or its DDL text.
-            generatedAlwaysAs, generatedByDefaultAs: generated and identity columns are `Unsupported` by this version of Tahoe.
+            generatedAlwaysAs: SQL text over other columns, none of them generated, whose value the column has in every row; it must be
+                of the column's type. Identity columns are `Unsupported` by this version of Tahoe.
+            generatedByDefaultAs: `Unsupported` likewise.
         """
         _require(isinstance(colName, str), "Column name must be str.", colName)
         _require(isinstance(dataType, (str, DataType)), "Column data type must be str or DataType.", dataType)
@@ -243,7 +276,9 @@ class DeltaTableBuilder:
         _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment)
         _check_generated(generatedAlwaysAs, generatedByDefaultAs)
         found = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
-        self._columns.append(StructField(colName, found, nullable, {} if comment is None else {"comment": comment}))
+        metadata = {"comment": comment, "delta.generationExpression": generatedAlwaysAs}
+        known = {key: value for key, value in metadata.items() if value is not None}
+        self._columns.append(StructField(colName, found, nullable, known))
         return self
 
     def addColumns(self, cols: StructType | list[StructField]) -> DeltaTableBuilder:
@@ -395,15 +430,38 @@ def _check_generated(always: object, by_default: object) -> None:
     for one in (always, by_default):
         if isinstance(one, IdentityGenerator) and one.step == 0:
             raise ValueError("Column identity generation requires step to be non-zero.")
-    if always is not None or by_default is not None:
-        raise Unsupported(
-            "Generated and identity columns are not supported by this version of Tahoe; compute the column on writing."
-        )
+        if isinstance(one, IdentityGenerator):
+            raise Unsupported("Identity columns are not supported by this version of Tahoe; number the rows on writing.")
 
 
 def _require(fulfilled: bool, message: str, *objects: object) -> None:
     if not fulfilled:
         raise TypeError(message + "".join(f" Found {one} with type {type(one)}" for one in objects))
+
+
+def _check_expression(given: object, name: str) -> None:
+    if given is not None and not isinstance(given, (str, Column)):
+        raise TypeError(
+            f"{name} must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type {type(given)}"
+        )
+
+
+def _checked_expressions(given: object, name: str) -> dict[str, str | Column]:
+    if given is None:
+        raise ValueError(f"{name} cannot be None")
+    if type(given) is not dict:
+        raise TypeError(f"{name} must be a dict, found to be {type(given)}")
+    for key, value in given.items():
+        if type(key) is not str:
+            raise TypeError(
+                f"Keys of dict in {name} must contain only strings with column names, found '{key}' of type '{type(key)}'"
+            )
+        if not isinstance(value, (str, Column)):
+            raise TypeError(
+                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values, "
+                f"found '{value}' of type '{type(value)}'"
+            )
+    return given
 
 
 def _refuse(method: str) -> NoReturn:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.exceptions import InvalidRequest
 from tahoe.expr.expression import Expression, Reference, columns
 from tahoe.expr.parse_expression import parse_condition
 from tahoe.expr.predicate import TRUE, Predicate
@@ -24,7 +23,16 @@ from tahoe.ops.create import with_schema
 from tahoe.ops.merge_clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
 from tahoe.ops.merge_explained import MergeExplained
 from tahoe.ops.merge_match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
-from tahoe.ops.merge_report import ClauseCount, Times, Written, clauses_explained, counted, merge_metrics, merge_parameters
+from tahoe.ops.merge_report import (
+    ClauseCount,
+    Times,
+    Written,
+    ambiguous,
+    clauses_explained,
+    counted,
+    merge_metrics,
+    merge_parameters,
+)
 from tahoe.ops.merge_schema import evolved_schema, star_pairs
 from tahoe.ops.row_changes import (
     FileChange,
@@ -252,13 +260,7 @@ def _each_once(pairs: Pairs, statement: MergeStatement, snapshot: Snapshot) -> P
 def _refuse_ambiguous(changes: Sequence[Pairs], snapshot: Snapshot) -> None:
     rows = pa.concat_arrays([pairs.target for pairs in changes]) if changes else pa.array([], pa.int64())
     if len(rows) != len(rows.unique()):
-        raise InvalidRequest(
-            f"MERGE cannot be run on table {snapshot.store.url}: more than one row of the source matches the same row of the target and "
-            "would update or delete it, and the result would depend on their order. Remove duplicates from the source, or narrow "
-            "the condition. Nothing was written.",
-            code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-            table=snapshot.store.url,
-        )
+        raise ambiguous(snapshot.store.url)
 
 
 def _others(count: int, rows: pa.Array) -> pa.Array:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tahoe.exceptions import InvalidRequest
 from tahoe.ops.merge_clauses import Action, Clause, Kind, of_kind
 from tahoe.ops.merge_explained import ClauseExplained
 from tahoe.ops.row_changes import FileChange, vector_metrics
 from tahoe.protocol.actions import AddCDCFile, AddFile
 
-__all__ = ["ClauseCount", "Times", "Written", "clauses_explained", "counted", "merge_metrics", "merge_parameters"]
+__all__ = ["ClauseCount", "Times", "Written", "ambiguous", "clauses_explained", "counted", "merge_metrics", "merge_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,17 @@ class Times:
     materialized: int
     scanned: int
     ended: int
+
+
+def ambiguous(table: str) -> InvalidRequest:
+    """The error for a row of the target that two rows of the source would change."""
+    return InvalidRequest(
+        f"MERGE cannot be run on table {table}: more than one row of the source matches the same row of the target and "
+        "would update or delete it, and the result would depend on their order. Remove duplicates from the source, or narrow "
+        "the condition. Nothing was written.",
+        code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        table=table,
+    )
 
 
 def counted(counts: Iterable[ClauseCount], action: Action, kind: Kind | None = None) -> int:

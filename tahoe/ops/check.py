@@ -76,6 +76,7 @@ class TableCheck:
         self._state = _Replay(store)
         self._seen: dict[str, Entry] = {}
         self._in_commits: list[Violation] = []
+        self._newest: tuple[Snapshot, list[AddFile]] | None = None
 
     def violations(self) -> list[Violation]:
         """As `check_table`."""
@@ -85,21 +86,22 @@ class TableCheck:
         names = {entry.name: entry for entry, _ in parsed}
         changed = names.items() ^ self._seen.items()
         if self._in_commits or any(found is None or found.version <= self._state.version for found in map(parse, dict(changed))):
-            self._state, self._in_commits = _Replay(store), []
+            self._state, self._in_commits, self._newest = _Replay(store), [], None
         self._seen = names
         self._in_commits += self._state.run(parsed, set(checkpoints_in(entries)))
         violations = [*_contiguous(parsed), *self._in_commits]
         try:
-            snapshot = Snapshot.at(store)
-            live = add_files(snapshot.files())
+            if changed or self._newest is None:
+                snapshot = Snapshot.at(store)
+                self._newest = snapshot, add_files(snapshot.files())
         except TahoeError as error:
             if not parsed:
                 raise
             return [*violations, Violation("snapshot", error.message)]
-        violations += _snapshot(snapshot, live, self._state)
-        violations += _files(store, live)
-        violations += [found for add in live for found in _file_content(store, add)]
-        violations += _row_ids(snapshot, live)
+        violations += _snapshot(*self._newest, self._state)
+        violations += _files(store, self._newest[1])
+        violations += [found for add in self._newest[1] for found in _file_content(store, add)]
+        violations += _row_ids(*self._newest)
         return violations
 
 

@@ -43,6 +43,7 @@ _MEANING = {
 }
 """Settings on which the meaning of an expression's text depends."""
 
+_ASKED = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
@@ -81,7 +82,10 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
         where: the rows to compute for, by the generated column's name as the table spells it; the others keep what they have.
     """
     constraints = constraints_of(config, str(data.sparkSession.conf.get("spark.sql.session.timeZone")))
-    return _computed(data, constraints, config, where)
+    asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
+    rows = data.select("*", *(where[name].alias(flag) for name, flag in asked))
+    flags = {name: sf.col(flag) for name, flag in asked}
+    return _computed(rows, constraints, config, flags).drop(*(flag for _, flag in asked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,26 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType
+from pyspark.sql.types import StructField as SparkField
+from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.exceptions import InvalidRequest, InvariantViolation, Unsupported
 from tahoe.expr.predicate import quote_identifier
 from tahoe.protocol.actions import Metadata, Protocol
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import vetted
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.spark.constraints import enforced
+from tahoe.table import Table
 from tests.spark.test_reading import write_log
 from tests.unit.expr.hostile import CANARY, EXPRESSIONS, IDENTIFIERS
 
 LONG = PrimitiveType("long")
+
+
+def spark_schema(names: list[str]) -> SparkStruct:
+    return SparkStruct([SparkField(name, LongType()) for name in names])
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +67,53 @@ def test_a_table_with_hostile_texts_is_read_and_not_written(spark: SparkSession,
         assert spark.read.format("delta").load(str(path)).count() == 0
         with pytest.raises(Unsupported):
             spark.range(1).write.format("delta").mode("append").save(str(path))
+
+
+def test_every_hostile_text_stops_a_write_before_anything_is_run(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(1, 2)], "id long, g long")
+    for text in EXPRESSIONS:
+        demands: tuple[tuple[dict[str, str], dict[str, str]], ...] = (
+            ({}, {"delta.constraints.c": text}),
+            ({"delta.invariants": json.dumps({"expression": {"expression": text}})}, {}),
+            ({"delta.generationExpression": text}, {}),
+        )
+        for metadata, properties in demands:
+            schema = StructType((StructField("id", LONG), StructField("g", LONG, True, metadata)))
+            config = TableConfig(Protocol(1, 4), Metadata("x", schema.to_json(), (), properties), "memory:x")
+            for given in (rows, rows.drop("g")):
+                with pytest.raises((InvalidRequest, Unsupported)) as raised:
+                    enforced(given, config)
+                assert EXPRESSIONS[text].lower() in str(raised.value).lower()
+
+
+def test_hostile_names_of_columns_partitions_and_constraints_are_names_to_a_write(spark: SparkSession, path: str) -> None:
+    names = [name for name in IDENTIFIERS if "${" not in name]
+    generated = tuple(
+        StructField(f"{name}+", LONG, True, {"delta.generationExpression": f"{quote_identifier(name)} + 1L"}) for name in names
+    )
+    schema = StructType((*(StructField(name, LONG) for name in names), *generated))
+    checks = {f"delta.constraints.{name}": f"{quote_identifier(name)} > 0" for name in names}
+    table = Table.create(path, schema, partition_by=names[3:9], properties={"delta.columnMapping.mode": "name", **checks})
+    good = spark.createDataFrame([tuple(range(1, len(names) + 1))], spark_schema(names))
+    good.write.format("delta").mode("append").save(path)
+    [row] = table.to_arrow().to_pylist()
+    assert [row[name] for name in names] == list(range(1, len(names) + 1))
+    assert [row[f"{name}+"] for name in names] == list(range(2, len(names) + 2))
+    values = [0 if number == len(names) // 2 else 1 for number in range(len(names))]
+    with pytest.raises(InvariantViolation) as raised:
+        spark.createDataFrame([tuple(values)], spark_schema(names)).write.format("delta").mode("append").save(path)
+    assert raised.value.facts["constraint"].lower() == names[len(names) // 2].lower()
+    assert table.version() == 1
+    assert table.check() == []
+
+
+def test_a_name_that_spark_would_replace_is_refused(spark: SparkSession) -> None:
+    schema = StructType((StructField("${env:HOME}", LONG),))
+    config = TableConfig(
+        Protocol(1, 4), Metadata("x", schema.to_json(), (), {"delta.constraints.c": "`${env:HOME}` > 0"}), "memory:x"
+    )
+    with pytest.raises(InvalidRequest, match="variable"):
+        enforced(spark.range(1).toDF("${env:HOME}"), config)
 
 
 def test_names_go_to_spark_as_names(spark: SparkSession) -> None:

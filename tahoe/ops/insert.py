@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -32,7 +32,7 @@ from tahoe.ops.row_changes import (
     write_rows,
 )
 from tahoe.ops.write import ArrowData, tagged, write_arrow
-from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED, check_dependents, with_optional_generated
 from tahoe.protocol.partition import deserialize
@@ -320,18 +320,31 @@ def _replaced_rows(
     transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate
 ) -> Replaced:
     refuse_if_append_only(config)
+
+    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
+        new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
+        return write_change_data(transaction, config, chain(gone, new))
+
     changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema))
-    return stage_replaced(transaction, snapshot, config, adds, changes)
+    return stage_replaced(
+        transaction, config, changes, lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)), tell
+    )
 
 
 def stage_replaced(
-    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], changes: Sequence[FileChange]
+    transaction: Transaction,
+    config: TableConfig,
+    changes: Sequence[FileChange],
+    copy: Callable[[Sequence[FileChange]], list[AddFile]],
+    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Replaced:
     """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
 
     Args:
-        adds: the new files, written and staged already or about to be.
         changes: the rows that go; that they were looked for is noted already.
+        copy: writes the rows that stay of these files, and stages them.
+        tell: writes the rows that go, and the new ones, for the change data feed, and stages them.
     """
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
@@ -344,12 +357,10 @@ def stage_replaced(
         # The rows that come are new ones.
         transaction.row_ids_kept = True
     else:
-        copied = write_rows(transaction, config, kept_rows(snapshot, stay))
+        copied = copy(stay)
         if changes and config.properties.enable_change_data_feed:
             # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
-            gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
-            new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
-            change_files = len(write_change_data(transaction, config, chain(gone, new)))
+            change_files = len(tell(changes))
     return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 

@@ -100,5 +100,5 @@ def find_changes(
     candidates = snapshot.files_matching(predicate)
     if not len(candidates):
         return []
-    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias).where(condition)
-    return changes_of(snapshot, candidates, rows).changes
+    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias)
+    return changes_of(snapshot, candidates, rows if condition is None else rows.where(condition)).changes

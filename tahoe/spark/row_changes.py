@@ -34,7 +34,7 @@ from tahoe.spark.constraints import enforced
 from tahoe.spark.deleted_rows import packed
 from tahoe.spark.fitting import fitted
 from tahoe.spark.jvm import Jvm, is_classic
-from tahoe.spark.relation import CHOSEN, FILE, ROW, read_rows
+from tahoe.spark.relation import CHOSEN, FILE, ROW, read_rows, read_snapshot
 from tahoe.spark.row_ids import with_row_ids, write_files_with_row_ids
 from tahoe.spark.writer import FileOptions, write_files
 from tahoe.table import Table
@@ -47,9 +47,11 @@ __all__ = [
     "Found",
     "changes_of",
     "commit",
+    "copy_rows",
     "of_kind",
     "refuse_connect",
     "rows_of",
+    "rows_of_new",
     "rows_that_go",
     "rows_that_stay",
     "snapshot_to_change",
@@ -190,6 +192,19 @@ def rows_that_stay(
     return rows_of(spark, snapshot, changes, hadoop).where(~sf.col(CHOSEN))
 
 
+def rows_of_new(
+    spark: SparkSession, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], hadoop: Mapping[str, str] = _NONE
+) -> DataFrame:
+    """The rows of files that a transaction has just written: what was stored, whatever the expressions would give a second time.
+
+    Args:
+        snapshot: that the transaction started from.
+        config: the table as it will be.
+    """
+    after = replace(snapshot, state=replace(snapshot.state, protocol=config.protocol, metadata=config.metadata))
+    return read_snapshot(spark, after, files=files_table(adds), options=hadoop)
+
+
 def of_kind(rows: DataFrame, kind: str | Column) -> DataFrame:
     """The rows as the change data feed has them.
 
@@ -223,6 +238,27 @@ def write_rows(
     transaction.row_ids_kept = True
     transaction.stage(*adds)
     return adds
+
+
+def copy_rows(
+    transaction: Transaction,
+    spark: SparkSession,
+    config: TableConfig,
+    changes: Sequence[FileChange],
+    files: FileOptions = _FILES,
+) -> list[AddFile]:
+    """Write the rows that stay of the changed files to new ones, and stage these.
+
+    Args:
+        config: the table as it will be.
+        changes: of files of which rows stay.
+    """
+    transaction.row_ids_kept = True
+    if not changes:
+        return []
+    assert transaction.snapshot is not None
+    rows = rows_that_stay(spark, transaction.snapshot, changes, files.hadoop)
+    return write_rows(transaction, config, rows, files, copied=True)
 
 
 def write_change_data(

@@ -15,13 +15,12 @@ from tahoe.spark.conditions import check_condition, find_changes, text_of, whole
 from tahoe.spark.relation import condition_of
 from tahoe.spark.row_changes import (
     commit,
+    copy_rows,
     of_kind,
     refuse_connect,
     rows_that_go,
-    rows_that_stay,
     snapshot_to_change,
     write_change_data,
-    write_rows,
 )
 from tahoe.spark.writer import FileOptions
 from tahoe.table import Table
@@ -86,7 +85,7 @@ def stage_delete(
         find_changes(transaction, spark, snapshot, condition, meaning, alias, hadoop),
         text,
         started,
-        lambda changes: write_rows(transaction, config, rows_that_stay(spark, snapshot, changes, hadoop), files, copied=True),
+        lambda changes: copy_rows(transaction, spark, config, changes, files),
         lambda changes: write_change_data(
             transaction, config, of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete"), files
         ),

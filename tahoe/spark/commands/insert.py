@@ -4,7 +4,7 @@
 
 An append reads nothing of the table. An overwrite removes all files, the files of the partitions that the data has, or the rows of a
 condition. The condition of ``replaceWhere`` is the user's own SQL: Catalyst tells what it means, files that it can only match whole are
-removed whole, and of the others the rows that it does not match are written again.
+removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.row_changes`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
-from tahoe.expr.predicate import Predicate, all_of, quote_identifier, references
-from tahoe.log.replay import add_files, files_table
+from tahoe.expr.predicate import all_of, quote_identifier
 from tahoe.ops.insert import (
     Replaced,
     WriteOptions,
@@ -28,19 +26,20 @@ from tahoe.ops.insert import (
     stage_replaced,
     write_operation,
 )
-from tahoe.ops.row_changes import FileChange, bitmap, living_rows, refuse_if_append_only, remove_files, uses_vectors
+from tahoe.ops.row_changes import FileChange, refuse_if_append_only, remove_files
 from tahoe.ops.write import tagged
-from tahoe.protocol.actions import AddFile
+from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.conditions import check_condition, find_changes, whole_files
 from tahoe.spark.constraints import enforced
 from tahoe.spark.errors import raising
 from tahoe.spark.fitting import nullable_schema
-from tahoe.spark.relation import condition_of, read_snapshot
+from tahoe.spark.relation import Condition, condition_of
+from tahoe.spark.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
 from tahoe.spark.translate import from_spark_schema
 from tahoe.spark.writer import FileOptions, write_files
-from tahoe.store.location import decode_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -105,7 +104,8 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     rows = enforced(data, config)
     replaces_some = options.replace_where is not None and snapshot is not None
-    if replaces_some:
+    if snapshot is not None and options.replace_where is not None:
+        check_condition(data.sparkSession, snapshot, options.replace_where, None, "replaceWhere")
         rows = _fulfilling(rows, options.replace_where or "", config)
     adds = write_files(rows, config, transaction.store, transaction.clock, request.files)
     if replaces_some and snapshot is not None:
@@ -121,14 +121,13 @@ def _replaced(
     """Stage the new files and the removal of the rows for which ``replaceWhere`` is true."""
     options = request.options
     found = condition_of(data.sparkSession, snapshot, options.replace_where or "")
-    predicate = all_of(found.predicates)
-    transaction.read(predicate)
-    candidates = snapshot.files_matching(predicate)
     new = [tagged(config, add) for add in adds]
-    if found.exact and _on_partitions_only(predicate, config):
-        replaced = Replaced(tuple(remove_files(transaction, add_files(candidates))))
+    whole = whole_files(snapshot, found)
+    if whole is not None:
+        transaction.read(all_of(found.predicates))
+        replaced = Replaced(tuple(remove_files(transaction, whole)))
     else:
-        replaced = _rows_replaced(transaction, snapshot, config, new, candidates, data.sparkSession, request)
+        replaced = _rows_replaced(transaction, snapshot, config, new, found, data.sparkSession, request)
     transaction.stage(*new)
     if options.app is not None:
         transaction.stage_app(*options.app)
@@ -149,42 +148,20 @@ def _rows_replaced(
     snapshot: Snapshot,
     config: TableConfig,
     new: Sequence[AddFile],
-    candidates: pa.Table,
+    found: Condition,
     spark: SparkSession,
     request: Insert,
 ) -> Replaced:
-    """Spark finds the rows. It copies those that stay as well, unless the table has vectors for that, or must keep their ids or tell
-    the change data feed: those ways are the core's."""
-    text, hadoop = request.options.replace_where or "", request.files.hadoop
-    by_core = (
-        uses_vectors(config)
-        or config.properties.enable_change_data_feed
-        or bool("rowTracking" in config.features and config.properties.get("delta.enableRowTracking"))
-    )
-    matching = read_snapshot(spark, snapshot, files=candidates, options=hadoop).where(sf.expr(text))
-    wanted = [sf.count("*"), sf.collect_list("_metadata.row_index")] if by_core else [sf.count("*")]
-    found = {
-        decode_path(row[0], snapshot.store.url): row for row in matching.groupBy("_metadata.file_path").agg(*wanted).collect()
-    }
-    met: list[tuple[AddFile, Row]] = []
-    for add in add_files(candidates):
-        row = found.get(decode_path(add.path, snapshot.store.url))
-        if row is None:
-            transaction.read_rows(add.key, bitmap(pa.array([], pa.int64())))
-        else:
-            met.append((add, row))
-    if by_core:
-        changes = [FileChange(add, living_rows(snapshot, add), bitmap(pa.array(sorted(row[2]), pa.int64()))) for add, row in met]
-        return stage_replaced(transaction, snapshot, config, new, changes)
-    removed = remove_files(transaction, [add for add, _ in met])
-    stay = [add for add, row in met if row[1] < living_rows(snapshot, add)]
-    copied: list[AddFile] = []
-    if stay:
-        kept = read_snapshot(spark, snapshot, files=files_table(stay), options=hadoop).where(~_is_true(text))
-        written = write_files(enforced(kept, config), config, transaction.store, transaction.clock, request.files)
-        copied = [tagged(config, add) for add in written]
-        transaction.stage(*copied)
-    return Replaced(tuple(removed), tuple(copied), 0, sum(row[1] for _, row in met))
+    """As DELETE takes rows; the feed tells of the new ones too."""
+    text, hadoop, files = request.options.replace_where or "", request.files.hadoop, request.files
+
+    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        gone = of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete")
+        come = of_kind(rows_of_new(spark, snapshot, config, new, hadoop), "insert")
+        return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
+
+    changes = find_changes(transaction, spark, snapshot, text, found, None, hadoop)
+    return stage_replaced(transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), tell)
 
 
 def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:
@@ -202,7 +179,3 @@ def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:
 
 def _is_true(text: str) -> Column:
     return sf.coalesce(sf.expr(text), sf.lit(False))
-
-
-def _on_partitions_only(predicate: Predicate, config: TableConfig) -> bool:
-    return {path[0] for path in references(predicate)} <= set(config.partition_columns)

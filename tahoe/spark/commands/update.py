@@ -9,7 +9,6 @@ from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.predicate import quote_identifier
-from tahoe.log.replay import files_table
 from tahoe.ops.row_changes import FileChange, RowsChanged, Staged, refuse_if_append_only, uses_vectors
 from tahoe.ops.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
@@ -22,11 +21,12 @@ from tahoe.spark.relation import EVERY_ROW, condition_of, named, read_snapshot
 from tahoe.spark.row_changes import (
     CHOSEN,
     commit,
+    copy_rows,
     of_kind,
     refuse_connect,
     rows_of,
+    rows_of_new,
     rows_that_go,
-    rows_that_stay,
     snapshot_to_change,
     write_change_data,
     write_rows,
@@ -132,27 +132,21 @@ class _Writer:
         # In files of their own, so that the feed can tell what was written: an expression may give another value when it is asked again.
         self._changed = write_rows(self._transaction, self._config, self._updated(rows.where(sf.col(CHOSEN))), self._files)
         stay = [] if marked else [change for change in changes if not change.is_whole]
-        if not stay:
-            return self._changed
-        kept = rows_that_stay(self._spark, self._snapshot, stay, self._hadoop)
-        return [*self._changed, *write_rows(self._transaction, self._config, kept, self._files, copied=True)]
+        return [*self._changed, *copy_rows(self._transaction, self._spark, self._config, stay, self._files)]
 
     def tell(self, changes: Sequence[FileChange]) -> list[AddCDCFile]:
         """The changed rows as they were and as they are now."""
-        before = rows_that_go(self._spark, self._snapshot, changes, self._hadoop).select(*self._names())
-        after = read_snapshot(self._spark, self._snapshot, files=files_table(self._changed), options=self._hadoop)
-        rows = of_kind(before, "update_preimage").unionByName(of_kind(after, "update_postimage"))
+        before = rows_that_go(self._spark, self._snapshot, changes, self._hadoop)
+        after = rows_of_new(self._spark, self._snapshot, self._config, self._changed, self._hadoop)
+        rows = of_kind(before, "update_preimage").unionByName(of_kind(after, "update_postimage"), allowMissingColumns=True)
         return write_change_data(self._transaction, self._config, rows, self._files)
 
     def _updated(self, rows: DataFrame) -> DataFrame:
         schema = self._snapshot.schema
-        others = [sf.col(name) for name in rows.columns if schema.find(name) is None]
+        others = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         found = named(rows, self._alias).select(*assigned(schema, self._assignments, sf.col(CHOSEN)), *others)
         given = {one.path[0] for one in self._assignments}
         generated = [
             column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in given
         ]
         return recomputed(found, self._config, {name: sf.col(CHOSEN) for name in generated}) if generated else found
-
-    def _names(self) -> list[Column]:
-        return [sf.col(quote_identifier(column.name)) for column in self._snapshot.schema]

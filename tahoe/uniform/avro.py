@@ -16,6 +16,7 @@ from tahoe.exceptions import CorruptTable
 __all__ = [
     "BLOCK_ENTRIES",
     "decode_long",
+    "decode_value",
     "encode_bytes",
     "encode_long",
     "encode_string",
@@ -61,6 +62,36 @@ def decode_long(data: bytes, position: int) -> tuple[int, int]:
     return (unsigned >> 1) ^ -(unsigned & 1), position
 
 
+def decode_value(schema: Any, data: bytes, position: int) -> tuple[Any, int]:
+    """One datum of any schema that manifests use, and the position after it; slow, where the layout is not known beforehand."""
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if isinstance(kind, list):  # a union: the branch, then its datum
+        branch, position = decode_long(data, position)
+        return decode_value(kind[branch], data, position)
+    match kind:
+        case "null":
+            return None, position
+        case "boolean":
+            return data[position] == 1, position + 1
+        case "int" | "long":
+            return decode_long(data, position)
+        case "bytes" | "string":
+            length, position = decode_long(data, position)
+            found = data[position : position + length]
+            return (found.decode() if kind == "string" else found), position + length
+        case "float" | "double" | "fixed":
+            size = {"float": 4, "double": 8}.get(kind) or schema["size"]
+            return data[position : position + size], position + size
+        case "record":
+            values = {}
+            for field in schema["fields"]:
+                values[field["name"]], position = decode_value(field["type"], data, position)
+            return values, position
+        case "array":
+            return _decode_array(schema["items"], data, position)
+    return decode_value(kind, data, position)  # a type in a type, as a partition's dates are
+
+
 def write_container(schema: Any, metadata: Mapping[str, str], entries: Iterable[bytes], *, sync: bytes) -> bytes:
     """A container file, compressed with ``deflate``.
 
@@ -99,6 +130,20 @@ def read_container(data: bytes, name: str) -> tuple[dict[str, str], Iterator[tup
     except (ValueError, IndexError) as error:
         raise _corrupt(name, error) from error
     return metadata, _read_blocks(data, position, metadata.get("avro.codec") == "deflate", name)
+
+
+def _decode_array(items: Any, data: bytes, position: int) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    count, position = decode_long(data, position)
+    while count:
+        if count < 0:  # a negative count is followed by the block's size in bytes
+            count = -count
+            _, position = decode_long(data, position)
+        for _ in range(count):
+            value, position = decode_value(items, data, position)
+            values.append(value)
+        count, position = decode_long(data, position)
+    return values, position
 
 
 def _varint(unsigned: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ class Build:
             if not change.is_empty:
                 manifests = self._current_manifests(document)
                 document = self._with_snapshot(
-                    document, change, manifests, lambda encoder, c=change: encoder.encode_adds(c.adds), grown
+                    document, change, manifests, partial(FileEncoder.encode_adds, adds=change.adds), grown
                 )
             self.document = document
         assert self.document is not None
@@ -63,7 +64,7 @@ class Build:
         change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
         files = _ordered(target.files(), target.metadata)
-        self.document = self._with_snapshot(document, change, [], lambda encoder: encoder.encode_table(files), rebuilt=True)
+        self.document = self._with_snapshot(document, change, [], partial(FileEncoder.encode_table, files=files), rebuilt=True)
         return self.document
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from tahoe.uniform import metadata as documents
 from tahoe.uniform.build import Build
 from tahoe.uniform.catalog import Catalog, PathCatalog, advance, metadata_name, metadata_number
 from tahoe.uniform.foreign import find_foreign, foreign_writer
+from tahoe.uniform.garbage import orphans, unreferenced
 from tahoe.uniform.guard import open_metadata, seal_metadata
 from tahoe.uniform.layout import FOLDER, ManifestFolder
 from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
@@ -105,7 +106,7 @@ def convert(
         current = None if rebuild else newest_metadata(store, newest)
         if current is not None and current.version >= target.version:
             return _published(store, catalogs, Conversion("none", current.version, current.location), [], record, take_over=False)
-        prepared = _prepare(store, current, newest, target, snapshot_at, read_commit)
+        prepared = _prepare(store, current, newest, target, snapshot_at, read_commit, clock)
         if _put_metadata(store, prepared.number, prepared.data, clock):
             return _published(store, catalogs, prepared.result, prepared.garbage, record, take_over=rebuild)
         logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
@@ -165,16 +166,17 @@ def _prepare(
     target: Snapshot,
     snapshot_at: Callable[[int], Snapshot],
     read_commit: ReadCommit,
+    clock: Clock,
 ) -> _Prepared:
     """Write everything but the metadata file itself."""
     folder = ManifestFolder(store)
     plan = _plan(folder, current, target, snapshot_at, read_commit)
     build, plan = _build(store, folder, current, target, plan)
     document, old = documents.expired(_document(build), documents.snapshot_retention_ms(target.metadata.configuration))
-    garbage = _unreferenced(folder, old, document)
+    garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
     if current is not None:
         document, dropped = documents.logged(document, current.document, current.location)
-        garbage += dropped
+        garbage += map(folder.name, dropped)
     number = target.version if newest is None else max(target.version, newest + 1)
     result = Conversion(
         kind="full" if isinstance(plan, Rebuild) else "incremental",
@@ -185,7 +187,9 @@ def _prepare(
         files_removed=build.files_removed,
         reason=plan.reason if isinstance(plan, Rebuild) else None,
     )
-    return _Prepared(number, seal_metadata(document), result, [folder.name(url) for url in garbage])
+    if result.kind == "full":
+        garbage += orphans(store, document, clock.now_ms())
+    return _Prepared(number, seal_metadata(document), result, garbage)
 
 
 def _plan(
@@ -254,26 +258,6 @@ def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> s
 def _document(build: Build) -> Mapping[str, Any]:
     assert build.document is not None
     return build.document
-
-
-def _unreferenced(folder: ManifestFolder, old: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> list[str]:
-    """URLs of manifest lists and manifests that only expired snapshots name.
-
-    History is a line, and a manifest that a snapshot no longer names never comes back: so what the oldest kept snapshot does
-    not name, no kept one names.
-    """
-    if not old:
-        return []
-    kept = {manifest.path for manifest in folder.read_list(document["snapshots"][0]["manifest-list"])}
-    garbage: dict[str, None] = {}
-    for snapshot in old:
-        try:
-            manifests = folder.read_list(snapshot["manifest-list"])
-        except NotFound:  # deleted by an earlier try
-            continue
-        garbage.update({manifest.path: None for manifest in manifests if manifest.path not in kept})
-        garbage[snapshot["manifest-list"]] = None
-    return list(garbage)
 
 
 def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bool:

@@ -27,6 +27,7 @@ from tahoe.uniform.manifests import (
     DataFile,
     Entry,
     ManifestFile,
+    live_urls,
     manifest_bytes,
     manifest_list_bytes,
     paths_in,
@@ -140,6 +141,10 @@ class ManifestFolder:
     def about(self, file: DataFile) -> tuple[str, ...]:
         """The data files that a delete file deletes rows from."""
         return tuple(self.positions_in(file)) if file.about is None else file.about
+
+    def delete_files_of(self, manifest: ManifestFile) -> set[str]:
+        """URLs of the delete files that are live in a delete manifest, whatever the partitioning was when it was written."""
+        return set(live_urls(self._store.get(self.name(manifest.path)), manifest.path))
 
     def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
         """The paths of those delete manifests that may say something of these data files."""

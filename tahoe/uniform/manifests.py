@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tahoe.exceptions import CorruptTable
-from tahoe.uniform.avro import decode_long, encode_bytes, encode_long, encode_string, read_container, write_container
+from tahoe.uniform.avro import (
+    decode_long,
+    decode_value,
+    encode_bytes,
+    encode_long,
+    encode_string,
+    read_container,
+    write_container,
+)
 from tahoe.uniform.manifest_schema import DATA, Spec, entry_schema, list_schema, tail_of
 
 __all__ = [
@@ -25,6 +33,7 @@ __all__ = [
     "ManifestFile",
     "PartitionSummary",
     "encode_entry",
+    "live_urls",
     "manifest_bytes",
     "manifest_list_bytes",
     "paths_in",
@@ -160,6 +169,18 @@ def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
             start = piece.rfind(root)
             if start >= 0:
                 yield piece[start:]
+
+
+def live_urls(data: bytes, name: str) -> Iterator[str]:
+    """The files that are live in a manifest, read by its own schema: also where layout or partitioning are not those of today."""
+    metadata, blocks = read_container(data, name)
+    schema = json.loads(metadata["avro.schema"])
+    for count, block in blocks:
+        position = 0
+        for _ in range(count):
+            entry, position = decode_value(schema, block, position)
+            if entry["status"] != DELETED:
+                yield entry["data_file"]["file_path"]
 
 
 def manifest_list_bytes(

@@ -44,7 +44,9 @@ __all__ = [
     "ChangedFile",
     "Feed",
     "changed_files",
+    "changed_rows",
     "feed",
+    "feed_schema",
     "with_change_type",
 ]
 
@@ -137,7 +139,7 @@ class Feed:
     @property
     def schema(self) -> StructType:
         """The table's columns and the three of the feed."""
-        return StructType((*self.config.schema.fields, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP))
+        return feed_schema(self.config.schema)
 
     def to_arrow(self) -> pa.Table:
         """All changed rows, commit by commit."""
@@ -150,15 +152,7 @@ class Feed:
             NotFound: a file that is needed was vacuumed away.
             CorruptTable: a file cannot be read.
         """
-        schema = to_arrow_schema(self.schema)
-        reader = _Reader(self.store, self.config)
-        for file in self.files():
-            time = datetime.fromtimestamp(self.times[file.version] / 1000, UTC)
-            for batch in reader.rows(file):
-                added = [
-                    pa.repeat(pa.scalar(value, kind), batch.num_rows) for value, kind in ((file.version, _LONG), (time, _TIME))
-                ]
-                yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+        return changed_rows(self.store, self.config, self.times, self.files())
 
     def files(self) -> Iterator[ChangedFile]:
         """The files to read, commit by commit.
@@ -206,6 +200,11 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
     return Feed(_checked(store, start, end), start, end, times)
 
 
+def feed_schema(schema: StructType) -> StructType:
+    """A table's columns and the three of the feed."""
+    return StructType((*schema.fields, CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP))
+
+
 def changed_files(actions: Iterable[Action], version: int, config: TableConfig) -> list[ChangedFile]:
     """What one commit's actions say of its changed rows."""
     actions = tuple(actions)
@@ -231,6 +230,24 @@ def changed_files(actions: Iterable[Action], version: int, config: TableConfig) 
         if remove.deletion_vector is not None:
             found.append(of(add, "insert", within=remove.deletion_vector, without=add.deletion_vector))
     return found + [of(add, "insert", without=add.deletion_vector) for path, add in adds.items() if path not in removes]
+
+
+def changed_rows(
+    store: LogStore, config: TableConfig, times: Mapping[int, int], files: Iterable[ChangedFile]
+) -> Iterator[pa.RecordBatch]:
+    """The changed rows of these files, in their order, as `Feed` has them; all arguments can be sent to another process.
+
+    Args:
+        config: of the version whose schema the rows shall have.
+        times: milliseconds since the epoch of each version.
+    """
+    schema = to_arrow_schema(feed_schema(config.schema))
+    reader = _Reader(store, config)
+    for file in files:
+        time = datetime.fromtimestamp(times[file.version] / 1000, UTC)
+        for batch in reader.rows(file):
+            added = [pa.repeat(pa.scalar(value, kind), batch.num_rows) for value, kind in ((file.version, _LONG), (time, _TIME))]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
 
 
 def with_change_type(rows: pa.Table, kind: str) -> pa.Table:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import datasource
@@ -27,10 +27,12 @@ from tahoe.ops.insert import already_written, prepare_schema, stage_adds
 from tahoe.ops.write import write_arrow
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.insert import Insert
 from tahoe.spark.fitting import nullable_schema
@@ -39,7 +41,7 @@ from tahoe.spark.storage import storage_options
 from tahoe.spark.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table
+from tahoe.table import Table, parse_timestamp
 from tahoe.uniform.queue import QUEUE
 
 if TYPE_CHECKING:
@@ -62,22 +64,23 @@ class DeltaDataSource(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._given = dict(options)
         self._version: int | None = None
+        self._range: tuple[int, int] | None = None
 
     @classmethod
     def name(cls) -> str:
         return "delta"
 
     def schema(self) -> SparkStruct:
-        return to_spark_schema(with_shown_metadata(self._snapshot().schema))
+        changes = self._changes()
+        return to_spark_schema(with_shown_metadata(self._snapshot().schema if changes is None else changes.schema))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
+        changes = self._changes()
+        if changes is not None:
+            _check_schema(schema, changes.schema, changes.store)
+            return _ChangeReader(changes)
         snapshot = self._snapshot()
-        names = [column.name for column in snapshot.schema]
-        if schema.names != names:
-            raise InvalidRequest(
-                f"Table {snapshot.store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
-                code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
-            )
+        _check_schema(schema, snapshot.schema, snapshot.store)
         pushes = _option(self._given, "pushFilters", "false").lower() == "true"
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
@@ -102,6 +105,24 @@ class DeltaDataSource(DataSource):
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
         raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.")
+
+    def _changes(self) -> Feed | None:
+        """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""
+        request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
+        asked = request.changes
+        if asked is None:
+            return None
+        table = _table(request.path, self._given)
+        if self._range is None:
+            first, last = (
+                None if text is None else parse_timestamp(text) for text in (asked.start_timestamp, asked.end_timestamp)
+            )
+            bounds = Bounds(asked.start_version, asked.end_version, first, last)
+        else:
+            bounds = Bounds(*self._range)
+        found = feed(table.store, table.snapshot(), bounds)
+        self._range = found.start, found.end
+        return found
 
     def _snapshot(self) -> Snapshot:
         request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
@@ -139,15 +160,8 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
-        bins: list[list[ReadTask]] = [[]]
-        size = 0
-        for task in self._planned.scan(self._predicate).tasks():
-            if bins[-1] and size + task.size > _TASK_BYTES:
-                bins.append([])
-                size = 0
-            bins[-1].append(task)
-            size += task.size
-        return [_Tasks(tuple(tasks)) for tasks in bins]
+        found = [_Tasks(tasks) for tasks in _binned(self._planned.scan(self._predicate).tasks())]
+        return found or [_Tasks(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Tasks)
@@ -180,6 +194,35 @@ class _FilteringReader(_Reader):
 
 
 @dataclass(frozen=True)
+class _ChangedFiles(InputPartition):
+    """The changed files of one Spark task."""
+
+    files: tuple[ChangedFile, ...]
+
+
+class _ChangeReader(DataSourceReader):
+    """Reads the change data feed of a range of versions."""
+
+    def __init__(self, changes: Feed) -> None:
+        self._planned: Feed | None = changes
+        self._store = changes.store
+        self._config = changes.config
+        self._times = {version: changes.times[version] for version in range(changes.start, changes.end + 1)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_planned": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        assert self._planned is not None
+        found = [_ChangedFiles(files) for files in _binned(self._planned.files())]
+        return found or [_ChangedFiles(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _ChangedFiles)
+        return changed_rows(self._store, self._config, self._times, partition.files)
+
+
+@dataclass(frozen=True)
 class _Files(WriterCommitMessage):
     adds: tuple[AddFile, ...]
 
@@ -189,6 +232,7 @@ class _Writer(DataSourceArrowWriter):
 
     def __init__(self, table: Table, schema: StructType, request: Insert) -> None:
         transaction = table.begin()
+        transaction.enforces = ENFORCED
         self._store: LogStore = table.store
         self._schema = nullable_schema(schema)
         self._request = request
@@ -218,16 +262,14 @@ class _Writer(DataSourceArrowWriter):
         adds = [add for message in messages if isinstance(message, _Files) for add in message.adds]
         table = Table(self._store.url, store=self._store)
         transaction = table.begin()
+        transaction.enforces = ENFORCED
         if already_written(transaction, self._request.options.app):
             return
         now = prepare_schema(transaction, self._schema, self._request.options)
-        if (now.metadata.schema_string, now.partition_columns) != (
-            self._config.metadata.schema_string,
-            self._config.partition_columns,
-        ):
+        if _asked_of_rows(now) != _asked_of_rows(self._config):
             if transaction.snapshot is not None:
                 raise MetadataChangedException(
-                    f"The schema of table {table.url} was changed while rows were being written to it. Run the write again.",
+                    f"The schema or a constraint of table {table.url} was changed while rows were being written to it. Run the write again.",
                     table=table.url,
                 )
             transaction.set_metadata(self._config.metadata)
@@ -240,6 +282,38 @@ class _Writer(DataSourceArrowWriter):
         for message in messages:
             for add in message.adds if isinstance(message, _Files) else ():
                 _delete(self._store, add)
+
+
+def _asked_of_rows(config: TableConfig) -> tuple[object, ...]:
+    """What of the metadata the files were written for."""
+    checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith("delta.constraints.")}
+    return config.metadata.schema_string, config.partition_columns, checks
+
+
+_Sized = TypeVar("_Sized", ReadTask, ChangedFile)
+
+
+def _binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
+    """The files of each task, in their order."""
+    found: list[_Sized] = []
+    size = 0
+    for file in files:
+        if found and size + file.size > _TASK_BYTES:
+            yield tuple(found)
+            found, size = [], 0
+        found.append(file)
+        size += file.size
+    if found:
+        yield tuple(found)
+
+
+def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> None:
+    names = [column.name for column in schema]
+    if given.names != names:
+        raise InvalidRequest(
+            f"Table {store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
+            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        )
 
 
 def _delete(store: LogStore, add: AddFile) -> None:

@@ -12,9 +12,10 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +65,7 @@ class FileIndex:
         files: only these of its files; None for all.
         hidden: partition columns that the table does not have: `DELETED_ROWS`, which brings each file's dead rows along, `BASE_ROW_ID` and
             `DEFAULT_ROW_COMMIT_VERSION`, and others, whose values are columns of `files`.
+        computed: how values of hidden columns are made of the files that a query reads, where they are no columns of `files`.
     """
 
     def __init__(
@@ -74,14 +76,16 @@ class FileIndex:
         time_zone: str,
         files: pa.Table | None = None,
         hidden: Sequence[StructField] = (),
+        computed: Mapping[str, Callable[[pa.Table], pa.Array]] = MappingProxyType({}),
     ) -> None:
         self._jvm = jvm
         self._snapshot = snapshot
         self._files = files
         self._time_zone = time_zone
         self._hidden = tuple(hidden)
+        self._computed = computed
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
-        chosen = "all files" if files is None else hashlib.sha256("\n".join(files["path"].to_pylist()).encode()).hexdigest()
+        chosen = "all files" if files is None else _digest(files, ["path", *(column.name for column in hidden)])
         self._identity = (
             f"Tahoe[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
             f"time {snapshot.segment.last_modified_ms}, {chosen}]"
@@ -178,6 +182,8 @@ class FileIndex:
             return _partition_values(files, column.physical_name)
         if column.name == DELETED_ROWS:
             return _deleted_rows(files, self._snapshot)
+        if column.name in self._computed:
+            return self._computed[column.name](files)
         found = files[_OF_LOG.get(column.name, column.name)].combine_chunks()
         return found if column.data_type == _BINARY else found.cast(pa.string())
 
@@ -345,6 +351,17 @@ def _evaluated(jvm: Jvm, expression: JavaObject, attributes: Sequence[JavaObject
 def _partition_values(files: pa.Table, physical_name: str) -> pa.Array:
     found = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
     return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+
+
+def _digest(files: pa.Table, columns: Sequence[str]) -> str:
+    """Tells apart any two lists of files that differ in one of the columns; those that are missing are left out."""
+    found = hashlib.sha256()
+    for name in columns:
+        if name in files.column_names:
+            for value in files[name].to_pylist():
+                content = value if isinstance(value, bytes) else repr(value).encode()
+                found.update(len(content).to_bytes(8) + content)
+    return found.hexdigest()
 
 
 def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:

@@ -14,7 +14,7 @@ from tahoe.ops.insert import WriteOptions
 from tahoe.spark.commands.insert import Insert
 from tahoe.spark.writer import FileOptions
 
-__all__ = ["ReadRequest", "insert_request", "read_request", "travelling"]
+__all__ = ["ChangeRange", "ReadRequest", "insert_request", "read_request", "travelling"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 _NOT_YET = {
@@ -29,12 +29,27 @@ _CONF = "spark.databricks.delta."
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """Which commits of the change data feed are asked for (`tahoe.snapshot.changes.Bounds`); timestamps are text for Spark to understand."""
+
+    start_version: int | None = None
+    end_version: int | None = None
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What is asked of a reader: at most one of `version` and `timestamp`; `timestamp` is text for Spark to understand."""
+    """What is asked of a reader: at most one of `version` and `timestamp`; `timestamp` is text for Spark to understand.
+
+    Args:
+        changes: the change data feed is asked for, not the table.
+    """
 
     path: str
     version: int | None = None
     timestamp: str | None = None
+    changes: ChangeRange | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -43,7 +58,6 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
 
     Raises:
         InvalidRequest: options that exclude each other, or are no numbers; a schema.
-        Unsupported: the change data feed.
     """
     if has_schema:
         raise InvalidRequest(
@@ -51,13 +65,16 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
     given = {key.lower(): value for key, value in options.items()}
-    if any(_boolean(given, name, False) for name in _CHANGE_FEED):
-        raise Unsupported("Reading the change data feed (readChangeFeed) is not supported by this version of Tahoe.")
     version, timestamp = given.get("versionasof"), given.get("timestampasof")
     if version is not None and timestamp is not None:
         raise InvalidRequest(
             "Give versionAsOf or timestampAsOf, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
         )
+    if any(_boolean(given, name, False) for name in _CHANGE_FEED):
+        for name, value in (("versionAsOf", version), ("timestampAsOf", timestamp)):
+            if value is not None:
+                raise _illegal(name, value, "does not go with readChangeFeed; use endingVersion or endingTimestamp")
+        return ReadRequest(path, changes=_change_range(given), hadoop=_hadoop(options))
     number = None
     if version is not None:
         try:
@@ -66,7 +83,25 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
             raise _illegal("versionAsOf", version, "must be a version, a number of 0 or more") from None
         if number < 0:
             raise _illegal("versionAsOf", version, "must be a version, a number of 0 or more")
-    return ReadRequest(path, number, timestamp, _hadoop(options))
+    return ReadRequest(path, number, timestamp, hadoop=_hadoop(options))
+
+
+def _change_range(given: Mapping[str, str]) -> ChangeRange:
+    def version(name: str) -> int | None:
+        text = given.get(name.lower())
+        if text is None:
+            return None
+        if not text.strip().isdecimal():
+            raise InvalidRequest(
+                f"The option '{name}' must be a version, a number of 0 or more, found '{text}'.",
+                code="DELTA_VERSION_INVALID",
+                option=name,
+            )
+        return int(text)
+
+    return ChangeRange(
+        version("startingVersion"), version("endingVersion"), given.get("startingtimestamp"), given.get("endingtimestamp")
+    )
 
 
 def travelling(request: ReadRequest) -> ReadRequest | None:
@@ -207,6 +242,7 @@ def _property_defaults(settings: Mapping[str, str]) -> dict[str, str]:
 _OURS = frozenset(
     [
         *("path", "versionasof", "timestampasof", *_CHANGE_FEED),
+        *("startingversion", "endingversion", "startingtimestamp", "endingtimestamp"),
         *("replacewhere", "mergeschema", "overwriteschema", "partitionoverwritemode", "txnappid", "txnversion", "usermetadata"),
         *("maxrecordsperfile", "datachange", "optimizewrite", "compression"),
     ]

@@ -37,9 +37,11 @@ __all__ = [
     "Condition",
     "condition_of",
     "condition_of_plan",
+    "logical_column",
     "named",
     "read_rows",
     "read_snapshot",
+    "scan_of",
     "shape_of",
 ]
 
@@ -172,14 +174,14 @@ def _scan(
         in_files = (*in_files, row_ids.ROW_INDEX)
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden)
-    base = _relation(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
+    base = scan_of(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
     if not hidden:
         return _as_logical(base, snapshot.schema)
     base, file = row_ids.with_file_metadata(jvm, base)
     row_index = row_ids.position(jvm, base)
     if with_vectors:
         base = base.where(is_alive(jvm, base[DELETED_ROWS], row_index))
-    columns = [_column(base, column) for column in snapshot.schema]
+    columns = [logical_column(base, column) for column in snapshot.schema]
     if more:
         columns += [base[FILE], row_index.alias(ROW)]
     if CHOSEN in more:
@@ -187,7 +189,7 @@ def _scan(
     return row_ids.with_metadata(jvm, base, columns, file, tracked)
 
 
-def _relation(
+def scan_of(
     spark: SparkSession,
     jvm: Jvm,
     index: FileIndex,
@@ -245,10 +247,10 @@ def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
     shown = with_shown_metadata(schema)
     if base.schema == to_spark_schema(shown):
         return base
-    return base.select(*(_column(base, column) for column in schema))
+    return base.select(*(logical_column(base, column) for column in schema))
 
 
-def _column(base: DataFrame, column: StructField) -> Column:
+def logical_column(base: DataFrame, column: StructField) -> Column:
     """One column of the table. A column that is already what it shall be keeps its identity: an alias would hide from Spark that two scans
     are the same."""
     if column.data_type == _VOID:

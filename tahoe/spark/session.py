@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.spark.changes import read_changes
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.errors import install
 from tahoe.spark.jvm import Jvm, is_classic
@@ -119,6 +120,8 @@ def _load(
     spark, java = reader._spark, reader._jreader
     given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
     request = read_request(_one_path(path, given), given, bool(java.userSpecifiedSchema().isDefined()))
+    if request.changes is not None:
+        return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
     return read_snapshot(spark, requested_snapshot(spark, request, given), options=request.hadoop)
 
 

@@ -286,18 +286,19 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
     previous = transaction.snapshot.config if transaction.snapshot else None
     if previous is None or config.metadata != previous.metadata:
         check_mapping(config.schema, config.column_mapping_mode, config.properties.max_column_id)
-        _check_feed_columns(config)
+        _check_feed_columns(config, previous)
     check_iceberg_compat(config, previous, adds)
 
 
-def _check_feed_columns(config: TableConfig) -> None:
+def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> None:
     """A table whose change data feed is on may have no column that the feed has beside the table's."""
+    was_on = previous is not None and previous.properties.enable_change_data_feed
     taken = [column.name for column in config.schema if column.name.lower() in _FEED_COLUMNS]
     if taken and config.properties.enable_change_data_feed:
         raise InvalidRequest(
             f"Table {config.table} has a column '{taken[0]}', a name that its change data feed needs. Rename the column, or leave "
             "delta.enableChangeDataFeed off.",
-            code="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+            code="RESERVED_CDC_COLUMNS_ON_WRITE" if was_on else "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
             table=config.table,
             column=taken[0],
         )

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
 from tahoe.ops.insert import WriteOptions
 from tahoe.protocol.actions import AddFile, Metadata, Protocol, to_json_line
 from tahoe.protocol.dv import descriptor_in_file, pack
@@ -563,8 +563,6 @@ class TestTimeTravel:
             load(spark, versions + suffix, **options)
         assert raised.value.code == code
 
-    def test_a_schema_of_ones_own_and_the_change_feed_are_refused(self, spark, versions):
+    def test_a_schema_of_ones_own_is_refused(self, spark, versions):
         with pytest.raises(InvalidRequest, match="its own schema"):
             spark.read.format("delta").schema("id long").load(versions)
-        with pytest.raises(Unsupported, match="readChangeFeed"):
-            load(spark, versions, readChangeFeed="true")

@@ -217,3 +217,11 @@ def test_the_names_of_the_feeds_columns_are_taken_where_it_is_on(tmp_path: Path,
     with_feed = make(tmp_path / "other")
     with pytest.raises(InvalidRequest, match=name):
         with_feed.append(pa.table({"id": pa.array([1], pa.int64()), name: ["x"]}), merge_schema=True)
+
+
+def test_rows_with_a_column_of_the_feed_are_not_written_where_it_is_on(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    with pytest.raises(InvalidRequest, match="_change_type") as caught:
+        table.append(pa.table({"id": pa.array([1], pa.int64()), "_change_type": ["insert"]}), merge_schema=True)
+    assert caught.value.code == "RESERVED_CDC_COLUMNS_ON_WRITE"
+    assert table.version() == 0

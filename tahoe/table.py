@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -16,7 +15,7 @@ from tahoe.exceptions import DeltaConcurrentModificationException, InvalidReques
 from tahoe.expr.predicate import Predicate
 from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
-from tahoe.ops.create import create_operation, new_metadata, with_properties
+from tahoe.ops.create import create_operation, new_metadata
 from tahoe.ops.detail import detail
 from tahoe.protocol.constraints import ENFORCED, check_new
 from tahoe.schema.arrow import from_arrow_schema
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
     from tahoe.ops.merge_explained import MergeExplained
     from tahoe.ops.row_changes import RowsChanged, Staged
+    from tahoe.protocol.iceberg_upgrade import Upgrade
     from tahoe.uniform.status import UniformHandle
 
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
@@ -330,18 +330,32 @@ class Table:
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
     def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties; the version that has them."""
-        return self._alter("SET TBLPROPERTIES", dict(properties), {"properties": _json(dict(properties))})
+        """Set table properties; the version that has them. See `tahoe.ops.alter.stage_set_properties`."""
+        from tahoe.ops.alter import stage_set_properties
+
+        transaction = self.begin()
+        operation = stage_set_properties(transaction, self._existing(transaction), properties)
+        return self.commit(transaction, operation).version
 
     def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
         """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
-        known = {key.lower() for key in self.snapshot().metadata.configuration}
-        missing = [name for name in names if name.lower() not in known]
-        if missing and not if_exists:
-            raise InvalidRequest(
-                f"Table {self.url} has no property {', '.join(missing)} to unset.", code="DELTA_UNSET_NON_EXISTENT_PROPERTY"
-            )
-        return self._alter("UNSET TBLPROPERTIES", dict.fromkeys(names), {"properties": _json(list(names)), "ifExists": if_exists})
+        from tahoe.ops.alter import stage_unset_properties
+
+        transaction = self.begin()
+        operation = stage_unset_properties(transaction, self._existing(transaction), names, if_exists=if_exists)
+        return self.commit(transaction, operation).version
+
+    def purge(self, where: str | Predicate | None = None) -> int:
+        """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
+
+        Args:
+            where: on partition columns; only these partitions.
+        """
+        from tahoe.ops.purge import stage_purge
+
+        transaction = self.begin()
+        operation = stage_purge(transaction, _predicate(where, self._existing(transaction)))
+        return self.version() if operation is None else self.commit(transaction, operation).version
 
     def add_constraint(self, name: str, condition: str) -> int:
         """Demand that every row fulfils a condition; see `tahoe.ops.constrain`. The version that has it."""
@@ -378,10 +392,12 @@ class Table:
 
     @cached_property
     def uniform(self) -> UniformHandle:
-        """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`."""
+        """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`, `upgrade(compat_version)`."""
         from tahoe.uniform.status import UniformHandle
 
-        return UniformHandle(self.store, self.snapshot, self._read_commit, self.clock, self.append)
+        return UniformHandle(
+            self.store, self.snapshot, self._read_commit, self.clock, self.append, run_upgrade=self._upgrade_uniform
+        )
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""
@@ -418,12 +434,10 @@ class Table:
             version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
         return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
 
-    def _alter(self, name: str, properties: Mapping[str, str | None], parameters: Mapping[str, Any]) -> int:
-        transaction = self.begin()
-        snapshot = self._existing(transaction)
-        transaction.read_whole_table()
-        transaction.set_metadata(with_properties(snapshot.config, properties, self.clock))
-        return self.commit(transaction, Operation(name, parameters)).version
+    def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> Upgrade:
+        from tahoe.ops.upgrade_uniform import upgrade_uniform
+
+        return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run)
 
     def _existing(self, transaction: Transaction) -> Snapshot:
         if transaction.snapshot is None:
@@ -472,8 +486,3 @@ def _predicate(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate 
     from tahoe.expr.parse import parse_predicate
 
     return parse_predicate(filter, snapshot.schema)
-
-
-def _json(value: Any) -> str:
-
-    return json.dumps(value, separators=(",", ":"))

@@ -15,15 +15,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, assert_never
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.exceptions import InvalidRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.delete import delete
+from tahoe.spark.commands.update import update
 from tahoe.spark.errors import install, kept_for_the_caller
 from tahoe.spark.frames import detail_frame, empty_frame, history_frame, properties_frame
 from tahoe.spark.jvm import JavaObject, Jvm
@@ -40,11 +41,14 @@ from tahoe.sql.statements import (
     DescribeHistory,
     DescribeTable,
     DropConstraint,
+    Purge,
     Query,
     SetProperties,
     ShowProperties,
     SyncMetadata,
     UnsetProperties,
+    Update,
+    UpgradeUniform,
     parse,
     parse_table_name,
 )
@@ -123,9 +127,15 @@ def _carry_out(spark: SparkSession, statement: Command, table: Table) -> DataFra
         case Delete(_, alias, where):
             changed = delete(spark, table, where, alias=alias)
             return spark.createDataFrame([(changed.num_affected_rows,)], _AFFECTED)
+        case Update(_, alias, values, where):
+            changed = update(spark, table, values, where, alias=alias)
+            return spark.createDataFrame([(changed.num_affected_rows,)], _AFFECTED)
+        case UpgradeUniform(_, version):
+            table.uniform.upgrade(version)
+        case Purge(_, where):
+            table.purge(where)
         case _:
-            name = type(statement).__name__
-            raise Unsupported(f"{name} of table {statement.table.written} is not in this version of Tahoe.", statement=name)
+            assert_never(statement)
     return empty_frame(spark)
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError
+from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
+from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
@@ -77,6 +78,7 @@ class UniformHandle:
         snapshot_at: the table at a version; called without one, at the newest.
         read_commit: the actions of one commit.
         append: `Table.append`, for the rows of another writer that a repair takes over.
+        run_upgrade: what `upgrade` does, of the compatibility version and whether only to tell.
     """
 
     def __init__(
@@ -86,12 +88,14 @@ class UniformHandle:
         read_commit: ReadCommit,
         clock: Clock = SYSTEM_CLOCK,
         append: Append | None = None,
+        run_upgrade: Callable[[int, bool], Upgrade] | None = None,
     ) -> None:
         self._store = store
         self._snapshot_at = snapshot_at
         self._read_commit = read_commit
         self._clock = clock
         self._append = append
+        self._run_upgrade = run_upgrade
 
     def __repr__(self) -> str:
         return f"UniformHandle({self._store.url})"
@@ -126,6 +130,22 @@ class UniformHandle:
             is_converting=queue.QUEUE.is_busy(self._store.url),
             last_error=error,
         )
+
+    def upgrade(self, compat_version: int = 2, *, dry_run: bool = False) -> Upgrade:
+        """Make the table readable as Iceberg, whatever it was before: properties are set, and files that Iceberg's readers could not
+        read right are written anew, as REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)).
+
+        Args:
+            compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
+            dry_run: only tell what would be done.
+
+        Raises:
+            InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
+            Unsupported: the handle was made without a table.
+        """
+        if self._run_upgrade is None:
+            raise Unsupported(f"{self!r} only looks at the table; use Table.uniform.upgrade().", table=self._store.url)
+        return self._run_upgrade(compat_version, dry_run)
 
     def sync(self, catalog: Catalog | str | None = None, *, rebuild: bool = False) -> Conversion:
         """Convert the newest version now, in this thread, and raise what goes wrong.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.expr.column_cast import as_decimals
+from tahoe.expr.decimals import COLUMNAR
 from tahoe.expr.expression import Call, Literal
 from tahoe.expr.values import Array, Incomputable, row_by_row
 from tahoe.schema.arrow import to_arrow_type
@@ -19,6 +19,7 @@ from tahoe.schema.types import DataType, DecimalType
 __all__ = ["ARITHMETIC"]
 
 _WIDE = Context(prec=90)
+_DIGITS_OF_256_BITS = 76
 _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
@@ -42,6 +43,8 @@ def _binary(call: Call, left: Array, right: Array) -> Array:
             return pc.divide_checked(left, right)
         except pa.ArrowInvalid as error:
             raise _overflow(call.data_type) from error
+    if pa.types.is_integer(left.type):
+        return _whole_remainder(left, right, positive=op == "pmod")
     function = _remainder if op == "%" else _positive_remainder
     return row_by_row(function, to_arrow_type(call.data_type), left, right)
 
@@ -51,17 +54,12 @@ def _decimals(call: Call, left: Array, right: Array) -> Array:
     if op == "div":
         return row_by_row(lambda a, b: _fits(int(_WIDE.divide_int(a, b)), call.data_type), pa.int64(), left, right)
     target = to_arrow_type(call.data_type)
-    exact = _EXACT.get(op)
-    if exact is not None:
-        wide = exact(left.cast(pa.decimal256(left.type.precision, left.type.scale)), right.cast(_as_256(right.type)))
-        return as_decimals(wide, target)
+    columnar = COLUMNAR[op](left, right, target)
+    if columnar is not None:
+        return columnar
     assert isinstance(call.data_type, DecimalType)
     wanted = call.data_type
     return row_by_row(lambda a, b: _rounded(_DECIMAL[op](a, b), wanted), target, left, right)
-
-
-def _as_256(data_type: pa.DataType) -> pa.DataType:
-    return pa.decimal256(data_type.precision, data_type.scale)
 
 
 def _rounded(value: Decimal, wanted: DecimalType) -> Decimal:
@@ -80,13 +78,21 @@ def _refuse_zero(op: str, left: Array, right: Array) -> None:
         raise Incomputable("it divides by zero", "REMAINDER_BY_ZERO" if op in ("%", "pmod") else "DIVIDE_BY_ZERO")
 
 
-def _remainder(left: Any, right: Any) -> Any:
-    if isinstance(left, float):
-        return math.nan if math.isinf(left) else math.fmod(left, right)
-    return left - right * int(_WIDE.divide_int(Decimal(left), Decimal(right)))
+def _whole_remainder(left: Array, right: Array, *, positive: bool) -> Array:
+    """The remainder of whole numbers has the dividend's sign; the least number divided by -1 would not fit, and leaves none."""
+    divisor = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), pa.scalar(1, right.type), right)
+    found = pc.subtract(left, pc.multiply(divisor, pc.divide(left, divisor)))
+    if not positive:
+        return found
+    zero = pa.scalar(0, left.type)
+    return pc.if_else(pc.and_(pc.less(found, zero), pc.greater(right, zero)), pc.add(found, right), found)
 
 
-def _positive_remainder(left: Any, right: Any) -> Any:
+def _remainder(left: float, right: float) -> float:
+    return math.nan if math.isinf(left) else math.fmod(left, right)
+
+
+def _positive_remainder(left: float, right: float) -> float:
     found = _remainder(left, right)
     return _remainder(found + right, right) if found < 0 else found
 
@@ -101,7 +107,6 @@ def _decimal_pmod(left: Decimal, right: Decimal) -> Decimal:
 
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
-_EXACT = {"+": pc.add, "-": pc.subtract}
 _DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
     "*": _WIDE.multiply,
     "/": _WIDE.divide,
@@ -132,16 +137,17 @@ def _whole(call: Call, values: Array) -> Array:
     if pa.types.is_decimal(values.type):
         rounded = (pc.floor if call.function == "floor" else pc.ceil)(values.cast(pa.decimal256(76, values.type.scale)))
         return as_decimals(rounded, to_arrow_type(call.data_type))
-    rounding = math.floor if call.function == "floor" else math.ceil
-    return row_by_row(lambda value: _whole_number(value, rounding), pa.int64(), values)
+    return _as_long((pc.floor if call.function == "floor" else pc.ceil)(values))
 
 
-def _whole_number(value: float, rounding: Callable[[float], int]) -> int:
-    """The whole number as a LONG; 2 to the 63rd, which a double cannot tell from the greatest LONG, is that."""
-    limit = 1 << 63
-    if not -limit <= value <= limit:
+def _as_long(values: Array) -> Array:
+    """Whole doubles as LONGs; 2 to the 63rd, which a double cannot tell from the greatest LONG, is that."""
+    limit = float(1 << 63)
+    fits = pc.and_(pc.greater_equal(values, -limit), pc.less_equal(values, limit))
+    if not pc.all(fits, min_count=0).as_py():
         raise Incomputable("the result does not fit long", "ARITHMETIC_OVERFLOW")
-    return min(rounding(value), limit - 1)
+    is_greatest = pc.equal(values, limit)
+    return pc.if_else(is_greatest, (1 << 63) - 1, pc.if_else(is_greatest, 0.0, values).cast(pa.int64()))
 
 
 def _round(call: Call, values: Array, places: Array) -> Array:
@@ -150,17 +156,22 @@ def _round(call: Call, values: Array, places: Array) -> Array:
     digits = int(literal.value)
     mode = ROUND_HALF_UP if call.function == "round" else ROUND_HALF_EVEN
     wanted = call.data_type
+    if digits >= 0 and str(wanted) in _BITS:
+        return values
+    if digits >= 0 and isinstance(wanted, DecimalType):
+        half = "half_towards_infinity" if call.function == "round" else "half_to_even"
+        wide = values.cast(pa.decimal256(_DIGITS_OF_256_BITS, values.type.scale))
+        return as_decimals(pc.round(wide, min(digits, wanted.scale), round_mode=half), to_arrow_type(wanted))
 
     def of_decimal(value: Decimal) -> Decimal:
-        kept = min(digits, wanted.scale) if isinstance(wanted, DecimalType) and digits >= 0 else digits
-        return _rounded_places(value, kept, mode)
+        return _rounded_places(value, digits, mode)
 
     def of_float(value: float) -> float:
         # Spark knows no -0.0 here.
         return float(_rounded_places(Decimal(repr(value)), digits, mode)) + 0.0 if math.isfinite(value) else value
 
     def of_whole(value: int) -> int:
-        return value if digits >= 0 else _fits(int(_rounded_places(Decimal(value), digits, mode)), wanted)
+        return _fits(int(_rounded_places(Decimal(value), digits, mode)), wanted)
 
     function = of_decimal if isinstance(wanted, DecimalType) else of_whole if str(wanted) in _BITS else of_float
     return row_by_row(function, to_arrow_type(wanted), values)
@@ -168,24 +179,6 @@ def _round(call: Call, values: Array, places: Array) -> Array:
 
 def _rounded_places(value: Decimal, places: int, mode: str) -> Decimal:
     return value.quantize(Decimal(1).scaleb(-places), mode, Context(prec=400)) if places > -400 else Decimal(0)
-
-
-def _double(function: Callable[..., float]) -> Callable[..., Array]:
-    def kernel(call: Call, *arrays: Array) -> Array:
-        return row_by_row(function, pa.float64(), *arrays)
-
-    return kernel
-
-
-def _sqrt(value: float) -> float:
-    return math.sqrt(value) if value >= 0 else math.nan
-
-
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
 
 
 def _power(base: float, exponent: float) -> float:
@@ -201,13 +194,13 @@ def _power(base: float, exponent: float) -> float:
         return math.nan
 
 
-def _logarithm(function: Callable[[float], float]) -> Callable[..., Array]:
+def _signum(call: Call, values: Array) -> Array:
+    return pc.if_else(pc.equal(values, 0.0), values, pc.sign(values))  # a zero keeps its sign
+
+
+def _logarithm(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
     """NULL where there is none, as Spark has it."""
-
-    def kernel(call: Call, values: Array) -> Array:
-        return row_by_row(lambda value: None if value <= 0 else function(value), pa.float64(), values)
-
-    return kernel
+    return lambda call, values: kernel(pc.if_else(pc.less_equal(values, 0.0), pa.scalar(None, pa.float64()), values))
 
 
 def _bits(call: Call, *arrays: Array) -> Array:
@@ -238,12 +231,12 @@ ARITHMETIC: Mapping[str, Callable[..., Array]] = {
     "abs": _abs,
     **dict.fromkeys(("floor", "ceil"), _whole),
     **dict.fromkeys(("round", "bround"), _round),
-    "sqrt": _double(_sqrt),
-    "exp": _double(_exp),
-    "signum": _double(lambda value: value if value == 0 or math.isnan(value) else math.copysign(1.0, value)),
-    "power": _double(_power),
-    "ln": _logarithm(math.log),
-    "log10": _logarithm(math.log10),
-    "log2": _logarithm(lambda value: math.log(value) / math.log(2.0)),
+    "sqrt": lambda call, values: pc.sqrt(values),
+    "exp": lambda call, values: pc.exp(values),
+    "signum": _signum,
+    "power": lambda call, *arrays: row_by_row(_power, pa.float64(), *arrays),
+    "ln": _logarithm(pc.ln),
+    "log10": _logarithm(pc.log10),
+    "log2": _logarithm(pc.log2),
     **dict.fromkeys(("&", "|", "^", "~"), _bits),
 }

@@ -80,6 +80,7 @@ def text_of(value: Any, source: DataType, time_zone: str = "UTC") -> str:
 _Cast = Callable[[Array, pa.DataType], Array]
 _WIDE = Context(prec=80)
 _MOST_DIGITS = 38
+_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
 def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None:
@@ -125,10 +126,24 @@ def _number_cast(source: DataType, target: DataType) -> _Cast:
             return lambda values, wanted: by_value(lambda value: float(value), values, pa.float64()).cast(wanted, safe=False)
         return lambda values, wanted: values.cast(wanted, safe=False)
     if isinstance(source, DecimalType):
-        return lambda values, wanted: by_value(lambda value: _whole(value, target), values, wanted)
+        return lambda values, wanted: _one_by_one(values, wanted, target)
     if is_integral(source):
         return lambda values, wanted: _checked(values, wanted, target)
-    return lambda values, wanted: by_value(lambda value: _whole(value, target), values, wanted)
+    return lambda values, wanted: _cut_off(values, wanted, target)
+
+
+def _cut_off(values: Array, wanted: pa.DataType, target: DataType) -> Array:
+    """Floating-point numbers without the places behind the point."""
+    limit = float(1 << _BITS[str(target)])
+    whole = pc.trunc(values)
+    fits = pc.and_(pc.greater_equal(whole, -limit), pc.less(whole, limit))
+    if pc.all(fits, min_count=0).as_py():
+        return whole.cast(wanted)
+    return _one_by_one(values, wanted, target)
+
+
+def _one_by_one(values: Array, wanted: pa.DataType, target: DataType) -> Array:
+    return by_value(lambda value: _whole(value, target), values, wanted)
 
 
 def _checked(values: Array, wanted: pa.DataType, target: DataType) -> Array:
@@ -140,7 +155,7 @@ def _checked(values: Array, wanted: pa.DataType, target: DataType) -> Array:
 
 def _whole(value: float | Decimal, target: DataType) -> int:
     """Without the places behind the point."""
-    limit = 1 << {"byte": 7, "short": 15, "integer": 31, "long": 63}[str(target)]
+    limit = 1 << _BITS[str(target)]
     if isinstance(value, float) and not math.isfinite(value):
         raise Incomputable(f"{value} does not fit {target}", "CAST_OVERFLOW")
     found = int(value)

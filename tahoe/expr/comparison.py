@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.expr.expression import Call
+from tahoe.expr.expression import Call, Literal
 from tahoe.expr.values import Array
 
-__all__ = ["COMPARISONS", "compare_arrays", "null_safe_equal"]
+__all__ = ["COMPARISONS", "compare_arrays", "is_one_of", "null_safe_equal"]
 
 
 def compare_arrays(op: str, left: Array, right: Array) -> Array:
@@ -43,6 +44,18 @@ def null_safe_equal(left: Array, right: Array) -> Array:
     """TRUE where both are NULL or equal; never NULL."""
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(both_null, pc.fill_null(compare_arrays("=", left, right), False))
+
+
+def is_one_of(values: Array, options: Sequence[Literal]) -> Array:
+    """`values IN (options)`: NULL where the value is NULL, or where it is none of them and one of them is NULL."""
+    data_type = values.type
+    if pa.types.is_null(data_type) or pa.types.is_nested(data_type) or pa.types.is_floating(data_type):
+        arrays = [pa.repeat(pa.scalar(one.value, data_type), len(values)) for one in options]
+        return reduce(pc.or_kleene, [compare_arrays("=", values, array) for array in arrays])
+    known = pa.array([one.value for one in options if one.value is not None], data_type)
+    found = pc.is_in(values, value_set=known)
+    certain = found if len(known) < len(options) else pa.scalar(True)
+    return pc.if_else(pc.and_(values.is_valid(), certain), found, pa.scalar(None, pa.bool_()))
 
 
 def _comparison(call: Call, left: Array, right: Array) -> Array:

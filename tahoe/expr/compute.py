@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.column_cast import cast_array
+from tahoe.expr.comparison import is_one_of
 from tahoe.expr.expression import Call, Case, Cast, Expression, Literal, Reference, sql_of_expression
 from tahoe.expr.kernels import KERNELS
 from tahoe.expr.values import Array, Incomputable
@@ -69,6 +70,8 @@ def _value(expression: Expression, table: pa.Table) -> Array:
             return _folded(pc.and_kleene, arguments, table, True)
         case Call("or", arguments):
             return _folded(pc.or_kleene, arguments, table, False)
+        case Call("in", (value, *options)) if len(known := [one for one in options if isinstance(one, Literal)]) == len(options):
+            return is_one_of(_value(value, table), known)
         case Call("coalesce", arguments):
             return _first_known(arguments, table)
         case Call(function, arguments):

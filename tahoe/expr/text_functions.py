@@ -140,6 +140,33 @@ def _padded(text: str, length: int, pad: str, *, left: bool) -> str:
     return filled + text if left else text + filled
 
 
+def _sliced(call: Call, texts: Array, *numbers: Array) -> Array:
+    """substring, left and right, by whole columns where the place is constant and does not lie before the text."""
+    places: list[Any] = [number.value if isinstance(number, Literal) else None for number in call.arguments[1:]]
+    if None not in places:
+        start, length = (places[0], *places[1:], _TO_THE_END)[:2] if call.function == "substring" else (1, places[0])
+        if length <= 0:
+            return pc.if_else(texts.is_valid(), "", texts)
+        if call.function == "right":
+            return pc.utf8_slice_codeunits(texts, -length)
+        if start >= 0 or length >= _TO_THE_END:
+            begin = max(start - 1, 0) if start >= 0 else start
+            return pc.utf8_slice_codeunits(texts, begin, None if length >= _TO_THE_END else begin + length)
+    function = {"left": lambda text, n: _substring(text, 1, n), "right": lambda text, n: text[-n:] if n > 0 else ""}
+    return row_by_row(function.get(call.function, _substring), pa.string(), texts, *numbers)
+
+
+_TO_THE_END = (1 << 31) - 1
+
+
+def _tested(kernel: Callable[..., Array], function: Callable[[str, str], bool]) -> Callable[..., Array]:
+    def tested(call: Call, texts: Array, parts: Array) -> Array:
+        part = _constant(call, 1)
+        return row_by_row(function, pa.bool_(), texts, parts) if part is None else kernel(texts, pattern=part)
+
+    return tested
+
+
 def _texts(function: Callable[..., Any], result: pa.DataType) -> Callable[..., Array]:
     return lambda call, *arrays: row_by_row(function, result, *arrays)
 
@@ -226,15 +253,13 @@ TEXTS: Mapping[str, Callable[..., Array]] = {
     "trim": _trim(pc.utf8_trim),
     "ltrim": _trim(pc.utf8_ltrim),
     "rtrim": _trim(pc.utf8_rtrim),
-    "substring": _texts(_substring, pa.string()),
-    "left": _texts(lambda text, length: _substring(text, 1, length), pa.string()),
-    "right": _texts(lambda text, length: text[-length:] if length > 0 else "", pa.string()),
+    **dict.fromkeys(("substring", "left", "right"), _sliced),
     "repeat": _texts(lambda text, times: text * times, pa.string()),
     "lpad": _texts(lambda text, length, pad=" ": _padded(text, length, pad, left=True), pa.string()),
     "rpad": _texts(lambda text, length, pad=" ": _padded(text, length, pad, left=False), pa.string()),
-    "startswith": _texts(str.startswith, pa.bool_()),
-    "endswith": _texts(str.endswith, pa.bool_()),
-    "contains": _texts(lambda text, part: part in text, pa.bool_()),
+    "startswith": _tested(pc.starts_with, str.startswith),
+    "endswith": _tested(pc.ends_with, str.endswith),
+    "contains": _tested(pc.match_substring, str.__contains__),
     "instr": _texts(lambda text, part: text.find(part) + 1, pa.int32()),
     "replace": _texts(_replaced, pa.string()),
     "md5": lambda call, values: by_value(

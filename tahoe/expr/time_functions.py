@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
-from typing import Any
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,14 +36,20 @@ def _shown(call: Call, values: Array) -> Array:
     return pc.local_timestamp(values.cast(pa.timestamp("us", call.time_zone)))
 
 
-def _moved(sign: int) -> Callable[..., Array]:
-    def moved(day: date, days: int) -> date:
-        try:
-            return day + timedelta(days=sign * days)
-        except OverflowError as error:
-            raise _beyond() from error
+def _moved(kernel: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    """Days on or back, as long as the date has a year of four digits."""
 
-    return lambda call, days, numbers: row_by_row(moved, pa.date32(), days, numbers)
+    def moved(call: Call, days: Array, numbers: Array) -> Array:
+        found = kernel(days.cast(pa.int32()).cast(pa.int64()), numbers.cast(pa.int64()))
+        fits = pc.and_(pc.greater_equal(found, _FIRST_DAY), pc.less_equal(found, _LAST_DAY))
+        if not pc.all(fits, min_count=0).as_py():
+            raise _beyond()
+        return found.cast(pa.int32()).cast(pa.date32())
+
+    return moved
+
+
+_FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
 
 
 def _add_months(day: date, months: int) -> date:
@@ -103,10 +108,6 @@ def _beyond() -> Incomputable:
     return Incomputable("the date is beyond the years 1 to 9999", "DATETIME_OVERFLOW")
 
 
-def _days_between(end: Any, start: Any) -> int:
-    return int((end - start).days)
-
-
 TIMES: Mapping[str, Callable[..., Array]] = {
     "year": _date_part(pc.year),
     "quarter": _date_part(pc.quarter),
@@ -119,10 +120,10 @@ TIMES: Mapping[str, Callable[..., Array]] = {
     "hour": _clock_part(pc.hour),
     "minute": _clock_part(pc.minute),
     "second": _clock_part(pc.second),
-    "date_add": _moved(1),
-    "date_sub": _moved(-1),
+    "date_add": _moved(pc.add),
+    "date_sub": _moved(pc.subtract),
     "add_months": lambda call, days, months: row_by_row(_add_months, pa.date32(), days, months),
-    "datediff": lambda call, ends, starts: row_by_row(_days_between, pa.int32(), ends, starts),
+    "datediff": lambda call, ends, starts: pc.subtract(ends.cast(pa.int32()), starts.cast(pa.int32())),
     "last_day": lambda call, days: by_value(_last_day, days, pa.date32()),
     "make_date": lambda call, *parts: row_by_row(_make_date, pa.date32(), *parts),
     "date_trunc": _truncated,

@@ -51,13 +51,12 @@ class HiveCatalog:
             return self._register(new) if old is None else self._swap(old, new)
 
     def _register(self, new: str) -> bool:
-        from hive_metastore.ttypes import AlreadyExistsException
-        from pyiceberg.exceptions import NamespaceAlreadyExistsError
+        from hive_metastore.ttypes import AlreadyExistsException, Database
 
-        with suppress(NamespaceAlreadyExistsError):
-            self._catalog.create_namespace(self._database)
         entry = self._entry(new)
         with _client_of(self._catalog) as client:
+            with suppress(AlreadyExistsException):
+                client.create_database(Database(self._database, parameters={}))
             try:
                 client.create_table(entry)
             except AlreadyExistsException:
@@ -66,6 +65,7 @@ class HiveCatalog:
 
     def _swap(self, old: str, new: str) -> bool:
         from hive_metastore.ttypes import LockState, MetaException, NoSuchObjectException, UnlockRequest
+        from pyiceberg.exceptions import WaitingForLockException
 
         entry = self._entry(new)
         with _client_of(self._catalog) as client:
@@ -79,7 +79,7 @@ class HiveCatalog:
                 found.sd = entry.sd
                 found.parameters = {**found.parameters, **entry.parameters, _PREVIOUS: old}
                 client.alter_table_with_environment_context(self._database, self._table, found, _expecting(old))
-            except NoSuchObjectException:
+            except (NoSuchObjectException, WaitingForLockException):
                 return False
             except MetaException as error:
                 if "has been modified" in str(error.message):  # the expected parameter was another
@@ -113,7 +113,7 @@ class HiveCatalog:
 
 
 def _client_of(catalog: Any) -> Any:
-    """A connection of its own for each use: PyIceberg's client holds one transport, and conversions run in several threads."""
+    """A connection of its own for each use: PyIceberg's client holds one, which two threads would mix up."""
     return type(catalog)._create_hive_client(catalog.properties)
 
 

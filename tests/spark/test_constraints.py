@@ -273,3 +273,14 @@ def test_a_moment_is_looked_at_in_the_sessions_time_zone(spark, path):
     write(frame, path)
     assert [row["day"] for row in Table(path).to_arrow().to_pylist()] == [date(2024, 5, 7)]
     assert datetime(2024, 5, 6, 20) == Table(path).to_arrow()["at"][0].as_py().replace(tzinfo=None)
+
+
+def test_the_portable_data_source_enforces_the_same(plain, path):
+    schema = StructType((field("id", P("long")), field("g", P("long"), delta__generationExpression="id * 2L")))
+    table = Table.create(path, schema, properties={"delta.constraints.positive": "id > 0"})
+    plain.range(1, 3).write.format("delta").mode("append").save(path)
+    assert sorted(row["g"] for row in table.to_arrow().to_pylist()) == [2, 4]
+    before = sorted(data_files(path))
+    with pytest.raises(Exception, match=r"CHECK constraint positive \(id > 0\) of table .* is violated"):
+        plain.range(0, 3).write.format("delta").mode("append").save(path)
+    assert (table.version(), sorted(data_files(path))) == (1, before)

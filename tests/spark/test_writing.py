@@ -632,7 +632,9 @@ class TestRefusals:
     def test_a_table_with_a_rule_that_is_not_enforced_is_not_written(self, spark, tmp_path):
         from tests.spark.test_reading import write_log
 
-        schema = StructType((StructField("id", PrimitiveType("long"), True, {"delta.identity.start": 1, "delta.identity.step": 1}),))
+        schema = StructType(
+            (StructField("id", PrimitiveType("long"), True, {"delta.identity.start": 1, "delta.identity.step": 1}),)
+        )
         write_log(tmp_path, Protocol(1, 6), Metadata("x", schema.to_json()))
         with pytest.raises(Unsupported, match=r"identityColumns \(column id\)"):
             write(spark.range(1), str(tmp_path))

@@ -236,3 +236,33 @@ def test_change_data_is_not_checked_again(tmp_path):
     table.append(rows(v=[-1]))
     table.update({"v": "5"}, "v = -1")
     assert sorted(table.to_arrow()["v"].to_pylist()) == [1, 2, 5]
+
+
+def test_a_generated_column_has_the_type_of_its_expression(tmp_path):
+    schema = StructType((field("n", P("integer")), field("twice", P("long"), delta__generationExpression="n * 2")))
+    with pytest.raises(InvalidRequest, match=r"CAST\(\.\.\. AS BIGINT\)") as caught:
+        Table.create(tmp_path / "t", schema)
+    assert caught.value.code == "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"
+    schema = StructType((field("n", P("integer")), field("twice", P("long"), delta__generationExpression="other * 2")))
+    with pytest.raises(InvalidRequest) as caught:
+        Table.create(tmp_path / "t", schema)
+    assert caught.value.code == "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"
+    with pytest.raises(InvalidRequest) as caught:
+        Table.create(tmp_path / "t", pa.schema({"a": pa.int64()}), properties={"delta.constraints.c": "b > 0"})
+    assert caught.value.code == "DELTA_INVALID_CHECK_CONSTRAINT_REFERENCES"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "properties", "code"),
+    [
+        ({}, {"delta.constraints.c": "v IS NULL OR a > 0"}, "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"),
+        ({"delta__generationExpression": "v IS NULL"}, {}, "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"),
+    ],
+)
+def test_what_a_rule_reads_does_not_change_its_type(tmp_path, metadata, properties, code):
+    schema = StructType((field("a", P("long")), field("v", P("void")), field("g", P("boolean"), **metadata)))
+    table = Table.create(tmp_path / "t", schema, properties=properties)
+    table.append(rows(a=[1], w=[2]), merge_schema=True)
+    error = untouched(table, 1, lambda: table.append(rows(a=[1], v=[2]), merge_schema=True), error=InvalidRequest)
+    assert error.code == code
+    assert "'v'" in str(error) or "`v`" in str(error)

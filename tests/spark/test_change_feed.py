@@ -1,0 +1,192 @@
+"""`readChangeFeed` on Spark: the same rows as the core's feed, planned in two scans, and the reference's errors."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.ops.insert import WriteOptions
+from tahoe.table import Table
+from tests.spark.test_reading import files_read
+from tests.tables.golden import ABSENT, ROOT
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+VECTORS = {"delta.enableDeletionVectors": "true"}
+BY_NAME, BY_ID = ({"delta.columnMapping.mode": mode} for mode in ("name", "id"))
+
+
+def load(spark: SparkSession, path: str, **options: object) -> DataFrame:
+    return spark.read.format("delta").options(readChangeFeed="true", **options).load(path)
+
+
+def rows(*ids: int, value: str = "new") -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "part": [str(i % 2) for i in ids], "value": [value] * len(ids)})
+
+
+def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def changed_at_random(path: str, properties: dict[str, str], partitioned: bool, seed: int, commits: int = 7) -> Table:
+    """A table of which each commit changes rows in some way; the newest version is `commits`."""
+    generator, table = random.Random(seed), Table(path)
+    table.write(rows(*range(20)), WriteOptions(partition_by=("part",) if partitioned else (), properties={**FEED, **properties}))
+    while table.version() < commits:
+        low, step = generator.randrange(20), table.version()
+        match generator.choice(["append", "update", "delete", "merge", "replace", "partition"]):
+            case "append":
+                table.append(rows(*range(20 + step * 5, 25 + step * 5)))
+            case "update":
+                table.update({"value": f"'{step}'"}, f"id between {low} and {low + 4}")
+            case "delete":
+                table.delete(f"id in ({low}, {low + 3}, {low + 7})")
+            case "merge":
+                source = rows(low, low + 100 + step, value=f"merged {step}")
+                merge = table.merge(source, "target.id = source.id")
+                merge.when_matched_update_all().when_not_matched_insert_all().execute()
+            case "replace":
+                table.write(rows(low, low), WriteOptions("overwrite", replace_where=f"id = {low}"))
+            case "partition":
+                table.write(rows(low, 50 + low), WriteOptions("overwrite", replace_where=f"part = '{low % 2}'"))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("properties", "partitioned"),
+    [({}, False), (VECTORS, True), ({**VECTORS, **BY_NAME}, False), ({**BY_ID, "delta.enableRowTracking": "true"}, True)],
+    ids=["rewriting", "vectors, partitioned", "vectors, mapped", "mapped by id, partitioned, row ids"],
+)
+def test_random_histories_are_told_as_the_core_tells_them(spark, path, properties, partitioned):
+    table = changed_at_random(path, properties, partitioned, seed=len(properties) + partitioned)
+    whole = load(spark, path, startingVersion=0).toArrow()
+    assert whole.schema.names == ["id", "part", "value", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert counted(whole) == counted(table.changes(0))
+    assert counted(load(spark, path, startingVersion=2, endingVersion=5).toArrow()) == counted(table.changes(2, 5))
+    # The law of the feed: what was there, and what came, without what went, is what is there.
+    came, went = (
+        counted(whole.filter(pa.compute.is_in(whole["_change_type"], pa.array(kinds))).select(["id", "part", "value"]))
+        for kinds in (["insert", "update_postimage"], ["delete", "update_preimage"])
+    )
+    came.subtract(went)
+    assert +came == counted(table.to_arrow(columns=["id", "part", "value"])) and not -came
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Ten appends, one file each, then a delete by a vector (10) and an update with change data (11)."""
+    table = Table(str(tmp_path_factory.mktemp("history") / "table"))
+    table.write(rows(*range(10)), WriteOptions(properties={**FEED, **VECTORS}))
+    for step in range(1, 10):
+        table.append(rows(*range(step * 10, step * 10 + 10)))
+    table.delete("id in (15, 33)")
+    table.update({"value": "'updated'"}, "id in (16, 17)")
+    return table
+
+
+class TestScan:
+    @pytest.mark.parametrize(
+        ("condition", "files", "changes"),
+        [
+            ("_commit_version = 3", 1, 10),
+            ("_commit_version between 3 and 5 and _change_type = 'insert'", 3, 30),
+            ("_commit_version = 11 and _change_type = 'update_postimage'", 1, 2),
+            ("id = 42", 2, 1),
+            ("id in (15, 16)", 3, 5),
+            ("_change_type = 'delete' and _commit_version < 10", 0, 0),
+            ("_commit_timestamp > timestamp'2199-01-01'", 0, 0),
+        ],
+    )
+    def test_filters_leave_files_out(self, spark, history, condition, files, changes):
+        frame = load(spark, history.url, startingVersion=0).where(condition)
+        assert len(frame.collect()) == changes
+        assert files_read(load(spark, history.url, startingVersion=0).where(condition)) == files
+
+    def test_many_commits_make_two_scans(self, spark, history):
+        plan = load(spark, history.url, startingVersion=0)._jdf.queryExecution().executedPlan().toString()
+        assert plan.count("FileScan") == 2
+        pruned = load(spark, history.url, startingVersion=0).select("id", "_commit_version")
+        assert "value" not in pruned._jdf.queryExecution().executedPlan().toString()
+
+    def test_timestamps_include_both_ends(self, spark, history):
+        times = {commit["version"]: commit["timestamp"] for commit in history.history()}
+        begin, end = (datetime.fromtimestamp(times[v].timestamp(), UTC).strftime("%Y-%m-%d %H:%M:%S.%f") for v in (4, 10))
+        found = load(spark, history.url, startingTimestamp=begin, endingTimestamp=end)
+        assert {row[0] for row in found.select("_commit_version").distinct().collect()} == set(range(4, 11))
+
+    def test_the_portable_source_tells_the_same(self, plain, history):
+        found = (
+            plain.read.format("delta").options(READCHANGEDATA="true", startingversion="9", EndingVersion="11").load(history.url)
+        )
+        assert counted(found.toArrow()) == counted(history.changes(9, 11))
+
+    def test_a_range_without_changes_has_no_rows(self, spark, path):
+        Table.create(path, rows().schema, properties=FEED)
+        found = load(spark, path, startingVersion=0)
+        assert found.collect() == [] and found.columns[-3:] == ["_change_type", "_commit_version", "_commit_timestamp"]
+        assert found.schema["_commit_timestamp"].dataType.typeName() == "timestamp"
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "code"),
+        [
+            ({}, "DELTA_NO_START_FOR_CDC_READ"),
+            ({"endingVersion": 1}, "DELTA_NO_START_FOR_CDC_READ"),
+            ({"startingVersion": 1, "startingTimestamp": "2026-01-01"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
+            ({"startingVersion": 1, "endingVersion": 2, "endingTimestamp": "2026-01-01"}, "DELTA_MULTIPLE_CDC_BOUNDARY"),
+            ({"startingVersion": 12}, "DELTA_CDC_START_VERSION_AFTER_LATEST"),
+            ({"startingVersion": 5, "endingVersion": 4}, "DELTA_INVALID_CDC_RANGE"),
+            ({"startingTimestamp": "2200-01-01"}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+            ({"startingTimestamp": "someday"}, "DELTA_TIMESTAMP_INVALID"),
+            ({"startingVersion": "first"}, "DELTA_VERSION_INVALID"),
+            ({"startingVersion": "-1"}, "DELTA_VERSION_INVALID"),
+            ({"startingVersion": 1, "versionAsOf": 3}, "DELTA_ILLEGAL_OPTION"),
+        ],
+        ids=str,
+    )
+    def test_bounds_that_make_no_range_are_named(self, spark, history, options, code):
+        with pytest.raises(TahoeError) as caught:
+            load(spark, history.url, **options)
+        assert caught.value.code == code
+
+    def test_a_range_after_the_newest_commit_may_be_empty_by_a_setting(self, spark, history):
+        session = spark.newSession()
+        session.conf.set("spark.tahoe.enabled", "true")
+        session.conf.set("spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled", "true")
+        for late in ({"startingVersion": 12}, {"startingTimestamp": "2200-01-01"}):
+            assert load(session, history.url, **late).collect() == []
+
+    def test_versions_without_the_feed_are_refused(self, spark, path):
+        Table(path).write(rows(1), WriteOptions())
+        with pytest.raises(TahoeError) as caught:
+            load(spark, path, startingVersion=0)
+        assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
+
+    def test_schemas_that_do_not_go_together_are_refused(self, spark, path):
+        table = Table(path)
+        table.write(rows(1), WriteOptions(properties=FEED))
+        table.overwrite(pa.table({"other": ["x"]}), overwrite_schema=True)
+        with pytest.raises(Unsupported) as caught:
+            load(spark, path, startingVersion=0)
+        assert caught.value.code == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
+        assert load(spark, path, startingVersion=0, endingVersion=0).count() == 1
+
+    def test_columns_of_the_feed_are_not_written_where_it_is_on(self, spark, path):
+        Table(path).write(rows(1), WriteOptions(properties=FEED))
+        data = spark.createDataFrame([(1, "insert")], "id long, _change_type string")
+        with pytest.raises(TahoeError, match="_change_type") as caught:
+            data.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+        assert caught.value.code == "RESERVED_CDC_COLUMNS_ON_WRITE"
+
+
+@pytest.mark.skipif(not ROOT.exists(), reason=ABSENT)
+def test_a_golden_table_with_change_data_is_told_as_the_core_tells_it(spark: SparkSession):
+    (path,) = ROOT.glob("**/reader_tests/generated/cdf/delta")
+    assert counted(load(spark, str(path), startingVersion=0).toArrow()) == counted(Table(str(path)).changes(0))

@@ -47,6 +47,10 @@ class Catalog(Protocol):
     def name(self) -> str:
         """For the status and for messages; without credentials."""
 
+    @property
+    def swaps(self) -> bool:
+        """Whether `commit` compares and moves in one step. Where it does not, whoever moved the pointer looks for newer metadata."""
+
     def load(self) -> str | None:
         """The URL of the metadata file that the catalog points to, None where it does not know the table."""
 
@@ -208,8 +212,8 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
 class PathCatalog:
     """Readers that go by path: ``metadata/version-hint.text`` holds the number of the newest metadata file.
 
-    The hint is only a hint: what decides is the metadata file's name, which is put if absent. It never moves backward but for two
-    conversions that end in the same moment, and the next one puts that right.
+    The hint is only a hint: what decides is the metadata file's name, which is put if absent. It may move backward for a moment
+    where two conversions end together; the one that wrote it last then sees the newer file and puts that right.
     """
 
     def __init__(self, store: LogStore) -> None:
@@ -218,6 +222,10 @@ class PathCatalog:
     @property
     def name(self) -> str:
         return "path"
+
+    @property
+    def swaps(self) -> bool:
+        return False
 
     def load(self) -> str | None:
         number = self._number()
@@ -255,6 +263,10 @@ class NamedCatalog:
     @property
     def name(self) -> str:
         return f"{self._catalog}:{self._identifier}"
+
+    @property
+    def swaps(self) -> bool:
+        return self._adapted().swaps
 
     def load(self) -> str | None:
         return self._adapted().load()

@@ -292,13 +292,11 @@ def _published(
     take_over: bool,
 ) -> Conversion:
     """Move the pointers, then delete what nothing names any more. Neither can undo the conversion."""
-    errors: dict[str, TahoeError] = {}
-    for catalog in (PathCatalog(store), *catalogs):
-        try:
-            advance(catalog, result.metadata_location, store.url, take_over=take_over)
-        except TahoeError as error:
-            logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, catalog.name, error)
-            errors[catalog.name] = error
+    pointers = (PathCatalog(store), *catalogs)
+    errors = _advanced(store, pointers, result.version, result.metadata_location, take_over=take_over)
+    late = [catalog for catalog in pointers if catalog.name not in errors and not catalog.swaps]
+    if late and (newer := _newer(store, result.metadata_location)) is not None:
+        errors |= _advanced(store, late, result.version, newer, take_over=False)
     registered = {catalog.name: result.metadata_location for catalog in catalogs if catalog.name not in errors}
     number = max(record.number, metadata_number(result.metadata_location) or 0)
     published = replace(record, number=number, catalogs={**record.catalogs, **registered})
@@ -310,3 +308,30 @@ def _published(
         except TahoeError as error:
             logger.warning("%s/%s is no longer needed but could not be deleted: %s", store.url, name, error)
     return replace(result, catalog_errors=errors)
+
+
+def _advanced(
+    store: LogStore, catalogs: Sequence[Catalog], version: int, location: str, *, take_over: bool
+) -> dict[str, TahoeError]:
+    """Catalogs whose pointer could not be moved to `location`, with the error."""
+    errors: dict[str, TahoeError] = {}
+    for catalog in catalogs:
+        try:
+            advance(catalog, location, store.url, take_over=take_over)
+        except TahoeError as error:
+            logger.error("version %d of %s: the catalog %s stays behind: %s", version, store.url, catalog.name, error)
+            errors[catalog.name] = error
+    return errors
+
+
+def _newer(store: LogStore, location: str) -> str | None:
+    """The URL of newer metadata of ours, put by another conversion meanwhile: its pointer may have been moved before ours."""
+    try:
+        number = _newest_number(store)
+        if number is None or number <= (metadata_number(location) or 0):
+            return None
+        current = newest_metadata(store, number)
+    except TahoeError as error:
+        logger.warning("%s: could not look for metadata newer than %s: %s", store.url, location, error)
+        return None
+    return current.location if current is not None else None

@@ -30,6 +30,10 @@ class GlueCatalog:
     def name(self) -> str:
         return f"{self._catalog.name}:{self._identifier}"
 
+    @property
+    def swaps(self) -> bool:
+        return True
+
     def load(self) -> str | None:
         with answering(self.name):
             entry = self._entry()

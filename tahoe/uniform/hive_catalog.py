@@ -37,6 +37,10 @@ class HiveCatalog:
     def name(self) -> str:
         return f"{self._catalog.name}:{self._identifier}"
 
+    @property
+    def swaps(self) -> bool:
+        return True
+
     def load(self) -> str | None:
         from hive_metastore.ttypes import NoSuchObjectException
 

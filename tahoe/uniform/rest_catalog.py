@@ -33,6 +33,10 @@ class RestCatalog:
     def name(self) -> str:
         return f"{self._catalog.name}:{self._identifier}"
 
+    @property
+    def swaps(self) -> bool:
+        return False
+
     def load(self) -> str | None:
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 

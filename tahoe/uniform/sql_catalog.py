@@ -29,6 +29,10 @@ class SqlCatalog:
     def name(self) -> str:
         return f"{self._catalog.name}:{self._identifier}"
 
+    @property
+    def swaps(self) -> bool:
+        return True
+
     def load(self) -> str | None:
         from sqlalchemy import text
 

@@ -81,7 +81,7 @@ def test_a_commit_through_the_catalog_by_another_writer_is_noticed_and_can_be_ta
     log.convert(catalogs=[catalog])
     theirs.load_table("sales.orders").transaction().set_properties({"mine": "now"}).commit_transaction()
     log.change(["c1"])
-    with pytest.raises(ForeignWriter, match="catalog prod:sales.orders points to"):
+    with pytest.raises(ForeignWriter, match=r"catalog prod:sales\.orders points to"):
         log.convert(catalogs=[catalog])
     assert "mine" in theirs.load_table("sales.orders").metadata.properties, "the pointer was left alone"
     assert log.convert(catalogs=[catalog], rebuild=True).catalog_errors == {}
@@ -94,6 +94,40 @@ def test_a_name_that_belongs_to_another_table_is_left_alone(log, theirs, tmp_pat
     errors = log.convert(catalogs=[adapted(theirs, "sales.orders")], rebuild=True).catalog_errors
     assert isinstance(errors["prod:sales.orders"], ForeignWriter)
     assert theirs.load_table("sales.orders").location() == other.store.url
+
+
+def test_a_pointer_that_cannot_be_compared_ends_at_the_newest_metadata_all_the_same(log):
+    """Between the look and the move of one conversion, another one puts newer metadata and moves the pointer too."""
+
+    class Overwriting:
+        name, swaps = "overwriting", False
+
+        def __init__(self):
+            self.location, self.moves, self.other = None, [], None
+
+        def load(self):
+            return self.location
+
+        def commit(self, old, new):
+            if self.other is not None:
+                other, self.other = self.other, None
+                other()
+            self.location = new
+            self.moves.append(metadata_number(new))
+            return True
+
+    pointer = Overwriting()
+    log.convert(catalogs=[pointer])
+    log.change(["c1"])
+
+    def newer():
+        log.change(["d1"])
+        assert log.convert(catalogs=[pointer]).version == 3
+
+    pointer.other = newer
+    assert log.convert(version=2, catalogs=[pointer]).version == 2
+    assert pointer.moves == [1, 3, 2, 3]
+    assert PathCatalog(log.store).load().endswith("/v3.metadata.json")
 
 
 def test_a_catalog_in_motion_is_tried_again_and_then_given_up():

@@ -1,7 +1,6 @@
 """`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
 
-What changes rows (`delete`, `update`, `merge`) and what maintains tables (`vacuum`, `optimize`, …) is not in this version of Tahoe: such a
-method is there and refuses by name.
+What maintains tables (`vacuum`, `optimize`, …) is not in this version of Tahoe: such a method is there and refuses by name.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's

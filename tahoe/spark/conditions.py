@@ -13,16 +13,19 @@ from tahoe.log.replay import add_files
 from tahoe.ops.row_changes import FileChange, all_rows
 from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.jvm import Jvm
-from tahoe.spark.relation import Condition, named, read_snapshot
+from tahoe.spark.jvm import JavaObject, Jvm
+from tahoe.spark.relation import Condition, named, shape_of
 from tahoe.spark.row_changes import changes_of, with_positions
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
 
 
-def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None, operation: str) -> None:
+def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None, operation: str) -> str:
     """Refuse what no condition of a change of rows may hold, before a row is read.
+
+    Returns:
+        The condition as the history shows it: as the user wrote it, or the SQL of a column expression.
 
     Raises:
         Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
@@ -31,20 +34,23 @@ def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Co
         AnalysisException: PySpark's own, for what is no expression on the table's columns.
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
-    frame = named(read_snapshot(spark, snapshot, files=snapshot.files().slice(0, 0)), alias)
-    check_expression(Jvm.of(spark), frame.select(column.alias("condition")), condition, f"the condition of {operation}")
+    selected = named(shape_of(spark, snapshot), alias).select(column.alias("condition"))
+    return check_expression(Jvm.of(spark), selected, condition, f"the condition of {operation}")
 
 
-def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False) -> None:
+def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False) -> str:
     """Refuse subqueries, aggregates and, unless they may be, functions that are not deterministic.
 
     Args:
         selected: the expression alone, selected from the rows that it sees.
         given: the expression, for the error.
         where: what it is part of, for the error.
+
+    Returns:
+        The expression as text.
     """
     plan, text = selected._jdf.queryExecution().analyzed(), text_of(given)
-    if plan.getClass().getSimpleName() != "Project":
+    if not _is_of_one_row(plan):
         raise InvalidRequest(
             f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
             code="DELTA_AGGREGATION_NOT_SUPPORTED",
@@ -63,10 +69,23 @@ def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: 
             code="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
             expression=text,
         )
+    return given if isinstance(given, str) else str(expression.child().sql())
+
+
+def _is_of_one_row(plan: JavaObject) -> bool:
+    """Whether a selection is a plain one. The analyzer makes others of aggregates, of generators (over a `Generate`), and of window functions
+    (over another selection of a `Window`)."""
+    kinds = []
+    for _ in range(3):
+        kinds.append(plan.getClass().getSimpleName())
+        if plan.children().isEmpty():
+            break
+        plan = plan.children().head()
+    return kinds[0] == "Project" and kinds[1] != "Generate" and kinds[1:] != ["Project", "Window"]
 
 
 def text_of(condition: str | Column) -> str:
-    """The condition as the history shows it: as the user wrote it, or the SQL of a column expression."""
+    """An expression as the user wrote it, for errors; of a column expression, what PySpark made of it."""
     if isinstance(condition, str):
         return condition
     return str(condition._jc.node().sql())  # type: ignore[operator]

@@ -161,9 +161,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("delete", ()),
-        ("update", (None, {"id": "1"})),
-        ("merge", (None, "true")),
         ("vacuum", ()),
         ("optimize", ()),
         ("restoreToVersion", (0,)),

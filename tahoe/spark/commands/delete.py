@@ -11,7 +11,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only
 from tahoe.protocol.constraints import ENFORCED
-from tahoe.spark.conditions import check_condition, find_changes, text_of, whole_files
+from tahoe.spark.conditions import check_condition, find_changes, whole_files
 from tahoe.spark.relation import condition_of
 from tahoe.spark.row_changes import (
     commit,
@@ -71,8 +71,7 @@ def stage_delete(
     started = transaction.clock.now_ms()
     if condition is None:
         return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
-    check_condition(spark, snapshot, condition, alias, "DELETE")
-    text = text_of(condition)
+    text = check_condition(spark, snapshot, condition, alias, "DELETE")
     meaning = condition_of(spark, snapshot, condition, alias)
     whole = whole_files(snapshot, meaning)
     if whole is not None:

@@ -15,9 +15,9 @@ from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.constraints import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.assignments import Assignment, assigned, parse_assignments
-from tahoe.spark.conditions import check_condition, find_changes, text_of
+from tahoe.spark.conditions import check_condition, find_changes
 from tahoe.spark.constraints import recomputed
-from tahoe.spark.relation import EVERY_ROW, condition_of, named, read_snapshot
+from tahoe.spark.relation import EVERY_ROW, condition_of, named, shape_of
 from tahoe.spark.row_changes import (
     CHOSEN,
     commit,
@@ -83,18 +83,18 @@ def stage_update(
     if not values:
         raise InvalidRequest("An UPDATE needs at least one assignment.", table=snapshot.config.table)
     started = transaction.clock.now_ms()
-    meaning = EVERY_ROW
+    meaning, text = EVERY_ROW, None
     if condition is not None:
-        check_condition(spark, snapshot, condition, alias, "UPDATE")
+        text = check_condition(spark, snapshot, condition, alias, "UPDATE")
         meaning = condition_of(spark, snapshot, condition, alias)
-    nothing = named(read_snapshot(spark, snapshot, files=snapshot.files().slice(0, 0)), alias)
-    assignments = parse_assignments(nothing, values, snapshot.schema, alias, "UPDATE")
+    seen = named(shape_of(spark, snapshot), alias)
+    assignments = parse_assignments(seen, values, snapshot.schema, alias, "UPDATE")
     writer = _Writer(transaction, spark, snapshot, assignments, alias, dict(options or {}))
     return stage_updated_rows(
         transaction,
         snapshot,
         find_changes(transaction, spark, snapshot, condition, meaning, alias, options or {}),
-        None if condition is None else text_of(condition),
+        text,
         started,
         writer.write,
         writer.tell,

@@ -1,0 +1,382 @@
+"""DELETE and UPDATE through Spark leave what `tahoe.Table` leaves on a copy of the table: rows, metrics, change data, row ids."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, SchemaMismatch, Unsupported
+from tahoe.log.reader import read_commit
+from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.spark.commands.delete import stage_delete
+from tahoe.spark.row_changes import FILE, ROW, changes_of, commit, with_positions
+from tahoe.table import Table
+from tahoe.tables import DeltaTable
+from tests.interop.engines import canonical, read_deltalake, read_duckdb
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+TRACKED = {"delta.enableRowTracking": "true"}
+MAPPED = {"delta.columnMapping.mode": "name"}
+INNER = pa.struct([("x", pa.int64()), ("y", pa.struct([("z", pa.string())]))])
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.int32()), ("name", pa.string()), ("a", INNER)])
+
+
+def rows(first: int, last: int, p: int | None) -> pa.Table:
+    numbers = range(first, last)
+    return pa.table(
+        {
+            "id": numbers,
+            "p": [p] * len(numbers),
+            "name": [None if i % 7 == 0 else f"n{i}" for i in numbers],
+            "a": [None if i % 5 == 0 else {"x": i, "y": {"z": f"z{i}"}} for i in numbers],
+        },
+        schema=SCHEMA,
+    )
+
+
+def make(path: str, properties: dict[str, str]) -> Table:
+    """Four files in three partitions, one of which has lost a row before."""
+    table = Table.create(path, SCHEMA, partition_by=["p"], properties=properties)
+    for first, last, p in ((0, 40, 1), (40, 80, 1), (80, 120, 2), (120, 140, None)):
+        table.append(rows(first, last, p))
+    table.delete("id = 3")
+    return table
+
+
+def last(table: Table, kind: type) -> list[Any]:
+    return [action for action in read_commit(table.store, table.version()) if isinstance(action, kind)]
+
+
+def metrics(table: Table, *, of_files: bool) -> dict[str, str]:
+    """Those of the newest commit that depend neither on how many files the rows go to, nor on the time.
+
+    Args:
+        of_files: those that depend on which files there were, too.
+    """
+    found = table.history(1)[0]["operationMetrics"]
+    left_out = ("numAdded",) if of_files else ("numAdded", "numRemoved", "numDeletionVectors", "numCopied")
+    return {
+        key: value for key, value in found.items() if not key.startswith(left_out) and not key.endswith(("TimeMs", "AddedBytes"))
+    }
+
+
+def changes(table: Table) -> list[Any]:
+    found = table.changes(table.version(), table.version())
+    return canonical(found.drop_columns(["_commit_timestamp"]))
+
+
+def assert_same(ours: Table, core: Table, *, first: bool = False) -> None:
+    """The tables are equal, and so are their newest commits.
+
+    Args:
+        first: up to now the tables had the same files.
+    """
+    tracks = ours.snapshot().metadata.configuration.get("delta.enableRowTracking") == "true"
+    assert canonical(ours.to_arrow(row_ids=tracks)) == canonical(core.to_arrow(row_ids=tracks))
+    assert ours.version() == core.version()
+    assert metrics(ours, of_files=first) == metrics(core, of_files=first)
+    assert ours.history(1)[0]["operation"] == core.history(1)[0]["operation"]
+    if ours.snapshot().config.properties.enable_change_data_feed:
+        assert changes(ours) == changes(core)
+    assert ours.check() == []
+
+
+STEPS: list[tuple[str, dict[str, str] | None]] = [
+    ("id % 10 = 3 or name = 'n85'", None),
+    ("t.id between 20 and 60 or (p is null and id > 130)", {"a.y.z": "concat('u', id)", "name": "'u'"}),
+    ("id < 50 and p = 1", None),
+    ("p = 2", {"id": "id + 1000", "t.p": "'3'"}),
+    ("p = 1", None),
+]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{}, VECTORS | MAPPED, FEED, VECTORS | FEED | TRACKED, FEED | TRACKED],
+    ids=["rewrite", "vectors-mapped", "rewrite-feed", "vectors-feed-tracked", "rewrite-feed-tracked"],
+)
+def test_every_step_leaves_what_the_core_leaves(spark, tmp_path, properties):
+    core = make(str(tmp_path / "core"), properties)
+    shutil.copytree(tmp_path / "core", tmp_path / "ours")
+    ours = Table(str(tmp_path / "ours"))
+    table = DeltaTable.forPath(spark, str(tmp_path / "ours")).alias("t")
+    for number, (condition, values) in enumerate(STEPS):
+        in_core = condition.replace("t.", "")
+        if values is None:
+            assert table.delete(condition) is None
+            core.delete(in_core)
+        else:
+            assert table.update(condition, values) is None
+            core.update({key.removeprefix("t."): value for key, value in values.items()}, in_core)
+        assert_same(ours, core, first=number == 0)
+    assert {tuple(row) for row in table.toDF().select("id", "p").collect()} == {
+        (row["id"], row["p"]) for row in core.to_arrow().to_pylist()
+    }
+    before = ours.to_arrow()
+    table.delete("id = -1")
+    table.update("id = -1", {"id": "1"})
+    assert ours.version() == core.version(), "no row was meant, so nothing was committed"
+    assert ours.to_arrow().equals(before)
+
+
+@pytest.mark.parametrize("properties", [FEED, VECTORS | FEED], ids=["rewrite", "vectors"])
+def test_without_a_condition_every_row_is_meant(spark, tmp_path, properties):
+    core = make(str(tmp_path / "core"), properties)
+    shutil.copytree(tmp_path / "core", tmp_path / "ours")
+    ours, table = Table(str(tmp_path / "ours")), DeltaTable.forPath(spark, str(tmp_path / "ours"))
+    table.update(set={"a": sf.col("a"), "id": sf.col("id") * 2})
+    core.update({"a": "a", "id": "id * 2"})
+    assert_same(ours, core, first=True)
+    table.delete()
+    core.delete()
+    assert_same(ours, core)
+    assert last(ours, AddFile) == []
+
+
+class TestConditions:
+    def test_column_expressions_and_functions_of_spark_alone_are_conditions(self, spark, path):
+        make(path, VECTORS)
+        table = DeltaTable.forPath(spark, path).alias("t")
+        odd = sf.udf(lambda number: number % 2 == 1, "boolean")
+        table.delete(odd(sf.col("t.id")) & (sf.col("a.x") > 100))
+        assert set(range(100)) - {3} <= set(Table(path).to_arrow()["id"].to_pylist())
+        table.delete("soundex(name) = soundex('n5') and id % 2 = 0 and p + 1 = 3")
+        left = Table(path).to_arrow()["id"].to_pylist()
+        assert not {i for i in left if 80 <= i < 120 and i % 2 == 0 and i % 7}
+        parameters = Table(path).history(2)
+        assert json.loads(parameters[0]["operationParameters"]["predicate"]) == [
+            "soundex(name) = soundex('n5') and id % 2 = 0 and p + 1 = 3"
+        ]
+        assert "(t.a.`x` > " in json.loads(parameters[1]["operationParameters"]["predicate"])[0]
+
+    @pytest.mark.parametrize(
+        ("condition", "error", "code"),
+        [
+            ("id in (select 1)", Unsupported, "DELTA_UNSUPPORTED_SUBQUERY"),
+            ("exists (select 1)", Unsupported, "DELTA_UNSUPPORTED_SUBQUERY"),
+            ("max(id) > 1", InvalidRequest, "DELTA_AGGREGATION_NOT_SUPPORTED"),
+            ("row_number() over (order by id) = 1", InvalidRequest, "DELTA_AGGREGATION_NOT_SUPPORTED"),
+            ("rand() < 0.5", InvalidRequest, "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+            ("nothing = 1", AnalysisException, None),
+            ("id + 1", AnalysisException, None),
+        ],
+    )
+    def test_what_no_condition_may_hold_is_refused_before_anything_is_written(self, spark, untouched, condition, error, code):
+        table = DeltaTable.forPath(spark, untouched)
+        for call in (lambda: table.delete(condition), lambda: table.update(condition, {"id": "1"})):
+            with pytest.raises(error) as raised:
+                call()
+            assert code is None or raised.value.code == code
+
+    def test_a_table_with_a_name_that_is_needed_is_refused(self, spark, path):
+        spark.range(3).withColumnRenamed("id", FILE).write.format("delta").save(path)
+        with pytest.raises(InvalidRequest, match=FILE):
+            DeltaTable.forPath(spark, path).delete(f"{FILE} = 1")
+
+    def test_partitions_that_only_catalyst_understands_are_deleted(self, spark, path):
+        make(path, {})
+        DeltaTable.forPath(spark, path).delete("coalesce(p, 7) % 6 = 1")
+        assert {*Table(path).to_arrow()["p"].to_pylist()} == {2}
+        assert last(Table(path), AddFile) == []
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("call", "error", "message"),
+        [
+            (lambda t: t.delete(1), TypeError, "must be a Spark SQL Column or a string"),
+            (lambda t: t.update("id = 1"), ValueError, "cannot be None"),
+            (lambda t: t.update(set=None), ValueError, "cannot be None"),
+            (lambda t: t.update(set=1), TypeError, "must be a dict"),
+            (lambda t: t.update(1, {}), TypeError, "must be a Spark SQL Column or a string"),
+            (lambda t: t.update(set={1: "1"}), TypeError, "Keys of dict in .* must contain only"),
+            (lambda t: t.update(set={"id": 1}), TypeError, "Values of dict in .* must contain only"),
+            (lambda t: t.update(set={}), InvalidRequest, "at least one assignment"),
+            (lambda t: t.update(set={"no": "1"}), InvalidRequest, "no"),
+            (lambda t: t.update(set={"a.x": "1", "a": "null"}), InvalidRequest, "conflict"),
+            (lambda t: t.update(set={"id": "(select 1)"}), Unsupported, "Subqueries"),
+            (lambda t: t.update(set={"id": "sum(id)"}), InvalidRequest, "Aggregate"),
+            (lambda t: t.update(set={"a": "named_struct('x', 1)"}), SchemaMismatch, "fields"),
+        ],
+    )
+    def test_wrong_arguments_are_told_as_delta_spark_tells_them(self, spark, untouched, call, error, message):
+        with pytest.raises(error, match=message):
+            call(DeltaTable.forPath(spark, untouched))
+
+    def test_a_connect_session_is_refused_by_name(self, untouched):
+        class Remote:
+            pass
+
+        table = DeltaTable(Remote(), Table(untouched))  # type: ignore[arg-type]
+        for call in (lambda: table.delete("id = 1"), lambda: table.update(set={"id": "1"})):
+            with pytest.raises(Unsupported, match="Connect"):
+                call()
+
+
+class TestValues:
+    def test_values_are_stored_by_name_and_type_or_not_at_all(self, spark, path):
+        table, store = DeltaTable.forPath(spark, make(path, VECTORS).url), Table(path)
+        swapped = "named_struct('y', named_struct('z', 7), 'x', '12')"
+        table.update("id = 1", {"a": swapped, "p": sf.lit(2).cast("long"), "name": "current_date()"})
+        found = store.to_arrow("id = 1").to_pylist()[0]
+        assert (found["a"], found["p"]) == ({"x": 12, "y": {"z": "7"}}, 2)
+        for value in ("3000000000L", "'abc'"):
+            with pytest.raises(Exception, match=r"CAST_OVERFLOW|CAST_INVALID_INPUT"):
+                table.update("id = 2", {"p": value})
+        table.update("id = 4", {"a": "null", "p": "null"})
+        assert store.to_arrow("id = 4").to_pylist()[0]["a"] is None
+        assert (store.version(), store.check()) == (7, [])
+
+    @pytest.mark.parametrize("properties", [FEED, VECTORS | FEED], ids=["rewrite", "vectors"])
+    def test_the_feed_tells_what_was_written_though_expressions_give_another_value_each_time(self, spark, path, properties):
+        make(path, properties)
+        DeltaTable.forPath(spark, path).update("id >= 100", {"name": "uuid()"})
+        store = Table(path)
+        told = store.changes(store.version())
+        after = told.filter(pa.compute.equal(told["_change_type"], "update_postimage"))
+        assert sorted(after["name"].to_pylist()) == sorted(store.to_arrow("id >= 100")["name"].to_pylist())
+        assert len(set(after["name"].to_pylist())) == 40
+
+    def test_generated_columns_follow_and_constraints_hold(self, spark, path):
+        builder = DeltaTable.create(spark).location(path).addColumn("id", "long", nullable=False)
+        table = builder.addColumn("twice", "long", generatedAlwaysAs="id * 2").execute()
+        spark.range(6).write.format("delta").mode("append").save(path)
+        store = Table(path)
+        store.add_constraint("small", "id < 100")
+        table.update("id > 3", {"id": "id + 10"})
+        assert sorted(row["twice"] - 2 * row["id"] for row in store.to_arrow().to_pylist()) == [0] * 6
+        version = store.version()
+        for values, code in (
+            ({"id": "100"}, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
+            ({"twice": "1"}, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"),
+            ({"id": "null"}, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"),
+        ):
+            with pytest.raises(InvariantViolation) as raised:
+                table.update("id = 3", values)
+            assert raised.value.code == code
+        table.delete("id = 3")
+        assert (store.version(), store.to_arrow().num_rows, store.check()) == (version + 1, 5, [])
+
+
+class TestFiles:
+    def test_files_without_statistics_are_counted_by_their_footers(self, spark, path):
+        table = make(path, VECTORS)
+        for name in sorted(Path(path, "_delta_log").glob("*.json")):
+            actions = [json.loads(line) for line in name.read_text().splitlines()]
+            for action in actions:
+                if "add" in action and "deletionVector" not in action["add"]:
+                    del action["add"]["stats"]
+            name.write_text("".join(json.dumps(action) + "\n" for action in actions))
+        for name in Path(path, "_delta_log").glob("*.crc"):
+            name.unlink()
+        table = Table(path)
+        DeltaTable(spark, table).delete("id >= 70 and id < 120")
+        assert sorted(table.to_arrow()["id"].to_pylist()) == [i for i in range(140) if i != 3 and not 70 <= i < 120]
+        assert (len(last(table, RemoveFile)), len(last(table, AddFile)), table.check()) == (2, 1, [])
+
+    def test_rows_found_twice_are_told(self, spark, path):
+        snapshot = make(path, VECTORS).snapshot()
+        found = with_positions(spark, snapshot, snapshot.files()).where("id in (1, 50, 51)").select(FILE, ROW)
+        once = changes_of(snapshot, snapshot.files(), found)
+        assert sorted(sorted(change.dead) for change in once.changes) == [[1], [10, 11]]
+        assert not once.ambiguous
+        assert changes_of(snapshot, snapshot.files(), found.union(found.limit(1))).ambiguous
+
+    def test_large_files_are_marked_where_the_rows_are(self, spark, path):
+        spark.range(0, 150_000, 1, 1).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+        DeltaTable.forPath(spark, path).delete("id % 32768 in (0, 32767)")
+        left = Table(path).to_arrow()["id"]
+        assert len(left) == 150_000 - 9
+        assert not {0, 32767, 32768, 131_072, 131_071} & set(left.to_pylist())
+
+    @pytest.mark.parametrize("read", [read_deltalake, read_duckdb], ids=["deltalake", "duckdb"])
+    def test_other_readers_read_the_same(self, spark, tmp_path, read):
+        path = str(tmp_path / "t")
+        make(path, VECTORS)
+        table = DeltaTable.forPath(spark, path)
+        table.delete("id % 9 = 1")
+        table.update("id % 9 = 2", {"p": "9"})
+        assert canonical(read(path)) == canonical(Table(path).to_arrow())
+
+    def test_replace_where_keeps_ids_and_tells_the_feed(self, spark, tmp_path):
+        core = make(str(tmp_path / "core"), FEED | TRACKED)
+        shutil.copytree(tmp_path / "core", tmp_path / "ours")
+        new = rows(45, 55, 1)
+        frame = spark.createDataFrame(new)
+        frame.write.format("delta").mode("overwrite").option("replaceWhere", "id between 45 and 60").save(str(tmp_path / "ours"))
+        core.overwrite(new, replace_where="id between 45 and 60")
+        ours = Table(str(tmp_path / "ours"))
+        kept = "id < 45 or id > 60"
+        assert canonical(ours.to_arrow(kept, row_ids=True)) == canonical(core.to_arrow(kept, row_ids=True))
+        assert canonical(ours.to_arrow()) == canonical(core.to_arrow())
+        assert (changes(ours), ours.check()) == (changes(core), [])
+
+
+class TestWriters:
+    def test_two_writers_of_other_rows_of_one_file_both_win_and_of_the_same_row_one(self, spark, path):
+        table = make(path, VECTORS)
+        other = Table(path)
+        transaction = table.begin()
+        staged = stage_delete(transaction, spark, "id in (5, 6)")
+        other.delete("id = 7")
+        assert commit(spark, table, transaction, staged).num_deleted_rows == 2
+        assert not {5, 6, 7} & set(Table(path).to_arrow()["id"].to_pylist())
+        transaction = table.begin()
+        staged = stage_delete(transaction, spark, "id in (8, 9)")
+        other.update({"p": "5"}, "id = 9")
+        with pytest.raises(DeltaConcurrentModificationException):
+            commit(spark, table, transaction, staged)
+        assert Table(path).check() == []
+
+    def test_an_append_only_table_is_refused(self, spark, path):
+        Table.create(path, SCHEMA, properties={"delta.appendOnly": "true"}).append(rows(0, 3, 1))
+        for call in (DeltaTable.forPath(spark, path).delete, lambda: DeltaTable.forPath(spark, path).update(set={"id": "1"})):
+            with pytest.raises(InvalidRequest) as raised:
+                call()
+            assert raised.value.code == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+@pytest.mark.soak
+def test_workers_in_jvms_of_their_own_find_the_same_rows(tmp_path):
+    """Bits of vectors, positions and bitmaps cross from one JVM to another."""
+    path = str(tmp_path / "t")
+    program = f"""
+import tahoe
+from pyspark.sql import SparkSession
+from tahoe.tables import DeltaTable
+builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+spark = tahoe.enable(builder.config("spark.sql.shuffle.partitions", "2").getOrCreate())
+spark.range(0, 200000, 1, 4).write.format("delta").option("delta.enableDeletionVectors", "true").save({path!r})
+table = DeltaTable.forPath(spark, {path!r})
+table.delete("id % 1000 = 1")
+table.delete("id % 1000 = 2")
+table.update("id % 1000 = 3", {{"id": "-id"}})
+assert table.toDF().count() == 199600
+spark.stop()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    table = Table(path)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(
+        -i if i % 1000 == 3 else i for i in range(200_000) if i % 1000 not in (1, 2)
+    )
+    assert table.check() == []
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """A table that must be after the tests of this module as it was before."""
+    path = str(tmp_path_factory.mktemp("untouched") / "t")
+    table = make(path, VECTORS)
+    files = sorted(Path(path).rglob("*"))
+    yield path
+    assert table.version() == Table(path).version() and sorted(Path(path).rglob("*")) == files

@@ -43,6 +43,7 @@ __all__ = [
     "Names",
     "from_spark_schema",
     "shown_metadata",
+    "to_column",
     "to_predicate",
     "to_spark_schema",
     "to_spark_type",
@@ -130,6 +131,25 @@ def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predic
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
     tree = _tree(iter(nodes), lambda: expression)
     return _translated(tree, names, exact)
+
+
+def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] | None:
+    """The column that a Catalyst expression is, and its type; also where it is cast from an integral type to a wider one.
+
+    Returns:
+        None where the expression is none that filters on files can be about.
+    """
+    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+    node = _tree(iter(nodes), lambda: expression)
+    if node.kind != "Cast":
+        return _column(node, names)
+    found, wider = _column(node.children[0], names), node.values["dataType"]
+    if found is None or str(found[1]) not in _INTEGRALS or wider not in _INTEGRALS:
+        return None
+    return found if _INTEGRALS.index(wider) > _INTEGRALS.index(str(found[1])) else None
+
+
+_INTEGRALS = ("byte", "short", "integer", "long")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from tahoe.ops.merge_explained import MergeExplained
 from tahoe.ops.merge_report import clauses_explained
 from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only, uses_vectors
 from tahoe.protocol.constraints import ENFORCED
-from tahoe.spark.commands.merge_match import held, numbered, pairs_of, pruning, source_held
+from tahoe.spark.commands.merge_keys import candidates
+from tahoe.spark.commands.merge_match import held, numbered, pairs_of, sent_to_all
 from tahoe.spark.commands.merge_statement import MergeRequest, Sides, evolved, resolved
 from tahoe.spark.commands.merge_write import Matched, found_rows
 from tahoe.spark.conditions import text_of
@@ -68,7 +69,7 @@ def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> M
             matched.snapshot.version,
             text_of(request.on),
             clauses_explained(matched.counts()),
-            source_rows=matched.source.rows,
+            source_rows=matched.source_rows,
             files=len(matched.snapshot.files()),
             files_scanned=matched.files_scanned,
             files_touched=len(matched.changes),
@@ -90,16 +91,18 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
     shape = Sides(named(shape_of(spark, snapshot), request.alias), request.source)
     plan = resolved(request, shape, columns, config.schema)
     with held(numbered(request.source)) as kept:
-        source = source_held(kept, plan)
+        known = candidates(snapshot, plan, kept.frame)
         materialized = transaction.clock.now_ms()
         predicate: Predicate = TRUE
         if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):
             transaction.read_whole_table()
         else:
-            predicate = pruning(snapshot, plan, source)
+            predicate = known.predicate
             transaction.read(predicate)
         files = snapshot.files_matching(predicate)
         rows = with_row_ids(with_positions(spark, snapshot, files, request.options), snapshot.config)
-        plan = resolved(request, Sides(named(rows, request.alias), source.frame()), columns, config.schema)
+        plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema)
         with held(pairs_of(plan, snapshot.config, config)) as pairs:
-            yield found_rows(transaction, snapshot, config, request, plan, source, files, pairs.frame, (started, materialized))
+            yield found_rows(
+                transaction, snapshot, config, request, plan, known.source_rows, files, pairs, (started, materialized)
+            )

@@ -12,26 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.expr.predicate import FALSE, Predicate, all_of, quote_identifier
+from tahoe.expr.predicate import quote_identifier
 from tahoe.ops.merge_clauses import Action, Kind
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructType
-from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.merge_statement import Plan, Step
 from tahoe.spark.commands.merge_values import Value, assigned
 from tahoe.spark.jvm import JavaObject, Jvm
-from tahoe.spark.relation import condition_of_plan
 from tahoe.spark.row_changes import FILE, ROW
 
-__all__ = ["BEFORE", "CLAUSE", "SOURCE_ROW", "Held", "Source", "held", "inserted", "pairs_of", "pruning", "source_held"]
+__all__ = ["BEFORE", "CLAUSE", "SOURCE_ROW", "Held", "held", "inserted", "numbered", "pairs_of", "sent_to_all"]
 
 SOURCE_ROW = "__tahoe_source_row"
 """The column that numbers the rows of the source."""
@@ -40,10 +37,8 @@ CLAUSE = "__tahoe_clause"
 BEFORE = "__tahoe_before"
 """The column of a struct of the target's row as it was, where the change data feed needs it."""
 
-_MOST_VALUES_NAMED = 200
 # Larger sides are shuffled, unless the session's own threshold is higher.
 _MOST_BYTES_BROADCAST = 64 * 1024 * 1024
-_RANGED = {"byte", "short", "integer", "long", "date", "string", "timestamp", "timestamp_ntz"}
 
 
 @dataclass(frozen=True)
@@ -72,107 +67,17 @@ def held(frame: DataFrame) -> Iterator[Held]:
         blocks.unpersist(False)
 
 
-@dataclass(frozen=True)
-class Source:
-    """The source's rows, numbered.
-
-    Args:
-        rows: how many.
-        keys: what is known of those that the target's must equal.
-    """
-
-    held: Held
-    rows: int
-    keys: tuple[Key, ...]
-
-    def frame(self) -> DataFrame:
-        """Marked to be sent to all executors, where it is small enough."""
-        frame = self.held.frame
-        threshold = _bytes(frame.sparkSession, "spark.sql.autoBroadcastJoinThreshold")
-        if threshold < 0 or self.held.bytes > max(threshold, _MOST_BYTES_BROADCAST):
-            return frame
-        return sf.broadcast(frame)
-
-
-@dataclass(frozen=True)
-class Key:
-    """An expression over the target that must equal one over the source.
-
-    Args:
-        target: the Catalyst expression.
-        values: what it can equal: a range, or all values; None where the source has NULLs only.
-    """
-
-    target: JavaObject
-    low: Column | None
-    high: Column | None
-    values: tuple[Column, ...] | None
-
-    def condition(self, jvm: Jvm) -> Column:
-        mine = jvm.column(self.target)
-        if self.low is None or self.high is None:
-            return sf.lit(False)
-        if self.values is not None:
-            return mine.isin(*self.values)
-        return (mine >= self.low) & (mine <= self.high)
-
-
 def numbered(source: DataFrame) -> DataFrame:
     """The source with `SOURCE_ROW`."""
     return source.select("*", sf.monotonically_increasing_id().alias(SOURCE_ROW))
 
 
-def source_held(kept: Held, plan: Plan) -> Source:
-    """The source, counted. One job, which is the only one that runs the source's own plan; one more over what it kept where some key has few
-    values.
-
-    Args:
-        plan: bound to the source as it was before.
-    """
-    jvm = Jvm.of(kept.frame.sparkSession)
-    pairs = list(_keys(plan))
-    asked = [sf.count("*").alias("rows")]
-    for number, (_, theirs) in enumerate(pairs):
-        column = jvm.column(theirs)
-        asked += [
-            _told(sf.min(column), theirs).alias(f"low{number}"),
-            _told(sf.max(column), theirs).alias(f"high{number}"),
-            sf.approx_count_distinct(column).alias(f"values{number}"),
-        ]
-    row = kept.frame.agg(*asked).first()
-    assert row is not None
-    few = [number for number in range(len(pairs)) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
-    named: dict[int, Any] = {}
-    if few:
-        lists = [_told(jvm.column(pairs[number][1]), pairs[number][1]) for number in few]
-        all_values = kept.frame.agg(*(sf.collect_set(column) for column in lists)).first()
-        assert all_values is not None
-        named = dict(zip(few, all_values, strict=True))
-    keys = []
-    for number, (mine, theirs) in enumerate(pairs):
-        low, high = (None if row[name] is None else _meant(row[name], theirs) for name in (f"low{number}", f"high{number}"))
-        values = tuple(_meant(value, theirs) for value in named[number]) if number in named else None
-        keys.append(Key(mine, low, high, values))
-    return Source(kept, row["rows"], tuple(keys))
-
-
-def pruning(snapshot: Snapshot, plan: Plan, source: Source) -> Predicate:
-    """True for every row of the target that a row of the source may match: what the condition says of the target alone, and the range or the
-    list of the source's keys.
-
-    Args:
-        plan: bound to `tahoe.spark.relation.shape_of`.
-    """
-    if not source.rows:
-        return FALSE
-    jvm = Jvm.of(plan.sides.target.sparkSession)
-    mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
-    parts = [jvm.column(part) for part in plan.parts if part.references().subsetOf(mine)]
-    parts += [key.condition(jvm) for key in source.keys]
-    shape = plan.sides.target
-    for part in parts:
-        shape = shape.where(part)
-    return all_of(condition_of_plan(snapshot, shape._jdf.queryExecution().optimizedPlan()).predicates)
+def sent_to_all(rows: Held) -> DataFrame:
+    """The rows, marked to be sent to all executors where they are few enough."""
+    threshold = int(rows.frame.sparkSession._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
+    if threshold < 0 or rows.bytes > max(threshold, _MOST_BYTES_BROADCAST):
+        return rows.frame
+    return sf.broadcast(rows.frame)
 
 
 def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
@@ -210,14 +115,14 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
     return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after.schema))
 
 
-def inserted(plan: Plan, pairs: DataFrame, schema: StructType) -> DataFrame:
+def inserted(plan: Plan, pairs: Held, schema: StructType) -> DataFrame:
     """The rows that come of rows of the source that match none: `CLAUSE`, and the table's columns.
 
     Args:
         plan: bound to the source as it is held.
     """
     steps = plan.of(Kind.NOT_MATCHED)
-    met = pairs.where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW).distinct()
+    met = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
     alone = plan.sides.source.join(met, SOURCE_ROW, "left_anti")
     chosen = alone.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
     return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), schema))
@@ -253,43 +158,3 @@ def _first_true(steps: Sequence[tuple[Step, Column | None]]) -> Column:
             holds = holds & part
         found = sf.when(holds, step.number) if found is None else found.when(holds, step.number)
     return sf.lit(None).cast("int") if found is None else found
-
-
-def _keys(plan: Plan) -> Iterator[tuple[JavaObject, JavaObject]]:
-    """The expressions over the target and over the source that must be equal, of types whose values have an order."""
-    mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
-    theirs = plan.sides.source._jdf.queryExecution().analyzed().outputSet()
-    for part in plan.parts:
-        if part.getClass().getSimpleName() != "EqualTo":
-            continue
-        one, other = part.left(), part.right()
-        if one.references().isEmpty() or other.references().isEmpty():
-            continue
-        if one.references().subsetOf(theirs) and other.references().subsetOf(mine):
-            one, other = other, one
-        name = _type_name(other)
-        if not (one.references().subsetOf(mine) and other.references().subsetOf(theirs)):
-            continue
-        if name in _RANGED or name.startswith("decimal("):
-            yield one, other
-
-
-def _type_name(expression: JavaObject) -> str:
-    return str(expression.dataType().json()).strip('"')
-
-
-def _told(values: Column, expression: JavaObject) -> Column:
-    """A value in a form that is the same here, whatever the time zone of this process."""
-    return sf.unix_micros(values) if _type_name(expression) == "timestamp" else values.cast("string")
-
-
-def _meant(told: Any, expression: JavaObject) -> Column:
-    """The constant that `_told` told of."""
-    name = _type_name(expression)
-    if name == "timestamp":
-        return sf.timestamp_micros(sf.lit(told))
-    return sf.lit(told) if name == "string" else sf.lit(told).cast({"integer": "int", "long": "bigint"}.get(name, name))
-
-
-def _bytes(spark: SparkSession, setting: str) -> int:
-    return int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())

@@ -20,7 +20,7 @@ from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.merge_match import BEFORE, CLAUSE, SOURCE_ROW, Source, held, inserted
+from tahoe.spark.commands.merge_match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted
 from tahoe.spark.commands.merge_statement import MergeRequest, Plan, Step
 from tahoe.spark.conditions import text_of
 from tahoe.spark.constraints import recomputed
@@ -31,8 +31,9 @@ from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["Matched", "found_rows"]
 
+# New files have about so many rows, and fewer where more tasks can write them side by side.
 _ROWS_OF_A_FILE = 1_000_000
-"""New files have about so many rows, where there are enough."""
+_ROWS_OF_A_TASK = 200_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Matched:
 
     Args:
         config: of the table as it will be.
-        plan: bound to `source` and to the files that were read.
+        plan: bound to the source as it is held and to the files that were read.
         pairs: of `tahoe.spark.commands.merge_match.pairs_of`, as they are held.
         changes: for each file that changes its rows that go.
         changed: for each clause's number the rows of the target that fall to it.
@@ -53,9 +54,9 @@ class Matched:
     config: TableConfig
     request: MergeRequest
     plan: Plan
-    source: Source
+    source_rows: int
     files_scanned: int
-    pairs: DataFrame
+    pairs: Held
     changes: list[FileChange]
     changed: dict[int, int]
     times: tuple[int, int, int]
@@ -93,7 +94,7 @@ class Matched:
         counts = self._counts(self.changed | self._inserted(new, written))
         if not any(one.rows for one in counts) and transaction.metadata is None:
             return Staged(None)
-        metrics = merge_metrics(self.source.rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
+        metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
         operation = Operation("MERGE", merge_parameters(text_of(self.request.on), self.request.shown), metrics)
         return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
 
@@ -108,7 +109,7 @@ class Matched:
         steps = [step for step in self.plan.steps if step.action == Action.UPDATE]
         if not any(self.changed.get(step.number) for step in steps):
             return None
-        rows = self.pairs.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
+        rows = self.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
         return self._with_generated(rows, steps).drop(CLAUSE)
 
     def _with_generated(self, rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
@@ -129,11 +130,11 @@ class Matched:
         if updated is not None:
             rows.append(updated)
         if stay:
-            kept = rows_that_stay(self.pairs.sparkSession, self.snapshot, stay, self.request.options)
+            kept = rows_that_stay(self.pairs.frame.sparkSession, self.snapshot, stay, self.request.options)
             rows.append(kept.drop(FILE, ROW))
         if new is not None:
             rows.append(new.drop(CLAUSE))
-            count += self.source.rows
+            count += self.source_rows
         if not rows:
             return []
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
@@ -145,7 +146,7 @@ class Matched:
         kind = sf.when(_is_of([step for step in self.plan.steps if step.action == Action.DELETE]), "delete").otherwise(
             "update_preimage"
         )
-        gone = self.pairs.where(sf.col(CLAUSE).isNotNull())
+        gone = self.pairs.frame.where(sf.col(CLAUSE).isNotNull())
         if may_match_often(self.request.clauses):
             gone = gone.dropDuplicates([FILE, ROW])
         rows = [of_change(gone, kind).select(*before, CHANGE_TYPE.name)]
@@ -155,14 +156,15 @@ class Matched:
         if new is not None:
             rows.append(of_change(new.drop(CLAUSE), "insert"))
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
-        count = 2 * sum(self.changed.values()) + self.source.rows
+        count = 2 * sum(self.changed.values()) + self.source_rows
         return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
         """The rows in as many tasks as there shall be files; those of one partition together."""
         if self.config.partition_columns:
             return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in self.config.partition_columns))
-        return rows.coalesce(max(1, ceil(count / _ROWS_OF_A_FILE)))
+        at_once = rows.sparkSession.sparkContext.defaultParallelism
+        return rows.coalesce(max(1, min(at_once, ceil(count / _ROWS_OF_A_TASK)), ceil(count / _ROWS_OF_A_FILE)))
 
     @property
     def _files(self) -> FileOptions:
@@ -188,9 +190,9 @@ def found_rows(
     config: TableConfig,
     request: MergeRequest,
     plan: Plan,
-    source: Source,
+    source_rows: int,
     files: pa.Table,
-    pairs: DataFrame,
+    pairs: Held,
     times: tuple[int, int],
 ) -> Matched:
     """Gather what the pairs say, and note on which rows the operation rests.
@@ -204,13 +206,13 @@ def found_rows(
         InvalidRequest: ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE``.
     """
     changing = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
-    taken = pairs.where(sf.col(CLAUSE).isNotNull())
+    taken = pairs.frame.where(sf.col(CLAUSE).isNotNull())
     found = changes_of(snapshot, files, taken) if changing else None
     if found is not None and found.ambiguous and not may_match_often(request.clauses):
         raise ambiguous(snapshot.store.url)
     if not plan.of(Kind.NOT_MATCHED_BY_SOURCE):
         all_taken = found is not None and changing[-1].condition is None
-        met = found if all_taken and found is not None else changes_of(snapshot, files, pairs)
+        met = found if all_taken and found is not None else changes_of(snapshot, files, pairs.frame)
         for change in met.changes:
             # What is written depends on the rows that matched, changed or not.
             transaction.read_rows(change.add.key, change.dead)
@@ -225,7 +227,7 @@ def found_rows(
         config,
         request,
         plan,
-        source,
+        source_rows,
         len(files),
         pairs,
         changes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -122,7 +123,8 @@ def choose(conditions: Sequence[Expression | None], rows: pa.Table) -> list[pa.A
 
 
 def _all(side: Side) -> pa.Table:
-    return context(side, pa.arange(0, side.count), None, None)
+    whole = {f"{side.alias}.{name}": side.rows.column(i) for i, name in enumerate(side.rows.column_names)}
+    return pa.table({"": pa.arange(0, side.count), **whole})
 
 
 def _keys(on: Expression, target_alias: str) -> Iterator[tuple[Expression, Expression]]:
@@ -159,11 +161,16 @@ def _of_values(mine: Expression, values: pa.Array) -> Predicate | None:
 
 
 def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side, source: Side) -> Iterator[Pairs]:
-    all_target, all_source = _all(target), _all(source)
+    mine = [_comparable(compute(one, _all(target))) for one, _ in keys]
+    theirs = [_comparable(compute(other, _all(source))) for _, other in keys]
+    # Most rows of the target have a key that no row of the source has: they are left out before anything is joined.
+    candidates = pc.indices_nonzero(
+        reduce(pc.and_, (pc.is_in(one, value_set=other.drop_null().unique()) for one, other in zip(mine, theirs, strict=True)))
+    )
     codes: pa.Array | None = None
     missing: pa.Array | None = None
-    for mine, theirs in keys:
-        values = pa.concat_arrays([_comparable(compute(mine, all_target)), _comparable(compute(theirs, all_source))])
+    for one, other in zip(mine, theirs, strict=True):
+        values = pa.concat_arrays([one.take(candidates), other])
         null = values.is_null()
         missing = null if missing is None else pc.or_(missing, null)
         encoded = pc.dictionary_encode(values, null_encoding="encode")
@@ -172,8 +179,8 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
         codes = indices if codes is None else _small(pc.add(pc.multiply(codes, len(encoded.dictionary)), indices))
     assert codes is not None
     known = pc.if_else(missing, pa.scalar(None, pa.int64()), codes)
-    mine_table = pa.table({"code": known.slice(0, target.count), "target": pa.arange(0, target.count)})
-    their_table = pa.table({"code": known.slice(target.count), "source": pa.arange(0, source.count)})
+    mine_table = pa.table({"code": known.slice(0, len(candidates)), "target": candidates.cast(pa.int64())})
+    their_table = pa.table({"code": known.slice(len(candidates)), "source": pa.arange(0, source.count)})
     valid = pc.is_valid(pc.field("code"))
     joined = mine_table.filter(valid).join(their_table.filter(valid), keys="code", join_type="inner")
     joined = joined.sort_by([("target", "ascending"), ("source", "ascending")]).combine_chunks()

@@ -79,7 +79,7 @@ class ConversionQueue:
                 self._running[table] = job.version
             try:
                 job.run(job.version)
-            except Exception:
+            except BaseException:  # a panic of a compiled library is no Exception
                 # The writer's commit stands; the next commit's conversion makes up for this one.
                 logger.exception("version %d of %s could not be converted to Iceberg", job.version, table)
 

@@ -314,7 +314,7 @@ def _convert(
     try:
         catalogs = [*(named_catalog(name) for name in catalog_names(target.metadata.configuration)), *extra]
         result = convert(store, target, snapshot_at, read_commit, catalogs, clock=clock, rebuild=rebuild)
-    except Exception as error:
+    except BaseException as error:
         code = error.code if isinstance(error, TahoeError) else type(error).__name__
         _ERRORS.put(store.url, LastError(target.version, code, str(error)))
         raise

@@ -11,14 +11,15 @@ and resolved, and takes the plan that it gives. So a temporary view over a table
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import itertools
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.exceptions import InvalidRequest
@@ -51,6 +52,7 @@ from tahoe.sql.statements import (
     UpgradeUniform,
     parse,
     parse_table_name,
+    with_values,
 )
 from tahoe.table import Table
 
@@ -74,19 +76,22 @@ def run(original: SparkSql, spark: SparkSession, text: str, args: Any, named: Ma
         Unsupported: a statement of Delta that this version of Tahoe does not know.
         SqlSyntaxError: the text begins as a statement of Delta and goes on otherwise.
     """
+    if named:
+        # As PySpark does it; what stands in for a frame is dropped afterwards.
+        formatter: Any = SQLStringFormatter(spark)
+        try:
+            return run(original, spark, formatter.format(text, **named), args, {})
+        finally:
+            formatter.clear()
     statement = parse(text)
     if statement is None:
-        return original(text, args, **named)
+        return original(text, args)
     if isinstance(statement, Query):
-        return _query(original, spark, statement, args, named)
+        return _query(original, spark, statement, args)
     if isinstance(statement, DescribeTable):
-        described = f"DESCRIBE QUERY SELECT * FROM {statement.table.written}"
-        return run(original, spark, described, args, named)
-    if args or named:
-        raise InvalidRequest(
-            f"Parameters (args=…, {{name}}) are for queries; write the values into the statement: {statement.table.written}",
-            code="UNBOUND_SQL_PARAMETER",
-        )
+        return run(original, spark, f"DESCRIBE QUERY SELECT * FROM {statement.table.written}", args, {})
+    if args:
+        return run(original, spark, with_values(text, _literals(spark, args)), None, {})
     return _carry_out(spark, statement, table_at(spark, statement.table.path, {}))
 
 
@@ -101,6 +106,14 @@ def table_by_name(spark: SparkSession, name: str, options: Mapping[str, str]) ->
         return None
     request = read_request(path, options, has_schema=False)
     return read_snapshot(spark, requested_snapshot(spark, request, options), options=request.hadoop)
+
+
+def _literals(spark: SparkSession, args: Any) -> dict[str, str] | list[str]:
+    """The SQL of values for parameters, as Spark itself writes the literals."""
+    given = list(args.values() if isinstance(args, dict) else args)
+    plan = spark.range(1).select(*(sf.lit(value).alias("value") for value in given))._jdf.queryExecution().analyzed()
+    found = [str(plan.projectList().apply(place).child().sql()) for place in range(len(given))]
+    return dict(zip(args, found, strict=True)) if isinstance(args, dict) else found
 
 
 # -- statements --------------------------------------------------------------------------------------------------------------
@@ -163,14 +176,29 @@ def _shown_properties(table: Table, key: str | None) -> dict[str, str]:
 # -- queries -----------------------------------------------------------------------------------------------------------------
 
 
-def _query(original: SparkSql, spark: SparkSession, query: Query, args: Any, named: Mapping[str, Any]) -> DataFrame:
+def _query(original: SparkSql, spark: SparkSession, query: Query, args: Any) -> DataFrame:
     _register(spark)
-    text, replacements = rewritten(query.text, query.references, TABLE_FUNCTION)
-    with _one_version_a_table():
-        try:
-            return original(text, args, **named)
-        except PySparkException as error:
-            raise _in_the_users_words(error, replacements) from None
+    number = None if query.is_kept else next(_NUMBERS)
+    text, replacements = rewritten(query.text, query.references, TABLE_FUNCTION, number)
+    if number is not None:
+        _READ[number] = {}
+    try:
+        return original(text, args)
+    except ParseException:
+        # To the parser a path is a name as any other, so it finds the same fault in the user's own text, and tells its place there.
+        return original(query.text, args)
+    except PySparkException as error:
+        raise _in_the_users_words(error, replacements) from None
+    finally:
+        if number is not None:
+            del _READ[number]
+
+
+_Version = tuple[str, int | None, str | None]
+_NUMBERS = itertools.count(1)
+_READ: dict[int, dict[_Version, Snapshot]] = {}
+"""What each statement under way has read, by its number, so that all its references to a table see the same version. The number is an
+argument of the table function, for Spark calls it from a thread of its own."""
 
 
 def _in_the_users_words(error: PySparkException, replacements: tuple[Replacement, ...]) -> PySparkException:
@@ -200,7 +228,7 @@ _REGISTERED = "spark.tahoe.tableFunction"
 
 
 class _TableFunction:
-    """``tahoe_table(path [, 'version' | 'timestamp', expression])``: Spark calls `apply` with the resolved arguments."""
+    """``tahoe_table(path [, 'version' | 'timestamp', expression] [, statement])``: Spark calls `apply` with the resolved arguments."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -211,11 +239,15 @@ class _TableFunction:
         jvm = Jvm.of(self._spark)
         path = _path_of(arguments.apply(0))
         spark = _active(self._spark, jvm)
-        request = ReadRequest(path)
-        if arguments.size() == 3:
-            kind, expression = arguments.apply(1).eval(None).toString(), arguments.apply(2)
-            request = _travelled(path, kind, expression, spark, jvm)
-        return read_snapshot(spark, _SNAPSHOTS.get(spark, request))._jdf.logicalPlan()
+        request, count = ReadRequest(path), arguments.size()
+        if count > 2:
+            kind = str(arguments.apply(1).eval(None).toString())
+            request = _travelled(path, kind, arguments.apply(2), spark, jvm)
+        known = {} if count % 2 else _READ.get(arguments.apply(count - 1).eval(None), {})
+        version = (request.path, request.version, request.timestamp)
+        if version not in known:
+            known[version] = requested_snapshot(spark, request, {})
+        return read_snapshot(spark, known[version])._jdf.logicalPlan()
 
     class Java:
         implements = ("scala.Function1",)
@@ -245,31 +277,3 @@ def _travelled(path: str, kind: str, expression: JavaObject, spark: SparkSession
     spec = jvm.catalyst("analysis.TimeTravelSpec").create(jvm.option(expression), jvm.option(None), zone)
     instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=spec.get().timestamp())
     return ReadRequest(path, timestamp=instant.isoformat())
-
-
-class _Snapshots(threading.local):
-    """The versions that the statement of this thread has read, so that all its references to a table see the same one."""
-
-    def __init__(self) -> None:
-        self.known: dict[tuple[str, int | None, str | None], Snapshot] | None = None
-
-    def get(self, spark: SparkSession, request: ReadRequest) -> Snapshot:
-        key = (request.path, request.version, request.timestamp)
-        if self.known is None:
-            return requested_snapshot(spark, request, {})
-        if key not in self.known:
-            self.known[key] = requested_snapshot(spark, request, {})
-        return self.known[key]
-
-
-_SNAPSHOTS = _Snapshots()
-
-
-@contextmanager
-def _one_version_a_table() -> Iterator[None]:
-    outer = _SNAPSHOTS.known
-    _SNAPSHOTS.known = {} if outer is None else outer
-    try:
-        yield
-    finally:
-        _SNAPSHOTS.known = outer

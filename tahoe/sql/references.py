@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tahoe.exceptions import Unsupported
-from tahoe.sql.dialect import NAME, STRING, SYMBOL, WORD, Cursor, Token
+from tahoe.sql.dialect import NAME, STRING, WORD, Cursor, Token, string_value, tokenize
 
 __all__ = ["Reference", "Replacement", "path_at", "references", "rewritten"]
 
@@ -71,15 +71,18 @@ def references(text: str, tokens: Sequence[Token]) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def rewritten(text: str, found: Sequence[Reference], function: str) -> tuple[str, tuple[Replacement, ...]]:
+def rewritten(
+    text: str, found: Sequence[Reference], function: str, statement: int | None = None
+) -> tuple[str, tuple[Replacement, ...]]:
     """The text with a call of a table function in the place of each reference, and what was replaced.
 
     Args:
-        function: its name; the arguments are the path, and for time travel the kind and the user's own expression.
+        function: its name; the arguments are the path, for time travel the kind and the user's own expression, and the statement.
+        statement: the last argument of each call, None for none.
     """
     edges = [(0, 0), *((one.start, one.stop) for one in found), (len(text), len(text))]
     kept = [text[stop:start] for (_, stop), (start, _) in pairwise(edges)]
-    replacements = tuple(Replacement(text[one.start : one.stop], _call(one, function)) for one in found)
+    replacements = tuple(Replacement(text[one.start : one.stop], _call(one, function, statement)) for one in found)
     parts = [kept[0]]
     for one, after in zip(replacements, kept[1:], strict=True):
         parts += [one.generated, after]
@@ -87,7 +90,20 @@ def rewritten(text: str, found: Sequence[Reference], function: str) -> tuple[str
 
 
 def path_at(cursor: Cursor) -> tuple[str, int] | None:
-    """The path of a table named ``delta.`/path` `` (or ``spark_catalog.delta.`/path` ``) that comes, and how many tokens name it."""
+    """The path of a table named ``delta.`/path` `` that comes, and how many tokens name it.
+
+    The name may begin with ``spark_catalog.``, and may be the string in ``IDENTIFIER('…')``.
+    """
+    if (
+        cursor.comes("IDENTIFIER")
+        and cursor.peek(1).is_symbol("(")
+        and cursor.peek(2).kind == STRING
+        and cursor.peek(3).is_symbol(")")
+    ):
+        name = string_value(cursor.peek(2).text)
+        inside = Cursor(name, tokenize(name))
+        found = path_at(inside)
+        return (found[0], 4) if found is not None and found[1] == len(inside.tokens) else None
     skipped = 2 if cursor.comes("SPARK_CATALOG") and cursor.peek(1).is_symbol(".") else 0
     schema, dot, path = (cursor.peek(skipped + ahead) for ahead in range(3))
     if (schema.name or "").lower() != "delta" or not dot.is_symbol(".") or path.kind != NAME:
@@ -123,7 +139,7 @@ class _Level:
             self.expecting = True
         elif token.is_word("TABLE"):
             # `TABLE t` is a query of its own; `INSERT INTO TABLE t` and the like are no queries.
-            self.expecting = before is None or before.kind == SYMBOL or before.is_word(*_BEFORE_A_QUERY)
+            self.expecting = before is None or not before.is_word(*_BEFORE_A_NAME)
         elif token.is_word("SELECT", "WITH"):
             self.is_query, self.in_from, self.expecting = True, False, False
         elif token.is_word(*_AFTER_FROM) or token.is_symbol(";", "|"):
@@ -132,19 +148,10 @@ class _Level:
             self.expecting = False
 
 
-_BEFORE_A_QUERY = (
-    "AS",
-    "UNION",
-    "ALL",
-    "DISTINCT",
-    "EXCEPT",
-    "INTERSECT",
-    "MINUS",
-    "EXPLAIN",
-    "EXTENDED",
-    "FORMATTED",
-    "COST",
-    "CODEGEN",
+# Keywords after which TABLE belongs to the name of what a statement is about.
+_BEFORE_A_NAME = (
+    *("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL", "TEMPORARY", "DROP", "ALTER", "TRUNCATE", "REFRESH", "CACHE", "LAZY"),
+    *("UNCACHE", "ANALYZE", "REPAIR", "REORG", "RESTORE", "DESCRIBE", "DESC", "ON", "SHOW", "FOR"),
 )
 _AFTER_FROM = (
     *("WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY"),
@@ -294,10 +301,12 @@ def _bracket(cursor: Cursor, opening: str, closing: str) -> None:
     cursor.fail(f"'{closing}'")
 
 
-def _call(reference: Reference, function: str) -> str:
+def _call(reference: Reference, function: str, statement: int | None) -> str:
     arguments = [_literal(reference.path)]
     if reference.travel is not None:
         arguments += [f"'{reference.travel}'", reference.expression or ""]
+    if statement is not None:
+        arguments.append(str(statement))
     call = f"{function}({', '.join(arguments)})"
     if reference.form == "relation":
         return call

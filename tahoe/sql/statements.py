@@ -7,7 +7,7 @@ that is Delta's and not here is refused by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tahoe.exceptions import InvalidRequest, Unsupported
@@ -35,6 +35,7 @@ __all__ = [
     "may_be_delta",
     "parse",
     "parse_table_name",
+    "with_values",
 ]
 
 
@@ -155,10 +156,15 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Any text of Spark's that reads tables by path."""
+    """Any text of Spark's that reads tables by path.
+
+    Args:
+        is_kept: Spark may keep the text and run it again: a view, a function, a script.
+    """
 
     text: str
     references: tuple[Reference, ...]
+    is_kept: bool
 
 
 Command = (
@@ -178,12 +184,13 @@ Command = (
 """What is done to, or asked of, one table."""
 Statement = Command | DescribeTable | Query
 
-_MAY_BE_DELTA = re.compile(r"delta|\b(?:detail|history|vacuum|optimize)\b", re.IGNORECASE)
+# Statements of Delta that may name their table by a string alone.
+_BY_STRING = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:desc|describe|vacuum|optimize)\b", re.IGNORECASE | re.DOTALL)
 
 
 def may_be_delta(text: str) -> bool:
     """A quick look: False says for certain that `parse` would give None."""
-    return _MAY_BE_DELTA.search(text) is not None
+    return "delta" in text.lower() or _BY_STRING.match(text) is not None
 
 
 def parse(text: str) -> Statement | None:
@@ -206,7 +213,10 @@ def parse(text: str) -> Statement | None:
     cursor.place = 0
     _refuse(cursor)
     read = references(text, tokens)
-    return Query(text, read) if read else None
+    return Query(text, read, is_kept=not tokens[0].is_word(*_RUN_ONCE)) if read else None
+
+
+_RUN_ONCE = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "INSERT", "EXPLAIN", "DESCRIBE")
 
 
 def parse_table_name(name: str) -> str | None:
@@ -214,6 +224,39 @@ def parse_table_name(name: str) -> str | None:
     cursor = Cursor(name, tokenize(name))
     found = path_at(cursor)
     return found[0] if found is not None and len(cursor.tokens) == found[1] else None
+
+
+def with_values(text: str, values: Mapping[str, str] | Sequence[str]) -> str:
+    """The text with SQL in the place of its parameters.
+
+    Args:
+        values: SQL literals, by name for ``:name``, in order for ``?``.
+
+    Raises `InvalidRequest` (`UNBOUND_SQL_PARAMETER`) for a parameter without a value.
+    """
+    given = iter(values.values() if isinstance(values, Mapping) else values)
+    parts, stop, before = [], 0, None
+    tokens = tokenize(text)
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+        found, end = None, token.stop
+        named = token.is_symbol(":") and after is not None and after.start == token.stop and after.kind == WORD
+        if named and after is not None and not (before is not None and before.is_symbol(":") and before.stop == token.start):
+            if not isinstance(values, Mapping) or after.text not in values:
+                raise _unbound(f":{after.text}")
+            found, end = values[after.text], after.stop
+        elif token.is_symbol("?"):
+            found = next(given, None) if not isinstance(values, Mapping) else None
+            if found is None:
+                raise _unbound("?")
+        if found is not None:
+            parts += [text[stop : token.start], found]
+            stop = end
+        before = token
+    return "".join([*parts, text[stop:]])
+
+
+def _unbound(parameter: str) -> InvalidRequest:
+    return InvalidRequest(f"Found the unbound parameter {parameter}. Give its value in args.", code="UNBOUND_SQL_PARAMETER")
 
 
 # -- statements --------------------------------------------------------------------------------------------------------------
@@ -313,7 +356,7 @@ def _delete(cursor: Cursor) -> Statement | None:
     if not cursor.take("DELETE", "FROM") or (table := _table(cursor)) is None:
         return None
     alias = _alias(cursor, "WHERE")
-    where = cursor.slice_until(";") if cursor.take("WHERE") else None
+    where = _condition(cursor, "DELETE", table)
     cursor.end()
     return Delete(table, alias, where)
 
@@ -332,7 +375,7 @@ def _update(cursor: Cursor) -> Statement | None:
         values[column] = cursor.slice_until(",", "WHERE", ";")
         if not cursor.take_symbol(","):
             break
-    where = cursor.slice_until(";") if cursor.take("WHERE") else None
+    where = _condition(cursor, "UPDATE", table)
     cursor.end()
     return Update(table, alias, values, where)
 
@@ -436,6 +479,20 @@ def _alias(cursor: Cursor, *stops: str) -> str | None:
     if cursor.at_end or cursor.peek().is_word(*stops) or cursor.peek().name is None:
         return None
     return cursor.identifier()
+
+
+def _condition(cursor: Cursor, what: str, table: TableAtPath) -> str | None:
+    if not cursor.take("WHERE"):
+        return None
+    where = cursor.slice_until(";")
+    if references(where, tokenize(where)):
+        raise Unsupported(
+            f"The condition of {what} on table {table.written} has a subquery, which is not in this version of Tahoe. Use MERGE "
+            "(DeltaTable.merge) with the query as its source.",
+            code="DELTA_UNSUPPORTED_SUBQUERY",
+            statement=what,
+        )
+    return where
 
 
 def _properties(cursor: Cursor, *, with_values: bool) -> list[tuple[str, str | None]]:

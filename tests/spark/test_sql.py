@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
 
 import tahoe
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
@@ -12,34 +13,205 @@ FIVE = "SELECT id, concat('n', id) AS name FROM range(5)"
 
 
 @pytest.fixture(scope="module")
-def shared(spark, tmp_path_factory) -> str:
-    """A table of three versions: five rows, a property, one row more. Tests only read it."""
-    path = str(tmp_path_factory.mktemp("sql") / "it's a `table`")
-    spark.sql(FIVE).write.format("delta").save(path)
-    spark.sql(f"ALTER TABLE {_named(path)} SET TBLPROPERTIES ('delta.checkpointInterval' = 7, owner.team = 'flights')")
-    spark.sql("SELECT 5L AS id, 'five' AS name").write.format("delta").mode("append").save(path)
-    return path
+def path(spark, tmp_path_factory) -> str:
+    """A table of three versions: five rows, two properties, one row more. Tests only read it."""
+    found = str(tmp_path_factory.mktemp("sql") / "it's a `table`")
+    spark.sql(FIVE).coalesce(1).write.format("delta").save(found)
+    spark.sql(f"ALTER TABLE {named(found)} SET TBLPROPERTIES ('delta.checkpointInterval' = 7, owner.team = 'flights')")
+    spark.sql("SELECT 5L AS id, 'five' AS name").coalesce(1).write.format("delta").mode("append").save(found)
+    return found
 
 
-def _named(path: str) -> str:
+def named(path: str) -> str:
     quoted = path.replace("`", "``")
     return f"delta.`{quoted}`"
 
 
-def _rows(spark, text: str, *args, **named) -> list[tuple]:
-    return sorted(tuple(row) for row in spark.sql(text, *args, **named).collect())
+def first(spark, text: str, *args, **values) -> tuple:
+    return tuple(spark.sql(text, *args, **values).first())
 
 
-def test_a_table_is_read_by_its_path_at_any_version(spark, shared):
-    t = _named(shared)
-    first = spark.sql(f"DESCRIBE HISTORY {t}").where("version = 0").select("timestamp").first()[0]
-    counts = spark.sql(
+def test_a_table_is_read_by_its_path_at_any_version(spark, path):
+    t = named(path)
+    when = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2
+    found = first(
+        spark,
         f"""
         SELECT (SELECT count(*) FROM {t}), (SELECT count(*) FROM {t} VERSION AS OF 0),
                (SELECT count(*) FROM {t} FOR SYSTEM_VERSION AS OF '1' AS x WHERE x.id > 1), -- FROM delta.`/nowhere`
-               (SELECT count(*) FROM {t} TIMESTAMP AS OF CAST('{first}' AS TIMESTAMP) + INTERVAL 0 HOUR t),
-               (SELECT count(*) FROM {_named(f"{shared}@v1")}), (SELECT max(_metadata.row_index) FROM {t} VERSION AS OF 2)
-        """
-    ).first()
-    assert tuple(counts)[:5] == (6, 5, 3, 5, 5)
-    assert counts[5] >= 0
+               (SELECT count(*) FROM {t} TIMESTAMP AS OF CAST('{when}' AS TIMESTAMP) - INTERVAL 1 MICROSECOND t),
+               (SELECT count(*) FROM {t} FOR SYSTEM_TIME AS OF '{when}'),
+               (SELECT count(*) FROM {named(path + "@v1")}), (SELECT count(*) FROM IDENTIFIER('{t.replace("'", "''")}')),
+               (SELECT max(_metadata.row_index) FROM {t} VERSION AS OF 2), 'FROM delta.`/nowhere`'
+        """,
+    )
+    assert found == (6, 5, 3, 5, 6, 5, 6, 4, "FROM delta.`/nowhere`")
+
+
+def test_it_is_joined_with_views_other_formats_and_itself(spark, path, tmp_path):
+    t = named(path)
+    spark.range(3).selectExpr("id", "id * 10 AS ten").createOrReplaceTempView("tens")
+    spark.range(6).write.parquet(str(tmp_path / "other"))
+    found = first(
+        spark,
+        f"""
+        WITH few AS (SELECT * FROM {t} WHERE id < 3)
+        SELECT sum(ten), count(*) FROM few JOIN tens USING (id) JOIN parquet.`{tmp_path / "other"}` p ON p.id = few.id, {t} AS u(k, v)
+        WHERE u.k = few.id AND few.id IN (SELECT id FROM {t} VERSION AS OF 0)
+        """,
+    )
+    assert found == (30, 3)
+
+
+def test_parameters_and_formatted_values_keep_their_meaning(spark, path):
+    t = named(path)
+    assert first(spark, f"SELECT name FROM {t} VERSION AS OF :v WHERE id = :id", {"v": 0, "id": 4}) == ("n4",)
+    assert first(spark, f"SELECT name FROM {t} WHERE id = ?", [5]) == ("five",)
+    frame = spark.range(2)
+    assert first(spark, f"SELECT count(*) FROM {t} JOIN {{frame}} f USING (id) WHERE id > {{least}}", frame=frame, least=0) == (
+        1,
+    )
+
+
+def test_a_temporary_view_shows_the_newest_version_whenever_it_is_read(spark, tmp_path):
+    spark.range(2).coalesce(1).write.format("delta").save(str(tmp_path / "t"))
+    t = named(str(tmp_path / "t"))
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW newest AS SELECT id + 1 AS next FROM {t}")
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW oldest AS SELECT * FROM {t} VERSION AS OF 0")
+    frame = spark.sql(f"SELECT * FROM {t}")
+    spark.range(1).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "t"))
+    assert first(spark, "SELECT (SELECT count(*) FROM newest), (SELECT count(*) FROM oldest), sum(next) FROM newest") == (3, 2, 4)
+    assert frame.count() == 2
+    with pytest.raises(AnalysisException, match="temporary"):
+        spark.sql(f"CREATE VIEW permanent AS SELECT * FROM {t}")
+
+
+def test_other_formats_are_written_from_it(spark, path, tmp_path):
+    out = tmp_path / "out"
+    spark.sql(f"INSERT OVERWRITE DIRECTORY '{out}' USING parquet SELECT id FROM {named(path)}")
+    assert spark.read.parquet(str(out)).count() == 6
+    spark.sql(f"CREATE TABLE made_from_delta USING parquet LOCATION '{tmp_path / 'ctas'}' AS SELECT * FROM {named(path)}")
+    try:
+        spark.sql(f"INSERT INTO made_from_delta TABLE {named(path)}")
+        assert first(spark, "SELECT count(*), max(name) FROM made_from_delta") == (12, "n4")
+    finally:
+        spark.sql("DROP TABLE made_from_delta")
+
+
+def test_all_references_of_a_statement_see_one_version(spark, tmp_path, monkeypatch):
+    spark.range(3).coalesce(1).write.format("delta").save(str(tmp_path / "t"))
+    t, asked = named(str(tmp_path / "t")), []
+    from tahoe.spark import sql
+
+    real = sql.requested_snapshot
+
+    def behind_our_back(*arguments):
+        asked.append(real(*arguments))
+        tahoe.Table(tmp_path / "t").delete(f"id = {len(asked)}")
+        return asked[-1]
+
+    monkeypatch.setattr(sql, "requested_snapshot", behind_our_back)
+    assert first(spark, f"SELECT (SELECT count(*) FROM {t}), count(*) FROM {t} a JOIN {t} b USING (id)") == (3, 3)
+    assert len(asked) == 1
+
+
+def test_tables_by_name_are_paths_for_spark_table_too(spark, plain, path):
+    assert spark.table(named(path)).count() == 6
+    assert spark.read.option("versionAsOf", 0).table(named(path)).count() == 5
+    copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    assert first(copy, f"SELECT count(*) FROM {named(path)}") == (6,)
+    assert first(tahoe.enable(spark.newSession()), f"SELECT count(*) FROM {named(path)}") == (6,)
+    with pytest.raises(AnalysisException):
+        spark.table("delta.nothing")
+
+
+def test_a_session_in_which_delta_is_off_is_left_alone(plain, path):
+    for text in (f"DESCRIBE DETAIL {named(path)}", f"DELETE FROM {named(path)}"):
+        with pytest.raises((AnalysisException, ParseException)):
+            plain.sql(text)
+
+
+def test_errors_of_spark_speak_of_the_users_own_text(spark, path):
+    t = named(path)
+    with pytest.raises(AnalysisException) as unresolved:
+        spark.sql(f"SELECT nope FROM {t} VERSION AS OF 1")
+    assert "nope" in str(unresolved.value) and "tahoe_table" not in str(unresolved.value)
+    with pytest.raises(ParseException) as syntax:
+        spark.sql(f"SELECT * FROM {t} WHERE id = = 1")
+    assert t in str(syntax.value) and "tahoe_table" not in str(syntax.value)
+    with pytest.raises(AnalysisException, match="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR"):
+        spark.sql(f"SELECT * FROM {t} TIMESTAMP AS OF rand()")
+
+
+def test_errors_of_delta_come_as_they_are(spark, path):
+    t = named(path)
+    with pytest.raises(NotFound, match="0 to 2"):
+        spark.sql(f"SELECT * FROM {t} VERSION AS OF 9")
+    with pytest.raises(NotFound, match="no version from 2001"):
+        spark.sql(f"SELECT * FROM {t} TIMESTAMP AS OF DATE'2001-01-01'")
+    with pytest.raises(NotFound, match="no Delta table at file:///nowhere"):
+        spark.sql("SELECT * FROM delta.`/nowhere`")
+    with pytest.raises(InvalidRequest, match="subquery"):
+        spark.sql(f"SELECT * FROM {t} TIMESTAMP AS OF (SELECT now())")
+    with pytest.raises(InvalidRequest, match="must be a version"):
+        spark.sql(f"SELECT * FROM {t} VERSION AS OF 'new'")
+    with pytest.raises(Unsupported, match="OPTIMIZE"):
+        spark.sql(f"OPTIMIZE {t}")
+
+
+def test_what_a_table_tells(spark, path):
+    t = named(path)
+    detail = spark.sql(f"DESCRIBE DETAIL {t}").first()
+    assert (detail["format"], detail["numFiles"], detail["properties"]["owner.team"]) == ("delta", 2, "flights")
+    history = spark.sql(f"DESC HISTORY {t}").select("version", "operation").collect()
+    assert [tuple(row) for row in history] == [(2, "WRITE"), (1, "SET TBLPROPERTIES"), (0, "WRITE")]
+    shown = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {t}").collect()}
+    assert shown["delta.checkpointInterval"] == "7" and shown["delta.minReaderVersion"] == "1"
+    assert first(spark, f"SHOW TBLPROPERTIES {t} (owner.team)") == ("owner.team", "flights")
+    assert "does not have property" in first(spark, f"SHOW TBLPROPERTIES {t} ('nope')")[1]
+    assert [tuple(row)[:2] for row in spark.sql(f"DESCRIBE {t}").collect()] == [("id", "bigint"), ("name", "string")]
+
+
+def test_rows_and_properties_are_changed_by_statements(spark, tmp_path):
+    spark.sql(FIVE).coalesce(1).write.format("delta").save(str(tmp_path / "t"))
+    t, table = named(str(tmp_path / "t")), tahoe.Table(tmp_path / "t")
+    assert first(spark, f"DELETE FROM {t} AS x WHERE x.id = :id", {"id": 1}) == (1,)
+    assert first(
+        spark, f"UPDATE {t} x SET x.name = concat(x.name, 'WHERE, SET'), id = 10 - id WHERE id > {{least}}", least=2
+    ) == (2,)
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])[-1] == {"id": 7, "name": "n3WHERE, SET"}
+    spark.sql(f"ALTER TABLE {t} SET TBLPROPERTIES (delta.appendOnly = true, comment = 'mine', k 1)")
+    assert table.snapshot().metadata.configuration == {"delta.appendOnly": "true", "k": "1"}
+    assert table.snapshot().metadata.description == "mine"
+    spark.sql(f"ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS (delta.appendOnly, nope)")
+    with pytest.raises(InvalidRequest, match="no property nope"):
+        spark.sql(f"ALTER TABLE {t} UNSET TBLPROPERTIES (nope)")
+    for key, code in (
+        ("location", "DELTA_CANNOT_CHANGE_LOCATION"),
+        ("delta.columnMapping.maxColumnId", "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"),
+    ):
+        with pytest.raises(InvalidRequest, match=code):
+            spark.sql(f"ALTER TABLE {t} SET TBLPROPERTIES ('{key}' = '1')")
+    spark.sql(f"ALTER TABLE {t} ADD CONSTRAINT small CHECK (id < 100)")
+    spark.sql(f"ALTER TABLE {t} DROP CONSTRAINT small")
+    assert [row["operation"] for row in table.history(4)] == [
+        "DROP CONSTRAINT",
+        "ADD CONSTRAINT",
+        "UNSET TBLPROPERTIES",
+        "SET TBLPROPERTIES",
+    ]
+    assert table.history(3)[2]["operationParameters"] == {"properties": '["delta.appendOnly","nope"]', "ifExists": "true"}
+
+
+def test_a_table_is_upgraded_to_uniform_and_synchronised(spark, tmp_path):
+    frame = spark.sql("SELECT id, array(id, null) AS list, map('k', id) AS m, timestamp_seconds(id) AS at FROM range(4)")
+    frame.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(tmp_path / "t"))
+    t, table = named(str(tmp_path / "t")), tahoe.Table(tmp_path / "t")
+    spark.sql(f"DELETE FROM {t} WHERE id = 0")
+    assert spark.sql(f"REORG TABLE {t} APPLY (PURGE)").count() == 0
+    assert table.files()["deletionVector"].null_count == table.files().num_rows
+    spark.sql(f"REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
+    spark.sql(f"MSCK REPAIR TABLE {t} SYNC METADATA")
+    status = table.uniform.status()
+    assert (status.enabled, status.lag_versions, status.last_error) == (True, 0, None)
+    assert sorted(row["id"] for row in spark.sql(f"SELECT * FROM {t}").collect()) == [1, 2, 3]

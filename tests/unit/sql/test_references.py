@@ -48,6 +48,7 @@ def _to_spark(text: str) -> str:
         ("CREATE TEMP VIEW v AS SELECT * FROM delta.`/p`", "CREATE TEMP VIEW v AS SELECT * FROM f('/p')"),
         ("CREATE TABLE t USING parquet AS SELECT * FROM delta.`/p`", "CREATE TABLE t USING parquet AS SELECT * FROM f('/p')"),
         ("INSERT INTO t SELECT * FROM delta.`/p`", "INSERT INTO t SELECT * FROM f('/p')"),
+        ("INSERT INTO t TABLE delta.`/p`", "INSERT INTO t (SELECT * FROM f('/p'))"),
         ("INSERT INTO delta SELECT * FROM delta.`/p`", "INSERT INTO delta SELECT * FROM f('/p')"),
         ("SELECT * FROM delta.`/p` TABLESAMPLE (5 ROWS) s", "SELECT * FROM (SELECT * FROM f('/p')) TABLESAMPLE (5 ROWS) s"),
         ("SELECT extract(YEAR FROM delta.`d`) FROM delta.`/p` delta", "SELECT extract(YEAR FROM delta.`d`) FROM f('/p') delta"),
@@ -114,3 +115,16 @@ def test_what_was_replaced_is_told_for_messages():
         ("delta.`/p` VERSION AS OF 3", "f('/p', 'version', 3)"),
         ("delta.`/q`", "f('/q')"),
     ]
+
+
+def test_a_statement_that_runs_once_gives_each_call_its_number():
+    found = parse("SELECT * FROM delta.`/p` VERSION AS OF 3, delta.`/q`")
+    assert isinstance(found, Query) and not found.is_kept
+    assert rewritten(found.text, found.references, "f", 7)[0] == "SELECT * FROM f('/p', 'version', 3, 7), f('/q', 7)"
+    for text in (
+        "CREATE TEMP VIEW v AS SELECT * FROM delta.`/p`",
+        "BEGIN SELECT * FROM delta.`/p`; END",
+        "CACHE TABLE v AS SELECT * FROM delta.`/p`",
+    ):
+        kept = parse(text)
+        assert isinstance(kept, Query) and kept.is_kept

@@ -24,6 +24,7 @@ from tahoe.sql.statements import (
     may_be_delta,
     parse,
     parse_table_name,
+    with_values,
 )
 
 P = TableAtPath("/p", "delta.`/p`")
@@ -77,6 +78,7 @@ P = TableAtPath("/p", "delta.`/p`")
         ),
         ("DESCRIBE DETAIL DELTA.`/a``b`", DescribeDetail(TableAtPath("/a`b", "DELTA.`/a``b`"))),
         ("DESCRIBE DETAIL `delta`.`/p`", DescribeDetail(TableAtPath("/p", "`delta`.`/p`"))),
+        ("DESCRIBE DETAIL IDENTIFIER('delta.`/p`')", DescribeDetail(TableAtPath("/p", "IDENTIFIER('delta.`/p`')"))),
         ("DESCRIBE DETAIL spark_catalog.delta.`/p`", DescribeDetail(TableAtPath("/p", "spark_catalog.delta.`/p`"))),
     ],
     ids=lambda value: value[:70] if isinstance(value, str) else "",
@@ -199,6 +201,38 @@ def test_properties_and_assignments_that_make_no_sense_are_refused(text, message
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM delta.`/p` WHERE a IN (SELECT a FROM delta.`/q`)",
+        "UPDATE delta.`/p` SET a = 1 WHERE exists(SELECT 1 FROM delta.`/q`)",
+    ],
+)
+def test_a_subquery_over_a_table_in_a_condition_is_refused_by_name(text):
+    with pytest.raises(Unsupported, match="subquery"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "bound"),
+    [
+        ("a = :x AND b = ':x' AND c::int = :y", {"x": "1", "y": "'it''s :x ?'"}, "a = 1 AND b = ':x' AND c::int = 'it''s :x ?'"),
+        ("a = ? -- ?\nAND `?` = ?", ["1", "CAST('2' AS DATE)"], "a = 1 -- ?\nAND `?` = CAST('2' AS DATE)"),
+        ("a = 1", {"unused": "2"}, "a = 1"),
+    ],
+)
+def test_parameters_are_replaced_where_they_are_parameters(text, values, bound):
+    assert with_values(text, values) == bound
+
+
+@pytest.mark.parametrize(
+    ("text", "values"), [("a = :x", {"y": "1"}), ("a = ? OR a = ?", ["1"]), ("a = ?", {"x": "1"}), ("a = :x", ["1"])]
+)
+def test_a_parameter_without_a_value_is_told(text, values):
+    with pytest.raises(InvalidRequest, match="unbound parameter"):
+        with_values(text, values)
+
+
+@pytest.mark.parametrize(
     ("literal", "value"),
     [
         ("'a'", "a"),
@@ -222,11 +256,11 @@ def test_the_quick_look_lets_every_statement_of_delta_through():
         "desc history '/p'",
         "DESCRIBE\nDETAIL /* x */ '/p'",
         "vacuum\t'/p'",
-        "OPTIMIZE -- x\n'/p'",
+        "-- x\n/* y */ OPTIMIZE -- x\n'/p'",
         "select * from DELTA.`/p`",
     ):
         assert may_be_delta(text)
-    for text in ("SELECT details, prehistory FROM t", "SELECT 'x' AS y", "INSERT INTO t VALUES ('a')"):
+    for text in ("SELECT detail, history FROM t", "SELECT 'x' AS optimize", "INSERT INTO t VALUES ('a')", ""):
         assert not may_be_delta(text)
 
 

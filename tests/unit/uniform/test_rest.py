@@ -434,17 +434,23 @@ def test_a_table_made_anew_in_its_place_is_shown_anew(tmp_path: Path) -> None:
     assert content(ask(catalog, "/v1/namespaces/default/tables/t"))["metadata"]["table-uuid"] != first
 
 
-def test_an_object_store_is_a_warehouse_too(memory_url: str) -> None:
-    make_table(f"{memory_url}/sales/orders")
-    make_table(f"{memory_url}/top")
-    open_store(memory_url).put("sales/notes/readme.txt", b"x")
-    open_store(memory_url).put("salesroom/readme.txt", b"x")
-    catalog = ReadOnlyCatalog(Warehouse(memory_url))
+@pytest.mark.parametrize("kind", ["memory", "s3"])
+def test_an_object_store_is_a_warehouse_too(kind: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(f"{kind}_url")
+    options = request.getfixturevalue("s3_options") if kind == "s3" else {}
+    for place in ("sales/orders", "top"):
+        tahoe.Table.create(f"{url}/{place}", ROWS.schema, properties=UNIFORM, storage_options=options).append(ROWS)
+    assert QUEUE.drain(30)
+    store = open_store(url, options)
+    store.put("sales/notes/readme.txt", b"x")
+    store.put("salesroom/readme.txt", b"x")
+    catalog = ReadOnlyCatalog(Warehouse(url, options))
     assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["default"], ["sales"], ["salesroom"]]
     assert content(ask(catalog, "/v1/namespaces", "parent=sales"))["namespaces"] == [["sales", "notes"]]
     assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
     found = content(ask(catalog, "/v1/namespaces/sales/tables/orders"))
-    assert found["metadata-location"] == f"{memory_url}/sales/orders/metadata/v1.metadata.json"
+    assert found["metadata-location"] == f"{url}/sales/orders/metadata/v1.metadata.json"
+    assert "secret" not in json.dumps(found)
     assert ask(catalog, "/v1/namespaces/sale", method="HEAD").status == 404
     assert ask(catalog, "/v1/namespaces/sales/tables/..").status == 404
 

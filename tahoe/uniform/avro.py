@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from tahoe.exceptions import CorruptTable
@@ -20,12 +21,16 @@ __all__ = [
     "encode_bytes",
     "encode_long",
     "encode_string",
+    "inflate",
+    "pack_block",
+    "packed_blocks",
     "read_container",
+    "write_blocks",
     "write_container",
 ]
 
-BLOCK_ENTRIES = 1500
-"""Entries in one block of a container file."""
+BLOCK_ENTRIES = 64
+"""Entries in one block of a container file. Fewer compress less well; more make it dearer to take one out."""
 
 _MAGIC = b"Obj\x01"
 _COMPRESSION_LEVEL = 2
@@ -101,19 +106,29 @@ def write_container(schema: Any, metadata: Mapping[str, str], entries: Iterable[
         entries: each one datum, encoded.
         sync: the 16 bytes between blocks; an argument, so that equal content gives equal files.
     """
+    return write_blocks(schema, metadata, _in_blocks(entries), sync=sync)
+
+
+def write_blocks(schema: Any, metadata: Mapping[str, str], blocks: Iterable[tuple[int, bytes]], *, sync: bytes) -> bytes:
+    """As `write_container`, of blocks that are compressed already: number of entries, and what `pack_block` gives."""
     header = {**metadata, "avro.schema": json.dumps(schema, separators=(",", ":")), "avro.codec": "deflate"}
     parts = [_MAGIC, encode_long(len(header))]
     parts += [encode_string(key) + encode_string(value) for key, value in header.items()]
     parts += [b"\0", sync]
-    block: list[bytes] = []
-    for entry in entries:
-        block.append(entry)
-        if len(block) == BLOCK_ENTRIES:
-            parts += _block(block, sync)
-            block = []
-    if block:
-        parts += _block(block, sync)
+    for count, packed in blocks:
+        parts += (encode_long(count), encode_long(len(packed)), packed, sync)
     return b"".join(parts)
+
+
+def pack_block(entries: list[bytes]) -> bytes:
+    """Encoded entries as one compressed block."""
+    compressor = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, -15)
+    return compressor.compress(b"".join(entries)) + compressor.flush()
+
+
+def inflate(packed: bytes) -> bytes:
+    """The entries of a block that `pack_block` made."""
+    return zlib.decompress(packed, -15)
 
 
 def read_container(data: bytes, name: str) -> tuple[dict[str, str], Iterator[tuple[int, bytes]]]:
@@ -121,15 +136,26 @@ def read_container(data: bytes, name: str) -> tuple[dict[str, str], Iterator[tup
 
     Raises `CorruptTable` naming the file where it is not whole.
     """
+    metadata, position = _header(data, name, ("null", "deflate"))
+    return metadata, _read_blocks(data, position, metadata.get("avro.codec") == "deflate", name)
+
+
+def packed_blocks(data: bytes, name: str) -> tuple[dict[str, str], list[tuple[int, bytes, bytes]]]:
+    """As `read_container`; with each block also as it is stored, compressed with ``deflate``."""
+    metadata, position = _header(data, name, ("deflate",))
+    return metadata, list(_blocks(data, position, name, deflated=True))
+
+
+def _header(data: bytes, name: str, codecs: tuple[str, ...]) -> tuple[dict[str, str], int]:
     try:
         if data[:4] != _MAGIC:
             raise ValueError("it does not begin as an Avro file does")
         metadata, position = _read_header(data, 4)
-        if metadata.get("avro.codec", "null") not in ("null", "deflate"):
-            raise ValueError(f"its compression is '{metadata['avro.codec']}'")
+        if metadata.get("avro.codec", "null") not in codecs:
+            raise ValueError(f"its compression is '{metadata.get('avro.codec', 'null')}'")
     except (ValueError, IndexError) as error:
         raise _corrupt(name, error) from error
-    return metadata, _read_blocks(data, position, metadata.get("avro.codec") == "deflate", name)
+    return metadata, position
 
 
 def _decode_array(items: Any, data: bytes, position: int) -> tuple[list[Any], int]:
@@ -160,10 +186,10 @@ _VARINTS = [_varint(unsigned) for unsigned in range(_PREPARED)]
 _LENGTHS = _VARINTS[::2]
 
 
-def _block(entries: list[bytes], sync: bytes) -> list[bytes]:
-    compressor = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, -15)
-    packed = compressor.compress(b"".join(entries)) + compressor.flush()
-    return [encode_long(len(entries)), encode_long(len(packed)), packed, sync]
+def _in_blocks(entries: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    rest = iter(entries)
+    while block := list(islice(rest, BLOCK_ENTRIES)):
+        yield len(block), pack_block(block)
 
 
 def _read_header(data: bytes, position: int) -> tuple[dict[str, str], int]:
@@ -188,19 +214,26 @@ def _read_text(data: bytes, position: int) -> tuple[str, int]:
 
 
 def _read_blocks(data: bytes, position: int, deflated: bool, name: str) -> Iterator[tuple[int, bytes]]:
+    for count, body, _ in _blocks(data, position, name, deflated=deflated):
+        yield count, body
+
+
+def _blocks(data: bytes, position: int, name: str, *, deflated: bool) -> Iterator[tuple[int, bytes, bytes]]:
+    """Number of entries, the entries, and the same as they are stored."""
     sync = data[position : position + 16]
     position += 16
     while position < len(data):
         try:
             count, position = decode_long(data, position)
             size, position = decode_long(data, position)
-            body = data[position : position + size]
+            stored = data[position : position + size]
             position += size + 16
-            if len(body) != size or data[position - 16 : position] != sync:
+            if len(stored) != size or data[position - 16 : position] != sync:
                 raise ValueError("a block is cut off or damaged")
-            yield count, zlib.decompress(body, -15) if deflated else body
+            body = inflate(stored) if deflated else stored
         except (ValueError, IndexError, zlib.error) as error:
             raise _corrupt(name, error) from error
+        yield count, body, stored
 
 
 def _corrupt(name: str, error: Exception) -> CorruptTable:

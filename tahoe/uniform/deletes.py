@@ -18,7 +18,7 @@ from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, vector_data
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.files import Target, refuse_vector
-from tahoe.uniform.layout import FOLDER, Counts, ManifestFolder, NewSnapshot, chunks, many_small
+from tahoe.uniform.layout import FOLDER, Counts, Draft, ManifestFolder, NewSnapshot, chunks, many_small
 from tahoe.uniform.manifest_schema import DELETES
 from tahoe.uniform.manifests import ADDED, DELETED, EXISTING, DataFile, Entry, ManifestFile
 from tahoe.uniform.metadata import Totals
@@ -138,7 +138,7 @@ def next_delete_manifests(
     """
     live = [manifest for manifest in current if manifest.live_files]
     touched = folder.speaking_of(leaving, live, snapshot.spec) if leaving else frozenset()
-    small = [] if touched else many_small(live)
+    small = many_small([manifest for manifest in live if manifest.path not in touched])
     carried: list[ManifestFile] = []
     written: list[ManifestFile] = []
     merged: list[Entry] = []
@@ -147,7 +147,7 @@ def next_delete_manifests(
         if manifest.path in touched:
             entries = [entry for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
             written.append(
-                folder.write(_without(entries, leaving, new, snapshot, counts, folder), snapshot, len(written), DELETES)
+                folder.write(Draft(_without(entries, leaving, new, snapshot, counts, folder)), snapshot, len(written), DELETES)
             )
         elif manifest in small:
             merged += [entry for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
@@ -155,7 +155,7 @@ def next_delete_manifests(
             carried.append(manifest)
     joined = _joined(merged, new, snapshot, counts)
     for chunk in chunks(_entries(joined, new.finish(), snapshot, counts)):
-        written.append(folder.write(chunk, snapshot, len(written), DELETES))
+        written.append(folder.write(Draft(chunk), snapshot, len(written), DELETES))
     return [*written, *carried], counts.totals()
 
 
@@ -173,7 +173,7 @@ def _without(
             found.append(entry._replace(status=EXISTING))
         else:
             new.keep(entry.file, leaving)
-            found.append(_gone(entry, snapshot, counts))
+            found.append(counts.gone(entry, snapshot))
     return found
 
 
@@ -188,15 +188,10 @@ def _joined(entries: Sequence[Entry], new: DeleteFiles, snapshot: NewSnapshot, c
         for entry in of_partition:
             if join:
                 new.keep(entry.file, frozenset())
-                found.append(_gone(entry, snapshot, counts))
+                found.append(counts.gone(entry, snapshot))
             else:
                 found.append(entry._replace(status=EXISTING))
     return iter(found)
-
-
-def _gone(entry: Entry, snapshot: NewSnapshot, counts: Counts) -> Entry:
-    counts.count(counts.deleted, entry.file)
-    return entry._replace(status=DELETED, snapshot_id=snapshot.snapshot_id)
 
 
 def _entries(merged: Iterator[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:

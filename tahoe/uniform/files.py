@@ -21,7 +21,7 @@ from tahoe.uniform.manifests import DataFile, PartitionSummary
 from tahoe.uniform.schema import partition_fields, primitive_columns
 from tahoe.uniform.values import Codec, codec_of
 
-__all__ = ["FileEncoder", "OnVector", "Target", "partition_summaries", "refuse_vector", "spec_of"]
+__all__ = ["FileEncoder", "OnVector", "Target", "joined_summaries", "partition_summaries", "refuse_vector", "spec_of"]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEAD = encode_long(0)  # content: data
@@ -114,8 +114,9 @@ class FileEncoder:
         for batch in files.select([name for name in _ARROW_COLUMNS if name in files.column_names]).to_batches(
             max_chunksize=10_000
         ):
-            columns = {name: _within_python(batch.column(name)).to_pylist() for name in batch.schema.names}
             nothing: list[Any] = [None] * batch.num_rows
+            filled = (name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows)
+            columns = {name: _within_python(batch.column(name)).to_pylist() for name in filled}
             rows = zip(*(columns.get(name, nothing) for name in _ARROW_COLUMNS), strict=True)
             for path, values, size, text, struct, vector, base_row_id, commit_version in rows:
                 stats = _parse(text, path) if text else struct
@@ -194,6 +195,25 @@ def partition_summaries(spec: Spec, partitions: Iterable[tuple[Any, ...]]) -> tu
     """What each partition field holds over the files of one manifest."""
     distinct = set(partitions)
     return tuple(_summary(codec, {values[position] for values in distinct}) for position, codec in enumerate(spec.codecs))
+
+
+def joined_summaries(spec: Spec, many: Sequence[tuple[PartitionSummary, ...]]) -> tuple[PartitionSummary, ...]:
+    """What each partition field holds over all of several manifests. A file that has left may still be in it: summaries may be wide."""
+    fields = []
+    for position, codec in enumerate(spec.codecs):
+        parts = [one[position] for one in many]
+        nan = [part.contains_nan for part in parts if part.contains_nan is not None]
+        lower = [part.lower_bound for part in parts if part.lower_bound is not None]
+        upper = [part.upper_bound for part in parts if part.upper_bound is not None]
+        fields.append(
+            PartitionSummary(
+                any(part.contains_null for part in parts),
+                any(nan) if nan else None,
+                min(lower, key=codec.order, default=None),
+                max(upper, key=codec.order, default=None),
+            )
+        )
+    return tuple(fields)
 
 
 @dataclass(frozen=True, slots=True)

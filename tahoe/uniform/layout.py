@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.files import partition_summaries
+from tahoe.uniform.files import joined_summaries, partition_summaries
 from tahoe.uniform.manifest_schema import DATA, DELETES, Spec
 from tahoe.uniform.manifests import (
     ADDED,
@@ -35,6 +35,7 @@ from tahoe.uniform.manifests import (
     read_manifest_list,
 )
 from tahoe.uniform.metadata import Totals
+from tahoe.uniform.pieces import Piece, blocks_of, carried, pieces_of
 from tahoe.uniform.position_deletes import positions_in
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "FOLDER",
     "MAX_ENTRIES",
     "Counts",
+    "Draft",
     "ManifestFolder",
     "NewSnapshot",
     "chunks",
@@ -53,14 +55,15 @@ __all__ = [
 ]
 
 FOLDER = "metadata"
-MAX_ENTRIES = 8000
-"""Entries in one manifest at most."""
+MAX_ENTRIES = 1000
+"""Entries in one manifest at most: few enough that it costs little to write it anew, and enough that lists of manifests stay short."""
 
 SMALL_ENTRIES = MAX_ENTRIES // 2
 MAX_SMALL = 32
 """More manifests than this below `SMALL_ENTRIES` are merged."""
 
 _INDEXED_PATHS = 4_000_000
+_KEPT_LISTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,22 @@ class ManifestFolder:
         self._store.put(name, data)
         return self.url(name)
 
-    def write(self, entries: Sequence[Entry], snapshot: NewSnapshot, number: int, content: int = DATA) -> ManifestFile:
+    def write(self, draft: Draft, snapshot: NewSnapshot, number: int, content: int = DATA) -> ManifestFile:
         """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
-        data = manifest_bytes(entries, snapshot.spec, snapshot.schema, format_version=snapshot.format_version, content=content)
+        blocks = blocks_of([*draft.pieces, *pieces_of(draft.entries)])
+        data = manifest_bytes(blocks, snapshot.spec, snapshot.schema, format_version=snapshot.format_version, content=content)
         kind = "m" if content == DATA else "d"
         url = self.put(f"{FOLDER}/{kind}{snapshot.version}-{number}-{_digest(data)}.avro", data)
-        _INDEX.put(url, _hashes(self._paths_of(entries, content)))
-        return _manifest_file(url, len(data), entries, snapshot, content)
+        if draft.known is not None:
+            paths = _hashes(self._paths_of(draft.entries, content))
+            _INDEX.put(url, array("q", sorted(draft.known + paths)) if draft.known else paths)
+        return draft.manifest_file(url, len(data), snapshot, content)
+
+    def pieces(
+        self, manifest: ManifestFile, spec: Spec, removed: frozenset[str] = frozenset()
+    ) -> tuple[list[Piece], list[Entry]]:
+        """The manifest's live entries to be carried into another one, and those of removed files (`tahoe.uniform.pieces.carried`)."""
+        return carried(self._store.get(self.name(manifest.path)), manifest, spec, removed)
 
     def write_list(self, manifests: Sequence[ManifestFile], snapshot: NewSnapshot) -> str:
         """The manifest list of a snapshot; returns its URL."""
@@ -125,14 +137,15 @@ class ManifestFolder:
             sequence_number=snapshot.sequence_number,
             format_version=snapshot.format_version,
         )
-        name = f"{FOLDER}/snap-{snapshot.snapshot_id}-{_digest(data)}.avro"
-        return self.put(name, data)
+        url = self.put(f"{FOLDER}/snap-{snapshot.snapshot_id}-{_digest(data)}.avro", data)
+        _LISTS.put(url, manifests)
+        return url
 
     def read(self, manifest: ManifestFile, spec: Spec) -> list[Entry]:
         return read_manifest(self._store.get(self.name(manifest.path)), manifest, spec)
 
     def read_list(self, url: str) -> list[ManifestFile]:
-        return read_manifest_list(self._store.get(self.name(url)), url)
+        return _LISTS.get(url) or _LISTS.put(url, read_manifest_list(self._store.get(self.name(url)), url))
 
     def positions_in(self, file: DataFile) -> dict[str, BitMap64]:
         """What a position delete file says."""
@@ -205,21 +218,106 @@ def next_manifests(
     """
     live = [manifest for manifest in current if manifest.live_files]
     touched = folder.containing(removed, live, snapshot.spec) if removed else {}
-    carried: list[ManifestFile] = []
+    carried_over: list[ManifestFile] = []
     written: list[ManifestFile] = []
     counts = Counts()
     for manifest in live:
-        entries = _without(folder.read(manifest, snapshot.spec), removed, snapshot, counts) if manifest.path in touched else None
-        if entries is None:
-            carried.append(manifest)
+        here = touched.get(manifest.path)
+        pieces, gone = folder.pieces(manifest, snapshot.spec, here) if here else ([], [])
+        if not gone:
+            carried_over.append(manifest)
+            continue
+        draft = Draft()
+        draft.carry(manifest, pieces, gone)
+        draft.entries += [counts.gone(entry, snapshot) for entry in gone]
+        written.append(folder.write(draft, snapshot, len(written)))
+    small = many_small(carried_over)
+    carried_over = [manifest for manifest in carried_over if manifest not in small]
+    for draft in _drafts(small, _entries(added, snapshot, counts), snapshot, folder):
+        written.append(folder.write(draft, snapshot, len(written)))
+    return [*written, *carried_over], counts.totals()
+
+
+def _drafts(
+    small: Sequence[ManifestFile], added: Iterator[Entry], snapshot: NewSnapshot, folder: ManifestFolder
+) -> Iterator[Draft]:
+    """The manifests that small ones are merged into, filled up with what is added."""
+    draft = Draft()
+    for manifest in small:
+        if draft.files + manifest.live_files > MAX_ENTRIES:
+            yield draft
+            draft = Draft()
+        draft.carry(manifest, *folder.pieces(manifest, snapshot.spec))
+    while True:
+        draft.entries += islice(added, MAX_ENTRIES - draft.files)
+        if not draft.files:
+            return
+        yield draft
+        draft = Draft()
+
+
+class Draft:
+    """What is to be in one manifest: entries that are carried over from others, in pieces, and single ones."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.pieces: list[Piece] = []
+        self.entries = list(entries)
+        self.known: array[int] | None = array("q")
+        self._carried: list[ManifestFile] = []
+        self._files = 0
+        self._rows = 0
+
+    @property
+    def files(self) -> int:
+        return self._files + len(self.entries)
+
+    def carry(self, manifest: ManifestFile, pieces: Sequence[Piece], gone: Sequence[Entry]) -> None:
+        """All live entries of a manifest, but those that are gone."""
+        self.pieces += pieces
+        self._carried.append(manifest)
+        self._files += manifest.live_files - len(gone)
+        self._rows += manifest.added_rows + manifest.existing_rows - sum(entry.file.record_count for entry in gone)
+        index = _INDEX.get(manifest.path)
+        left = {hash(entry.file.url) for entry in gone}
+        if index is None or self.known is None:
+            self.known = None
         else:
-            written.append(folder.write(entries, snapshot, len(written)))
-    small = many_small(carried)
-    carried = [manifest for manifest in carried if manifest not in small]
-    merged = [_existing(entry) for manifest in small for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
-    for chunk in chunks(_entries(merged, added, snapshot, counts)):
-        written.append(folder.write(chunk, snapshot, len(written)))
-    return [*written, *carried], counts.totals()
+            part = index[:]
+            for found in left:
+                position = bisect_left(part, found)
+                if position < len(part) and part[position] == found:
+                    del part[position]
+            self.known += part
+
+    def manifest_file(self, path: str, length: int, snapshot: NewSnapshot, content: int) -> ManifestFile:
+        """How a manifest list names it."""
+        files = [self._files, 0, 0]
+        rows = [self._rows, 0, 0]
+        lowest = min([snapshot.sequence_number, *(manifest.min_sequence_number for manifest in self._carried)])
+        for entry in self.entries:
+            files[entry.status] += 1
+            rows[entry.status] += entry.file.record_count
+            if entry.status != DELETED and entry.sequence_number is not None:
+                lowest = min(lowest, entry.sequence_number)
+        own = partition_summaries(snapshot.spec, (entry.file.partition for entry in self.entries))
+        summaries = [*([own] if self.entries else []), *(manifest.partitions for manifest in self._carried)]
+        return ManifestFile(
+            path=path,
+            length=length,
+            spec_id=snapshot.spec.spec_id,
+            sequence_number=snapshot.sequence_number,
+            min_sequence_number=lowest,
+            added_snapshot_id=snapshot.snapshot_id,
+            added_files=files[ADDED],
+            existing_files=files[EXISTING],
+            deleted_files=files[DELETED],
+            added_rows=rows[ADDED],
+            existing_rows=rows[EXISTING],
+            deleted_rows=rows[DELETED],
+            partitions=joined_summaries(snapshot.spec, summaries),
+            content=content,
+            first_row_id=snapshot.first_row_id if content == DATA else None,
+        )
 
 
 def many_small(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
@@ -240,6 +338,11 @@ class Counts:
     def __init__(self) -> None:
         self.added = [0, 0, 0]
         self.deleted = [0, 0, 0]
+
+    def gone(self, entry: Entry, snapshot: NewSnapshot) -> Entry:
+        """The entry of a file that leaves, as it is written; the file is counted."""
+        self.count(self.deleted, entry.file)
+        return entry._replace(status=DELETED, snapshot_id=snapshot.snapshot_id)
 
     def totals(self) -> Totals:
         return Totals(*self.added, *self.deleted)
@@ -284,9 +387,37 @@ class _Index:
 _INDEX = _Index()
 
 
+class _Lists:
+    """Manifest lists read or written lately: the next snapshot goes on from one of them."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[ManifestFile, ...]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, url: str) -> list[ManifestFile] | None:
+        with self._lock:
+            found = self._known.get(url)
+            return None if found is None else list(found)
+
+    def put(self, url: str, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        with self._lock:
+            self._known[url] = tuple(manifests)
+            while len(self._known) > _KEPT_LISTS:
+                self._known.popitem(last=False)
+        return list(manifests)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._known.clear()
+
+
+_LISTS = _Lists()
+
+
 def forget_paths() -> None:
     """Empty the memory of which paths are in which manifests, as a new process begins."""
     _INDEX.clear()
+    _LISTS.clear()
 
 
 def _contains(index: array[int], wanted: int) -> bool:
@@ -294,28 +425,7 @@ def _contains(index: array[int], wanted: int) -> bool:
     return position < len(index) and index[position] == wanted
 
 
-def _without(entries: list[Entry], removed: frozenset[str], snapshot: NewSnapshot, counts: Counts) -> list[Entry] | None:
-    """The entries with those of removed files marked as deleted; None where no file of the manifest is removed."""
-    result: list[Entry] = []
-    changed = False
-    for entry in entries:
-        if entry.status == DELETED:
-            continue
-        if entry.file.url in removed:
-            changed = True
-            counts.count(counts.deleted, entry.file)
-            result.append(entry._replace(status=DELETED, snapshot_id=snapshot.snapshot_id))
-        else:
-            result.append(_existing(entry))
-    return result if changed else None
-
-
-def _existing(entry: Entry) -> Entry:
-    return entry._replace(status=EXISTING)
-
-
-def _entries(merged: Sequence[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
-    yield from merged
+def _entries(added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
     for file in added:
         counts.count(counts.added, file)
         # Where there is no sequence number, readers take it from the manifest list.
@@ -324,34 +434,6 @@ def _entries(merged: Sequence[Entry], added: Iterable[DataFile], snapshot: NewSn
 
 def _hashes(paths: Iterable[str]) -> array[int]:
     return array("q", sorted(map(hash, paths)))
-
-
-def _manifest_file(path: str, length: int, entries: Sequence[Entry], snapshot: NewSnapshot, content: int) -> ManifestFile:
-    files = [0, 0, 0]
-    rows = [0, 0, 0]
-    lowest = snapshot.sequence_number
-    for entry in entries:
-        files[entry.status] += 1
-        rows[entry.status] += entry.file.record_count
-        if entry.status != DELETED and entry.sequence_number is not None:
-            lowest = min(lowest, entry.sequence_number)
-    return ManifestFile(
-        path=path,
-        length=length,
-        spec_id=snapshot.spec.spec_id,
-        sequence_number=snapshot.sequence_number,
-        min_sequence_number=lowest,
-        added_snapshot_id=snapshot.snapshot_id,
-        added_files=files[ADDED],
-        existing_files=files[EXISTING],
-        deleted_files=files[DELETED],
-        added_rows=rows[ADDED],
-        existing_rows=rows[EXISTING],
-        deleted_rows=rows[DELETED],
-        partitions=partition_summaries(snapshot.spec, (entry.file.partition for entry in entries)),
-        content=content,
-        first_row_id=snapshot.first_row_id if content == DATA else None,
-    )
 
 
 def _digest(data: bytes) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tahoe.exceptions import CorruptTable
@@ -19,7 +20,9 @@ from tahoe.uniform.avro import (
     encode_bytes,
     encode_long,
     encode_string,
+    packed_blocks,
     read_container,
+    write_blocks,
     write_container,
 )
 from tahoe.uniform.manifest_schema import DATA, Spec, entry_schema, list_schema, tail_of
@@ -34,6 +37,7 @@ __all__ = [
     "PartitionSummary",
     "encode_entry",
     "live_urls",
+    "manifest_blocks",
     "manifest_bytes",
     "manifest_list_bytes",
     "paths_in",
@@ -129,9 +133,14 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def manifest_bytes(
-    entries: Iterable[Entry], spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA
+    blocks: Iterable[tuple[int, bytes]], spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA
 ) -> bytes:
-    """A manifest. `schema` is the table's Iceberg schema with its ``schema-id``."""
+    """A manifest.
+
+    Args:
+        blocks: the entries, as `tahoe.uniform.pieces.blocks_of` gives them.
+        schema: the table's Iceberg schema with its ``schema-id``.
+    """
     metadata = {
         "schema": _json(schema),
         "schema-id": str(schema["schema-id"]),
@@ -141,7 +150,7 @@ def manifest_bytes(
         "content": "data" if content == DATA else "deletes",
     }
     avro = entry_schema(spec, format_version, content)
-    return write_container(avro, metadata, map(encode_entry, entries), sync=_sync(_json(list(spec.fields))))
+    return write_blocks(avro, metadata, blocks, sync=_sync(_json(list(spec.fields))))
 
 
 def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry]:
@@ -149,12 +158,23 @@ def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry
 
     Raises `CorruptTable` where the layout is another one.
     """
-    metadata, blocks = read_container(data, manifest.path)
+    blocks, read_block = manifest_blocks(data, manifest, spec)
+    return [entry for count, block, _ in blocks for entry in read_block(block, count)]
+
+
+def manifest_blocks(
+    data: bytes, manifest: ManifestFile, spec: Spec
+) -> tuple[list[tuple[int, bytes, bytes]], Callable[[bytes, int], Iterator[Entry]]]:
+    """A manifest's blocks (number of entries, the entries, the same compressed), and the function that gives a block's entries.
+
+    Raises `CorruptTable` where the layout is another one.
+    """
+    metadata, blocks = packed_blocks(data, manifest.path)
     format_version = _format_version(metadata, manifest.path)
-    if metadata.get("avro.schema") != _json(entry_schema(spec, format_version, manifest.content)):
+    if metadata.get("avro.schema") != _schema_text(spec, format_version, manifest.content):
         raise _other_layout(manifest.path)
     tail = tail_of(format_version, manifest.content)
-    return [entry for count, block in blocks for entry in _entries(block, count, manifest, spec, tail)]
+    return blocks, lambda block, count: _entries(block, count, manifest, spec, tail)
 
 
 def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
@@ -214,6 +234,10 @@ def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
             manifest, position = _decode_manifest(block, position, format_version)
             found.append(manifest)
     return found
+
+
+def _schema_text(spec: Spec, format_version: int, content: int) -> str:
+    return _json(entry_schema(spec, format_version, content))
 
 
 def _format_version(metadata: Mapping[str, str], name: str) -> int:
@@ -345,6 +369,7 @@ _LIST_NUMBERS = (
 )
 
 
+@lru_cache(maxsize=20_000)
 def _encode_manifest(manifest: ManifestFile, format_version: int) -> bytes:
     numbers = (getattr(manifest, name) for name in _LIST_NUMBERS)
     parts = [encode_string(manifest.path), *map(encode_long, numbers), _SOME]

@@ -61,6 +61,7 @@ class Codec:
         encode: what the tuple holds to Avro bytes.
         decode: Avro bytes at a position to what the tuple holds, and the position after it.
         single: what the tuple holds to Iceberg's single-value bytes.
+        order: those bytes to a value that compares as Iceberg compares them.
     """
 
     iceberg_type: str
@@ -71,6 +72,7 @@ class Codec:
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes, int], tuple[Any, int]]
     single: Callable[[Any], bytes]
+    order: Callable[[bytes], Any]
 
 
 def iceberg_primitive(data_type: DataType) -> str:
@@ -160,6 +162,7 @@ def _real_codec(name: str, packer: struct.Struct) -> Codec:
         encode=packer.pack,
         decode=decode,
         single=packer.pack,
+        order=lambda data: (packer.unpack(data)[0], data[-1] < 0x80),  # -0.0 before +0.0
     )
 
 
@@ -173,6 +176,7 @@ def _number_codec(name: str, avro_type: Any, pack: Callable[[int], bytes], parse
         encode=encode_long,
         decode=decode_long,
         single=pack,
+        order=lambda data: int.from_bytes(data, "little", signed=True),
     )
 
 
@@ -237,6 +241,7 @@ def _decimal_codec(data_type: DecimalType, iceberg_type: str) -> Codec:
         encode=lambda value: value.to_bytes(size, "big", signed=True),
         decode=lambda data, position: (int.from_bytes(data[position : position + size], "big", signed=True), position + size),
         single=single,
+        order=lambda data: int.from_bytes(data, "big", signed=True),
     )
 
 
@@ -268,6 +273,7 @@ _CODECS = {
         encode=_pack_truth,
         decode=lambda data, position: (data[position] == 1, position + 1),
         single=_pack_truth,
+        order=bytes,
     ),
     "string": Codec(
         iceberg_type="string",
@@ -278,6 +284,7 @@ _CODECS = {
         encode=lambda value: encode_bytes(value.encode()),
         decode=_read_text,
         single=str.encode,
+        order=bytes,
     ),
     "binary": Codec(
         iceberg_type="binary",
@@ -288,5 +295,6 @@ _CODECS = {
         encode=encode_bytes,
         decode=_read_bytes,
         single=bytes,
+        order=bytes,
     ),
 }

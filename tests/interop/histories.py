@@ -156,7 +156,9 @@ class History:
         return f"add column {name}"
 
     def rename_column(self) -> str:
-        return self._alter("RENAME COLUMN", lambda column, columns: [replace(c, name=f"new {c.name}") if c is column else c for c in columns])
+        return self._alter(
+            "RENAME COLUMN", lambda column, columns: [replace(c, name=f"new {c.name}") if c is column else c for c in columns]
+        )
 
     def drop_column(self) -> str:
         return self._alter("DROP COLUMNS", lambda column, columns: [c for c in columns if c is not column])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +27,7 @@ def read_pyiceberg(location: str, where: str | None = None, snapshot_id: int | N
 def duckdb_iceberg(location: str, where: str | None = None, snapshot_id: int | None = None) -> pa.Table:
     """Args: location: of the metadata file; where: a SQL condition."""
     at = "" if snapshot_id is None else f", snapshot_from_id = {snapshot_id}"
-    with _connection() as connection:
+    with _connection().cursor() as connection:
         return connection.execute(
             f"SELECT * FROM iceberg_scan(?{at}) {'' if where is None else f'WHERE {where}'}", [location.removeprefix("file://")]
         ).to_arrow_table()
@@ -37,17 +35,18 @@ def duckdb_iceberg(location: str, where: str | None = None, snapshot_id: int | N
 
 def duckdb_directory(path: Path) -> pa.Table:
     """By the table's folder alone: ``version-hint.text`` leads on."""
-    with _connection() as connection:
+    with _connection().cursor() as connection:
         return connection.execute("SELECT * FROM iceberg_scan(?)", [str(path)]).to_arrow_table()
 
 
-@contextmanager
-def _connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
-        for name in ("avro", "iceberg"):
-            connection.execute(f"LOAD '{_extension(name)}'")
-        connection.execute("SET TimeZone = 'UTC'")
-        yield connection
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One for all: to load the extensions takes longer than most scans."""
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
+    for name in ("avro", "iceberg"):
+        connection.execute(f"LOAD '{_extension(name)}'")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    return connection
 
 
 @cache

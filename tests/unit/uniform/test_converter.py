@@ -333,6 +333,7 @@ def test_a_damaged_manifest_list_is_healed_by_a_rebuild(log):
     log.convert()
     current = newest_document(log.store)["snapshots"][-1]["manifest-list"].removeprefix(f"{log.store.url}/")
     log.store.put(current, b"not avro")
+    layout.forget_paths()
     log.change(["a2"])
     assert log.convert().kind == "full"
     entries = live_entries(log.store, newest_document(log.store)["snapshots"][-1])

@@ -1,0 +1,109 @@
+"""What a small commit costs on the Iceberg side of small and large tables: ten files added, ten removed, ten that lose rows.
+
+    python -m benchmarks.iceberg_conversion [--files 100000]
+
+Tables are logs without data files, as a conversion opens none; deletion vectors are in the log itself. Ten files are taken in a row, as they
+were written, and spread over the whole table. PyIceberg's overwrite of ten files is beside it, on a table of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pyroaring import BitMap64
+
+from benchmarks.iceberg_manifests import SCHEMA, add, gone
+from tahoe.protocol.actions import Action, AddFile, RemoveFile
+from tahoe.protocol.dv import inline_descriptor
+from tahoe.table import Table, commit_transaction
+from tahoe.txn.commit import RetryPolicy
+from tahoe.txn.transaction import Operation
+
+UNIFORM = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.enableIcebergCompatV2": "true",
+    "delta.enableDeletionVectors": "true",
+    "delta.universalFormat.config.iceberg.deletes": "position",
+}
+TIMES = 9
+WIDTH = 14
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--files", type=int, default=100_000, help="files of the largest table")
+    largest = arguments.parse_args().files
+    sizes = (largest // 100, largest // 10, largest)
+    with tempfile.TemporaryDirectory() as folder:
+        found = {count: measured(Path(folder) / f"t{count}", count) for count in sizes}
+    print(f"milliseconds of processor time of a conversion, the median of {TIMES}; each commit is converted by itself")
+    print(f"{'':26}" + "".join(f"{count:>{WIDTH},}" for count in sizes) + f"{'growth':>{WIDTH}}")
+    for name in found[sizes[0]]:
+        times = [found[count][name] for count in sizes]
+        print(f"{name:26}" + "".join(f"{t * 1000:>{WIDTH}.1f}" for t in times) + f"{times[-1] / times[0]:>{WIDTH}.2f}")
+
+
+def measured(path: Path, count: int) -> dict[str, float]:
+    """Seconds by name of what is done."""
+    table = Table.create(path, SCHEMA, partition_by=["part"], properties=UNIFORM)
+    table.uniform.wait(timeout=60)
+    names = {column.name: column.physical_name for column in table.schema()}
+    commit(table, (add(names, i) for i in range(count)))
+    found = {"all, from nothing": seconds(lambda: table.uniform.sync(rebuild=True))}
+    fresh = iter(range(count, 2**40))
+    in_a_row = iter(range(count // 2, count))
+    spread = _spread(count // 2)
+    marks = _spread(count // 2)
+    found["10 files added"] = median(table, lambda: [add(names, next(fresh)) for _ in range(10)])
+    found["10 in a row removed"] = median(table, lambda: [gone(names, next(in_a_row)) for _ in range(10)])
+    found["10 of everywhere removed"] = median(table, lambda: [gone(names, next(spread)) for _ in range(10)])
+    found["10 overwritten"] = median(
+        table, lambda: [gone(names, next(spread)) for _ in range(10)] + [add(names, next(fresh)) for _ in range(10)]
+    )
+    found["10 of everywhere marked"] = median(
+        table, lambda: [a for _ in range(10) for a in marked(add(names, count - 1 - next(marks)))]
+    )
+    return found
+
+
+def _spread(count: int) -> Iterator[int]:
+    """Numbers below `count`, none twice, far from each other."""
+    step = next(n for n in range(int(count * 0.618), count) if all(n % p for p in (2, 5)))
+    return iter((i * step) % count for i in range(count))
+
+
+def marked(file: AddFile) -> list[Action]:
+    """The actions by which three rows of the file are deleted."""
+    removed = RemoveFile(file.path, 1, True, True, file.partition_values, file.size)
+    return [removed, replace(file, deletion_vector=inline_descriptor(BitMap64([1, 5, 900])))]
+
+
+def commit(table: Table, actions: Iterable[Action]) -> None:
+    """Without what follows a commit: conversions are called by hand, and measured."""
+    transaction = table.begin()
+    transaction.stage(*actions)
+    commit_transaction(transaction, Operation("WRITE"), RetryPolicy(), ())
+
+
+def median(table: Table, actions: Callable[[], list[Action]]) -> float:
+    times = []
+    for _ in range(TIMES):
+        commit(table, actions())
+        table.snapshot()
+        times.append(seconds(table.uniform.sync))
+    return sorted(times)[TIMES // 2]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -112,6 +112,7 @@ def stage_updated_rows(
         "numRemovedFiles": len(gone),
         "numRemovedBytes": sum(add.size for add in gone),
         **vector_metrics(changes, marked),
+        "numDeletionVectorsUpdated": 0,
         "numAddedChangeFiles": len(feed),
         "numUpdatedRows": updated,
         "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in changes),

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.ops.merge_clauses import Action, Clause, Kind
@@ -40,7 +39,6 @@ def merge_builder(
 
     Raises:
         ValueError, TypeError: arguments that are none, in delta-spark's words.
-        ParseException: PySpark's own.
     """
     if source is None:
         raise ValueError("'source' in merge cannot be None")
@@ -143,8 +141,6 @@ def _term(condition: Any) -> str | Column:
         raise TypeError(
             f"'condition' must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type {type(condition)}"
         )
-    if isinstance(condition, str):
-        sf.expr(condition)  # text that is no SQL is refused here
     return condition
 
 
@@ -163,6 +159,4 @@ def _values(given: Any, name: str) -> dict[str, str | Column]:
                 f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values, "
                 f"found '{value}' of type '{type(value)}'"
             )
-        if isinstance(value, str):
-            sf.expr(value)
     return dict(given)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, NullType
@@ -154,6 +154,7 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
             not deterministic, two assignments to one place.
         Unsupported: a condition with a subquery.
         SchemaMismatch: a value whose type does not fit.
+        ParseException: PySpark's own, for text that is no SQL.
     """
     resolver = _Resolver(Jvm.of(sides.target.sparkSession), request, sides, source, schema)
     on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE")
@@ -296,6 +297,8 @@ class _Resolver:
         seen = self.sides.seen_by(kind)
         try:
             frame = seen.select(*(column.alias(f"value{i}") for i, column in enumerate(columns)))
+        except ParseException:
+            raise
         except AnalysisException as error:
             raise self._unresolved(str(error).partition("\n")[0].partition(" SQLSTATE")[0], where) from error
         return _Selection(frame, terms, seen, where)

@@ -1,0 +1,594 @@
+"""MERGE on Spark: every clause and rule, against the MERGE without Spark on a copy of the same table."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyspark.errors import ArithmeticException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe import Table
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, TahoeError
+from tahoe.protocol.actions import AddCDCFile, RemoveFile
+from tahoe.spark.commands.merge import stage_merge
+from tahoe.tables import DeltaTable
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+IDS = {"delta.enableRowTracking": "true"}
+MAPPED = {"delta.columnMapping.mode": "name"}
+ON = "t.id = s.id"
+Row = dict[str, Any]
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("part", pa.string()),
+        ("amount", pa.float64()),
+        ("tags", pa.list_(pa.string())),
+        ("place", pa.struct([("city", pa.string()), ("zip", pa.int32())])),
+        ("notes", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+def row(number: int | None, part: str | None, amount: float | None) -> Row:
+    """A row with something in every kind of column."""
+    tags = None if number is None else [str(number), None]
+    return {
+        "id": number,
+        "part": part,
+        "amount": amount,
+        "tags": tags,
+        "place": {"city": part, "zip": number},
+        "notes": [("n", number)],
+    }
+
+
+BEFORE = pa.Table.from_pylist(
+    [row(1, "a", 1.0), row(2, "a", 2.0), row(3, "b", None), row(4, "b", 4.0), row(5, None, 5.0), row(None, "a", 6.0)], SCHEMA
+)
+NEWS = pa.Table.from_pylist(
+    [row(2, "a", 20.0), row(4, "c", 40.0), row(5, "b", None), row(6, "a", 60.0), row(7, None, 70.0), row(None, "b", 80.0)], SCHEMA
+)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Table]:
+    """Makes a table of two files, or of some for each partition."""
+
+    def made(properties: dict[str, str] | None = None, rows: pa.Table = BEFORE, partition_by: tuple[str, ...] = ()) -> Table:
+        table = Table.create(tmp_path / "table", rows.schema, partition_by=partition_by, properties=properties)
+        table.append(rows.slice(0, 3))
+        table.append(rows.slice(3))
+        return table
+
+    return made
+
+
+@pytest.fixture
+def news(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(NEWS).alias("s")
+
+
+def target(spark: SparkSession, table: Table) -> DeltaTable:
+    return DeltaTable.forPath(spark, table.url).alias("t")
+
+
+def told(rows: pa.Table) -> list[str]:
+    """The rows as comparable values, in an order of their own."""
+    return sorted(str(one) for one in rows.select(sorted(rows.column_names)).to_pylist())
+
+
+def as_deltalake_reads(table: Table) -> pa.Table:
+    other = deltalake.DeltaTable(table.url)
+    return pa.table(deltalake.QueryBuilder().register("t", other).execute("SELECT * FROM t").read_all())
+
+
+def last(table: Table, kind: type) -> list[Any]:
+    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
+
+
+def amounts(table: Table) -> dict[Any, Any]:
+    rows = table.to_arrow().to_pylist()
+    assert len({one["id"] for one in rows}) == len(rows)
+    return {one["id"]: one["amount"] for one in rows}
+
+
+# ---- against the core
+
+
+@dataclass(frozen=True)
+class Case:
+    """Clauses, in the words that both builders understand, and the kind of table."""
+
+    properties: tuple[str, ...]
+    partitioned: bool
+    on: str
+    clauses: tuple[tuple[str, str | None, dict[str, str] | None], ...]
+
+    def by_core(self, table: Table) -> Any:
+        builder = table.merge(NEWS, self.on, source_alias="s", target_alias="t")
+        for name, condition, values in self.clauses:
+            method = getattr(builder, {"Update": "when_matched_update", "UpdateAll": "when_matched_update_all", **_CORE}[name])
+            given = [] if values is None else [values]
+            builder = method(*given, condition=condition)
+        return builder
+
+    def by_spark(self, table: DeltaTable, source: DataFrame) -> Any:
+        builder = table.merge(source, self.on)
+        for name, condition, values in self.clauses:
+            method = getattr(builder, {"Update": "whenMatchedUpdate", "UpdateAll": "whenMatchedUpdateAll", **_SPARK}[name])
+            given = {} if values is None else {"values" if name == "Insert" else "set": values}
+            builder = method(condition, **given)
+        return builder
+
+
+_CORE = {
+    "Delete": "when_matched_delete",
+    "Insert": "when_not_matched_insert",
+    "InsertAll": "when_not_matched_insert_all",
+    "AloneUpdate": "when_not_matched_by_source_update",
+    "AloneDelete": "when_not_matched_by_source_delete",
+}
+_SPARK = {
+    "Delete": "whenMatchedDelete",
+    "Insert": "whenNotMatchedInsert",
+    "InsertAll": "whenNotMatchedInsertAll",
+    "AloneUpdate": "whenNotMatchedBySourceUpdate",
+    "AloneDelete": "whenNotMatchedBySourceDelete",
+}
+_CONDITIONS = {
+    "Matched": ["s.id = 2", "t.amount > 3", "s.amount is null or t.part = 'b'", "s.part <> t.part", "true"],
+    "NotMatched": ["s.id = 6", "part is null", "amount > 65 and s.id is not null"],
+    "Alone": ["t.id = 1", "amount is null", "part = 'b' or t.id is null"],
+}
+_BOTH = [
+    {"amount": "s.amount + coalesce(t.amount, 0)"},
+    {"part": "upper(s.part)", "place.zip": "t.id * 100", "tags": "s.tags"},
+    {"t.amount": "-1", "notes": "s.notes", "place": "s.place"},
+]
+_ALONE = [{"amount": "amount * 10"}, {"part": "'z'", "place.city": "concat('in ', part)"}]
+_NEW = [{"id": "s.id * 10", "part": "part"}, {"id": "id", "amount": "1", "place": "s.place", "tags": "tags"}]
+
+
+def case(seed: int) -> Case:
+    """One of many combinations, always the same for a seed."""
+    chance = random.Random(seed)
+
+    def some(kind: str, actions: list[tuple[str, list[dict[str, str]] | None]], most: int) -> list[Any]:
+        picked = [chance.choice(actions) for _ in range(chance.randint(0, most))]
+        found = []
+        for position, (name, values) in enumerate(picked):
+            free = position == len(picked) - 1 and chance.random() < 0.6
+            condition = None if free else chance.choice(_CONDITIONS[kind])
+            found.append((name, condition, None if values is None else chance.choice(values)))
+        return found
+
+    clauses = [
+        *some("Matched", [("Update", _BOTH), ("UpdateAll", None), ("Delete", None)], 3),
+        *some("NotMatched", [("Insert", _NEW), ("InsertAll", None)], 2),
+        *(some("Alone", [("AloneUpdate", _ALONE), ("AloneDelete", None)], 2) if chance.random() < 0.5 else []),
+    ]
+    properties = tuple(name for name in ("vectors", "feed", "ids", "mapped") if chance.random() < 0.5)
+    on = chance.choice([ON, ON, "t.id = s.id and t.id > 2", "t.id <=> s.id", "t.id + 1 = s.id + 1 and s.amount > 10"])
+    return Case(properties, chance.random() < 0.5, on, tuple(clauses) or (("UpdateAll", None, None),))
+
+
+_PROPERTIES = {"vectors": VECTORS, "feed": FEED, "ids": IDS, "mapped": MAPPED}
+_NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_spark_merges_is_what_the_core_merges(
+    seed: int, make: Callable[..., Table], news: DataFrame, spark: SparkSession, tmp_path: Path
+) -> None:
+    asked = case(seed)
+    properties = {key: value for name in asked.properties for key, value in _PROPERTIES[name].items()}
+    table = make(properties, partition_by=("part",) if asked.partitioned else ())
+    shutil.copytree(tmp_path / "table", tmp_path / "copy")
+    copy = Table(tmp_path / "copy")
+
+    expected = asked.by_core(copy).execute()
+    counts = asked.by_spark(target(spark, table), news).execute().first()
+
+    assert counts is not None
+    assert counts.asDict() == {name: getattr(expected, name) for name in counts.asDict()}
+    assert told(table.to_arrow()) == told(copy.to_arrow())
+    assert table.check() == []
+    if expected.version is None:
+        assert table.version() == copy.version()
+        return
+    mine, theirs = (one.history(1)[0] for one in (table, copy))
+    assert mine["operationParameters"] == theirs["operationParameters"]
+    compared = [name for name in theirs["operationMetrics"] if not any(part in name for part in _NOT_COMPARED)]
+    assert {name: mine["operationMetrics"][name] for name in compared} == {
+        name: theirs["operationMetrics"][name] for name in compared
+    }
+    if "feed" in asked.properties:
+        changes = [one.changes(expected.version).drop_columns(["_commit_timestamp"]) for one in (table, copy)]
+        assert told(changes[0]) == told(changes[1])
+    if "ids" in asked.properties:
+        # New rows get ids by the files that they are written to; old ones keep theirs.
+        first, second = ({(row["_row_id"], row["id"]) for row in one.to_arrow(row_ids=True).to_pylist()} for one in (table, copy))
+        assert {one for one in first if one[0] < len(BEFORE)} == {one for one in second if one[0] < len(BEFORE)}
+
+
+# ---- one by one
+
+
+def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+    table = make(VECTORS)
+    builder = (
+        target(spark, table)
+        .merge(news, sf.col("t.id") == news["id"])
+        .whenMatchedDelete(news["id"] == 2)
+        .whenMatchedUpdate(set={"amount": sf.col("s.amount") + 1, "place.city": sf.lit("x")})
+        .whenNotMatchedInsertAll()
+    )
+    files = sorted(Path(table.url.removeprefix("file://")).rglob("*"))
+    explained = builder.explain()
+    assert sorted(Path(table.url.removeprefix("file://")).rglob("*")) == files
+    assert (explained.rows_deleted, explained.rows_updated, explained.rows_inserted) == (1, 2, 3)
+    assert (explained.files, explained.files_scanned, explained.files_touched, explained.source_rows) == (2, 2, 2, 6)
+    assert explained.uses_deletion_vectors
+    result = builder.execute()
+    assert result.columns == ["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows"]
+    assert tuple(result.first() or ()) == (6, 2, 1, 3)
+    rows = as_deltalake_reads(table)
+    assert told(rows) == told(table.to_arrow())
+    assert {one["id"]: one["place"]["city"] for one in rows.to_pylist() if one["id"] in (3, 4, 5, 7)} == {
+        3: "b",
+        4: "x",
+        5: "x",
+        7: None,
+    }
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+
+
+def test_both_explain_a_merge_alike(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+    table = make()
+    core = (
+        table.merge(NEWS, ON, source_alias="s", target_alias="t")
+        .when_matched_update_all("s.id > 2")
+        .when_not_matched_insert_all()
+    )
+    explained = target(spark, table).merge(news, ON).whenMatchedUpdateAll("s.id > 2").whenNotMatchedInsertAll().explain()
+    assert explained == core.explain()
+    assert explained.to_dict()["rows_updated"] == 2
+    assert "WHEN MATCHED AND s.id > 2 THEN UPDATE: 2 rows" in str(explained)
+    assert table.version() == 2
+
+
+def test_a_row_that_two_rows_of_the_source_would_change_is_refused_before_anything_is_written(
+    make: Callable[..., Table], spark: SparkSession
+) -> None:
+    table = make({**VECTORS, **FEED})
+    twice = spark.createDataFrame([(2, 1.0), (2, 2.0), (9, 9.0)], "id long, amount double").alias("s")
+    files = sorted(Path(table.url.removeprefix("file://")).rglob("*"))
+    with pytest.raises(InvalidRequest, match="more than one row of the source") as caught:
+        target(spark, table).merge(twice, ON).whenMatchedUpdate(set={"amount": "s.amount"}).execute()
+    assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+    assert sorted(Path(table.url.removeprefix("file://")).rglob("*")) == files
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    # Where every match deletes, it does not matter how many there are; the feed tells of the row once.
+    counts = target(spark, table).merge(twice, ON).whenMatchedDelete().execute().first()
+    assert counts is not None and tuple(counts) == (1, 0, 1, 0)
+    assert [one["_change_type"] for one in table.changes(table.version()).to_pylist()] == ["delete"]
+
+
+def test_a_source_is_read_once_whatever_it_answers_when_asked_again(make: Callable[..., Table], spark: SparkSession) -> None:
+    table = make({**VECTORS, **FEED})
+    reads = spark.sparkContext.accumulator(0)
+
+    def counted(number: int) -> tuple[int, str]:
+        reads.add(1)
+        return number, "a"
+
+    source = spark.sparkContext.parallelize([2, 4, 7, 8], 2).map(counted).toDF("id long, part string")
+    source = source.withColumn("amount", sf.rand() + 10).withColumn("part", sf.expr("uuid()")).alias("s")
+    reads.value = 0
+    values = {"id": "s.id", "amount": "s.amount", "part": "s.part", "tags": "array(uuid())"}
+    counts = (
+        target(spark, table).merge(source, ON).whenMatchedUpdate(set=values).whenNotMatchedInsert(values=values).execute().first()
+    )
+    assert counts is not None and tuple(counts) == (4, 2, 0, 2)
+    assert reads.value == 4
+    written = {
+        one["id"]: (one["amount"], one["part"], one["tags"]) for one in table.to_arrow().to_pylist() if one["id"] in (2, 4, 7, 8)
+    }
+    changes = table.changes(table.version()).to_pylist()
+    fed = {one["id"]: (one["amount"], one["part"], one["tags"]) for one in changes if one["_change_type"] != "update_preimage"}
+    assert fed == written
+
+
+def test_now_is_one_moment_for_all_clauses(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+    table = make()
+    now = {"id": "s.id", "part": "cast(current_timestamp() as string)"}
+    target(spark, table).merge(news, ON).whenMatchedUpdate(set=now).whenNotMatchedInsert(values=now).execute()
+    written = {one["id"]: one["part"] for one in table.to_arrow().to_pylist()}
+    assert len({written[number] for number in (2, 4, 5, 6, 7)}) == 1
+
+
+def test_only_files_that_may_hold_the_sources_keys_are_read(tmp_path: Path, spark: SparkSession) -> None:
+    schema = pa.schema([("id", pa.int32()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))])
+    table = Table.create(tmp_path / "t", schema, partition_by=["day"])
+    days = [date(2026, 1, day) for day in range(1, 11)]
+    ids = [number for day in range(10) for number in (day * 10, day * 10 + 5)]
+    moments = [datetime(2026, 1, 1 + number // 10, 12, tzinfo=UTC) for number in ids]
+    table.append(pa.table({"id": ids, "day": [day for day in days for _ in range(2)], "at": moments}, schema=schema))
+    assert len(table.files()) == 10
+
+    def scanned(source: DataFrame, on: str) -> int:
+        return target(spark, table).merge(source.alias("s"), on).whenMatchedDelete().explain().files_scanned
+
+    source = spark.sql(
+        "select * from values (12L, date'2026-01-02', timestamp'2026-01-02 12:00:00'), "
+        "(70L, date'2026-01-08', timestamp'2026-01-08 12:00:00') as s(id, day, at)"
+    )
+    # A range, and values by name where a range would not spare many files.
+    assert scanned(source, "t.id = s.id") == 7
+    assert scanned(source.union(source.selectExpr("95", "day", "at")), "t.id = s.id") == 3
+    assert scanned(source, "t.at = s.at and t.id > 30") == 5
+    assert scanned(source, "t.id = s.id and t.day < '2026-01-03'") == 1
+    assert scanned(source.where("id is null"), "t.id = s.id") == 0
+    assert scanned(source.selectExpr("id + 5000000000 as id"), "t.id = s.id") == 0
+    assert scanned(source, "t.id < s.id") == 10
+
+
+def test_a_merge_that_only_inserts_is_an_append(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+    table = make({**FEED, "delta.appendOnly": "true"})
+    merge = target(spark, table).merge(news, ON)
+    counts = (
+        merge.whenNotMatchedInsert("s.id = 6", {"id": "id", "amount": "amount"})
+        .whenNotMatchedInsertAll("id = 7")
+        .execute()
+        .first()
+    )
+    assert counts is not None and tuple(counts) == (2, 0, 0, 2)
+    assert (last(table, RemoveFile), last(table, AddCDCFile)) == ([], [])
+    assert amounts(table) == {**amounts_before(), 6: 60.0, 7: 70.0}
+    with pytest.raises(InvalidRequest, match="append-only"):
+        merge.whenMatchedDelete().execute()
+
+
+def test_nothing_to_do_commits_nothing(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+    table = make(VECTORS)
+    counts = (
+        target(spark, table).merge(news.where("id > 100"), ON).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().first()
+    )
+    assert counts is not None and tuple(counts) == (0, 0, 0, 0)
+    assert table.version() == 2
+
+
+def test_a_table_is_merged_into_itself(make: Callable[..., Table], spark: SparkSession) -> None:
+    table = make(VECTORS)
+    itself = target(spark, table)
+    source = itself.toDF().where("amount > 3").alias("s")
+    itself.merge(source, ON).whenMatchedUpdate(set={"amount": "t.amount + s.amount"}).whenNotMatchedInsertAll().execute()
+    assert sorted(str(one["amount"]) for one in table.to_arrow().to_pylist()) == [
+        "1.0",
+        "10.0",
+        "2.0",
+        "6.0",
+        "6.0",
+        "8.0",
+        "None",
+    ]
+
+
+def test_without_an_alias_the_target_is_named_by_its_columns(make: Callable[..., Table], spark: SparkSession) -> None:
+    table = make()
+    news = spark.createDataFrame([(2, 5.0)], "key long, more double")
+    merge = DeltaTable.forPath(spark, table.url).merge(news, "id = key")
+    merge.whenMatchedUpdate(set={"amount": "amount + more"}).whenNotMatchedInsert(values={"id": "key"}).execute()
+    assert amounts(table) == {**amounts_before(), 2: 7.0}
+
+
+@pytest.mark.parametrize("by_setting", [False, True], ids=["asked", "setting"])
+def test_schema_evolution_adds_what_the_source_has_and_keeps_what_it_lacks(
+    by_setting: bool, make: Callable[..., Table], spark: SparkSession
+) -> None:
+    table = make({**VECTORS, **FEED})
+    source = spark.sql("select 2L id, 20.0 amount, named_struct('city', 'x', 'land', 'y') place, 1 as new union all "
+                       "select 9L, 90.0, named_struct('city', 'z', 'land', 'w'), 2").alias("s")  # fmt: skip
+    merge = target(spark, table).merge(source, ON).whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    with pytest.raises(InvalidRequest) as caught:
+        merge.execute()
+    assert caught.value.code == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    copy = Path(table.url.removeprefix("file://")).parent / "copy"
+    shutil.copytree(table.url.removeprefix("file://"), copy)
+    if by_setting:
+        spark.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
+    try:
+        assert (merge if by_setting else merge.withSchemaEvolution()).explain().new_columns == ("new",)
+        (merge if by_setting else merge.withSchemaEvolution()).execute()
+    finally:
+        spark.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
+    found = {one["id"]: one for one in table.to_arrow().to_pylist()}
+    assert found[2] == {**row(2, "a", 20.0), "place": {"city": "x", "zip": 2, "land": "y"}, "new": 1}
+    assert (found[9]["place"], found[9]["part"], found[9]["new"]) == ({"city": "z", "zip": None, "land": "w"}, None, 2)
+    assert (found[1]["place"], found[1]["new"]) == ({"city": "a", "zip": 1, "land": None}, None)
+    core = Table(copy).merge(source.toArrow(), "target.id = source.id").with_schema_evolution()
+    core.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert told(Table(copy).to_arrow()) == told(table.to_arrow())
+    assert told(Table(copy).changes(3).drop_columns(["_commit_timestamp"])) == told(
+        table.changes(3).drop_columns(["_commit_timestamp"])
+    )
+
+
+def test_assignments_to_new_columns_add_those_alone(make: Callable[..., Table], spark: SparkSession) -> None:
+    table = make()
+    source = spark.sql("select 2L id, 'n' as new, 1 as other").alias("s")
+    merge = target(spark, table).merge(source, ON).whenMatchedUpdate(set={"new": "s.new", "amount": "7"})
+    with pytest.raises(InvalidRequest) as caught:
+        merge.execute()
+    assert caught.value.code == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
+    merge.withSchemaEvolution().execute()
+    assert table.schema().names == [*SCHEMA.names, "new"]
+    assert {one["id"]: (one["new"], one["amount"]) for one in table.to_arrow().to_pylist()}[2] == ("n", 7.0)
+
+
+REFUSED = {
+    "no clause": (lambda merge: merge, "DELTA_MERGE_MISSING_WHEN"),
+    "two without conditions": (
+        lambda merge: merge.whenMatchedDelete().whenMatchedUpdateAll(),
+        "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    ),
+    "two inserts without conditions": (
+        lambda merge: merge.whenNotMatchedInsertAll().whenNotMatchedInsertAll(),
+        "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION",
+    ),
+    "two by source without conditions": (
+        lambda merge: merge.whenNotMatchedBySourceDelete().whenNotMatchedBySourceDelete(),
+        "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+    ),
+    "unknown column": (lambda merge: merge.whenMatchedDelete("t.nothing = 1"), "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    "unknown column to set": (
+        lambda merge: merge.whenMatchedUpdate(set={"nothing": "1"}),
+        "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    ),
+    "the target in an insert": (
+        lambda merge: merge.whenNotMatchedInsert(values={"id": "t.id"}),
+        "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    ),
+    "the source in a clause without it": (
+        lambda merge: merge.whenNotMatchedBySourceDelete("s.id = 1"),
+        "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    ),
+    "a name of both": (lambda merge: merge.whenMatchedDelete("amount = 1"), "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+    "an aggregate": (lambda merge: merge.whenMatchedDelete("sum(t.id) > 1"), "DELTA_AGGREGATION_NOT_SUPPORTED"),
+    "an aggregate as a value": (
+        lambda merge: merge.whenMatchedUpdate(set={"amount": "max(s.id)"}),
+        "DELTA_AGGREGATION_NOT_SUPPORTED",
+    ),
+    "a window": (
+        lambda merge: merge.whenNotMatchedInsertAll("row_number() over (order by id) = 1"),
+        "DELTA_AGGREGATION_NOT_SUPPORTED",
+    ),
+    "chance": (lambda merge: merge.whenMatchedDelete("rand() > 0.5"), "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+    "a subquery": (lambda merge: merge.whenMatchedDelete("t.id in (select 1)"), "DELTA_UNSUPPORTED_SUBQUERY"),
+    "no condition at all": (lambda merge: merge.whenMatchedDelete("t.id"), "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
+    "one place twice": (
+        lambda merge: merge.whenMatchedUpdate(set={"place": "s.place", "t.place.zip": "1"}),
+        "DELTA_CONFLICT_SET_COLUMN",
+    ),
+    "a nested field inserted": (
+        lambda merge: merge.whenNotMatchedInsert(values={"place.zip": "1"}),
+        "DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+    ),
+    "another type": (lambda merge: merge.whenMatchedUpdate(set={"tags": "s.id"}), "DELTA_METADATA_MISMATCH"),
+    "another field": (
+        lambda merge: merge.whenMatchedUpdate(set={"place": "named_struct('town', 'x')"}),
+        "DELTA_METADATA_MISMATCH",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    table = Table.create(tmp_path_factory.mktemp("merge") / "t", SCHEMA)
+    table.append(BEFORE)
+    return table
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_breaks_a_rule_is_refused_by_name(name: str, unchanged: Table, news: DataFrame, spark: SparkSession) -> None:
+    build, code = REFUSED[name]
+    with pytest.raises(TahoeError) as caught:
+        build(target(spark, unchanged).merge(news, ON)).execute()
+    assert caught.value.code == code
+    assert unchanged.version() == 1
+
+
+def test_arguments_are_checked_in_delta_sparks_words(unchanged: Table, news: DataFrame, spark: SparkSession) -> None:
+    table = DeltaTable.forPath(spark, unchanged.url)
+    untyped: Any = table
+    merge: Any = table.merge(news, "id = s.id")
+    for call, kind, words in [
+        (lambda: untyped.merge(None, "id = 1"), ValueError, "'source' in merge cannot be None"),
+        (lambda: untyped.merge(1, "id = 1"), TypeError, "must be DataFrame"),
+        (lambda: untyped.merge(news, None), ValueError, "'condition' in merge cannot be None"),
+        (lambda: untyped.merge(news, 1), TypeError, "must be a Spark SQL Column or a string"),
+        (lambda: merge.whenMatchedUpdate("id = 1"), ValueError, "cannot be None"),
+        (lambda: merge.whenMatchedUpdate(1, {"id": "1"}), TypeError, "must be a Spark SQL Column or a string"),
+        (lambda: merge.whenMatchedUpdate(set=["id"]), TypeError, "must be a dict"),
+        (lambda: merge.whenMatchedUpdate(set={"id": 1}), TypeError, "Values of dict in .* must contain only"),
+        (lambda: merge.whenNotMatchedInsert(values={1: "id"}), TypeError, "Keys of dict in .* must contain only"),
+        (lambda: merge.whenNotMatchedInsert(), ValueError, "cannot be None"),
+        (lambda: merge.whenMatchedDelete("id =").execute(), ParseException, "PARSE_SYNTAX_ERROR"),
+    ]:
+        with pytest.raises(kind, match=words):
+            call()
+
+
+def test_values_are_stored_as_a_write_stores_them(make: Callable[..., Table], spark: SparkSession) -> None:
+    table = make()
+    source = spark.sql("select 2 id, 7L zip, decimal(1.5) amount, array(1, 2) tags, map('k', 3) notes").alias("s")
+    values = {"place.zip": "s.zip", "amount": "s.amount", "tags": "s.tags", "notes": "s.notes", "part": "date'2026-01-01'"}
+    target(spark, table).merge(source, ON).whenMatchedUpdate(set=values).execute()
+    changed = next(one for one in table.to_arrow().to_pylist() if one["id"] == 2)
+    assert changed == {
+        **row(2, "2026-01-01", 2.0), "tags": ["1", "2"], "place": {"city": "a", "zip": 7}, "notes": [("k", 3)]
+    }  # fmt: skip
+    with pytest.raises(ArithmeticException, match="CAST_OVERFLOW"):
+        target(spark, table).merge(source, ON).whenMatchedUpdate(set={"place.zip": "s.zip + 5000000000"}).execute()
+    assert table.version() == 3
+
+
+def test_constraints_hold_and_generated_columns_follow(tmp_path: Path, spark: SparkSession) -> None:
+    builder = DeltaTable.create(spark).location(str(tmp_path / "t")).addColumn("id", "long").addColumn("amount", "double")
+    builder = builder.addColumn("whole", "long", generatedAlwaysAs="cast(amount as bigint)").property(
+        "delta.enableDeletionVectors", "true"
+    )
+    builder.execute()
+    table = Table(tmp_path / "t")
+    table.append(pa.table({"id": [1, 2], "amount": [1.5, 2.5]}))
+    table.add_constraint("positive", "amount > 0")
+    source = spark.createDataFrame([(1, 10.5, 10), (2, 20.5, 20), (3, 30.5, 30)], "id long, amount double, whole long").alias("s")
+    merge = target(spark, DeltaTable.forPath(spark, table.url)._table).merge(source, ON)
+    merge.whenMatchedUpdate("s.id = 1", {"amount": "s.amount"}).whenMatchedUpdateAll().whenNotMatchedInsert(
+        values={"id": "id", "amount": "amount"}
+    ).execute()
+    assert table.to_arrow().sort_by("id").to_pydict() == {"id": [1, 2, 3], "amount": [10.5, 20.5, 30.5], "whole": [10, 20, 30]}
+    version = table.version()
+    for bad in (merge.whenMatchedUpdate(set={"whole": "1"}), merge.whenMatchedUpdate(set={"amount": "-1"})):
+        with pytest.raises(InvariantViolation):
+            bad.execute()
+    assert table.version() == version
+
+
+def test_merges_of_different_rows_of_one_file_both_succeed(
+    make: Callable[..., Table], news: DataFrame, spark: SparkSession
+) -> None:
+    table = make(VECTORS)
+    stale = [(table.begin(), number) for number in (4, 5, 4)]
+    staged = []
+    for transaction, number in stale:
+        request = (
+            target(spark, table).merge(news.where(f"id = {number}"), ON).whenMatchedUpdate(set={"amount": "s.id * 11"})._request
+        )
+        staged.append((transaction, stage_merge(transaction, spark, request)))
+    for transaction, done in staged[:2]:
+        assert done.operation is not None
+        table.commit(transaction, done.operation)
+    transaction, done = staged[2]
+    assert done.operation is not None
+    with pytest.raises(DeltaConcurrentModificationException):
+        table.commit(transaction, done.operation)
+    assert amounts(table) == {**amounts_before(), 4: 44.0, 5: 55.0}
+    assert table.check() == []
+
+
+def amounts_before() -> dict[Any, Any]:
+    return {one["id"]: one["amount"] for one in BEFORE.to_pylist()}

@@ -14,22 +14,16 @@ from typing import Any, NoReturn
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
     DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.update import update
+from tahoe.spark.frames import detail_frame, history_frame
 from tahoe.spark.jvm import is_classic
 from tahoe.spark.merge_builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.relation import read_snapshot
@@ -124,15 +118,11 @@ class DeltaTable:
         """
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
             raise ValueError(f"limit needs to be an int but got '{type(limit)}'")
-        rows = [
-            tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in self._table.history(limit)
-        ]
-        return self._spark.createDataFrame(rows, HISTORY)
+        return history_frame(self._spark, self._table, limit)
 
     def detail(self) -> DataFrame:
         """One row: format, id, name, location, size, properties, protocol and features of the newest version."""
-        found = self._table.detail()
-        return self._spark.createDataFrame([tuple(_plain(found[column.name], column.dataType) for column in DETAIL)], DETAIL)
+        return detail_frame(self._spark, self._table)
 
     # -- what changes rows -------------------------------------------------------------------------------------------------
 
@@ -317,52 +307,6 @@ class DeltaTableBuilder:
         return DeltaTable(self._spark, table)
 
 
-def _text_struct(*names: str) -> StructType:
-    return StructType([StructField(name, StringType()) for name in names])
-
-
-HISTORY = StructType(
-    [
-        StructField("version", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("userId", StringType()),
-        StructField("userName", StringType()),
-        StructField("operation", StringType()),
-        StructField("operationParameters", MapType(StringType(), StringType())),
-        StructField("job", _text_struct("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")),
-        StructField("notebook", _text_struct("notebookId")),
-        StructField("clusterId", StringType()),
-        StructField("readVersion", LongType()),
-        StructField("isolationLevel", StringType()),
-        StructField("isBlindAppend", BooleanType()),
-        StructField("operationMetrics", MapType(StringType(), StringType())),
-        StructField("userMetadata", StringType()),
-        StructField("engineInfo", StringType()),
-    ]
-)
-"""The columns of `DeltaTable.history`."""
-
-DETAIL = StructType(
-    [
-        StructField("format", StringType()),
-        StructField("id", StringType()),
-        StructField("name", StringType()),
-        StructField("description", StringType()),
-        StructField("location", StringType()),
-        StructField("createdAt", TimestampType()),
-        StructField("lastModified", TimestampType()),
-        StructField("partitionColumns", ArrayType(StringType())),
-        StructField("clusteringColumns", ArrayType(StringType())),
-        StructField("numFiles", LongType()),
-        StructField("sizeInBytes", LongType()),
-        StructField("properties", MapType(StringType(), StringType())),
-        StructField("minReaderVersion", IntegerType()),
-        StructField("minWriterVersion", IntegerType()),
-        StructField("tableFeatures", ArrayType(StringType())),
-    ]
-)
-"""The columns of `DeltaTable.detail`."""
-
 _PATH_NAME = re.compile(r"\s*delta\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
 
 
@@ -385,23 +329,6 @@ def _session(spark: SparkSession | None) -> SparkSession:
     if found is None:
         raise InvalidRequest("There is no active Spark session; give one.", code="DELTA_ACTIVE_SPARK_SESSION_NOT_FOUND")
     return found
-
-
-def _plain(value: Any, data_type: DataType) -> Any:
-    """A value of commitInfo, which is free-form JSON, as its column can hold it."""
-    if value is None:
-        return None
-    match data_type:
-        case StringType():
-            return str(value)
-        case LongType() | IntegerType():
-            return int(value) if isinstance(value, (int, str)) and str(value).lstrip("-").isdecimal() else None
-        case BooleanType():
-            return value if isinstance(value, bool) else None
-        case StructType():
-            known = value if isinstance(value, dict) else {}
-            return tuple(_plain(known.get(column.name), column.dataType) for column in data_type)
-    return value
 
 
 def _names(cols: Iterable[Any], message: str) -> tuple[str, ...]:

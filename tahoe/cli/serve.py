@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -84,19 +83,14 @@ def serve(
 
 
 def _refuse_open_door(host: str, token: str | None) -> None:
+    from tahoe.uniform.rest import is_loopback
+
     if token is not None and not token.strip():
         raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).")
-    if token is None and not _is_loopback(host):
+    if token is None and not is_loopback(host):
         raise InvalidRequest(
             f"Whoever reaches {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen at 127.0.0.1."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import ipaddress
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeErro
 from tahoe.uniform.converter import Current
 from tahoe.uniform.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
-__all__ = ["Answer", "ReadOnlyCatalog", "Request"]
+__all__ = ["Answer", "ReadOnlyCatalog", "Request", "is_loopback"]
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class ReadOnlyCatalog:
     def _checked(self, request: Request) -> Answer | None:
         if self._token is None:
             # A page in a browser can have its own host name resolved to the loopback; it cannot make the browser send another.
-            if _host(request.headers.get("host", "")) in _LOOPBACK:
+            if is_loopback(_host(request.headers.get("host", ""))):
                 return None
             return _error(403, "ForbiddenException", "Without a token this server answers to localhost and 127.0.0.1 alone.")
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
@@ -239,12 +240,18 @@ _ROUTES = (
 # What a client may use; PyIceberg and DuckDB refuse by themselves what is not in the list.
 _ENDPOINTS = [f"{method} {route.path.replace('v1/', '/v1/{prefix}/', 1)}" for route in _READS for method in route.methods]
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, given by its address or as ``localhost``, is this machine and none else."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _host(header: str) -> str:
-    """The host without the port."""
-    return header[: header.rfind("]") + 1] if header.startswith("[") else header.partition(":")[0].lower()
+    """The host of a Host header, without the port."""
+    return header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
 
 
 def _digest(text: str) -> bytes:

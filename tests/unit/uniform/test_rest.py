@@ -310,11 +310,15 @@ def test_a_token_opens_and_nothing_else_does(root: Path, caplog: pytest.LogCaptu
         ("LOCALHOST:8181", 200),
         ("127.0.0.1:1", 200),
         ("[::1]:8181", 200),
+        ("127.0.0.2:8181", 200),
         ("", 403),
         ("evil.example", 403),
         ("127.0.0.1.evil.example:8181", 403),
         ("localhost.evil.example", 403),
         ("[::2]:8181", 403),
+        ("0.0.0.0:8181", 403),
+        ("[::1", 200),
+        ("[", 403),
     ],
 )
 def test_without_a_token_a_page_of_a_browser_cannot_ask_under_another_name(

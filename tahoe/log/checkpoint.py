@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from tahoe.exceptions import TahoeError
 from tahoe.log.columns import cast_members
 from tahoe.log.files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
+from tahoe.log.footer_check import vouch_for_footer
 from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
 from tahoe.log.parquet_join import join_parquet
 from tahoe.log.paths import checkpoint_name
@@ -75,6 +76,7 @@ def write_checkpoint(
     _verify(data, expected, files.num_rows, store.url, version)
     store.put(checkpoint_name(version), data)
     footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    vouch_for_footer(footer)
     hint = LastCheckpoint(version, expected, size_in_bytes=len(data), num_of_add_files=files.num_rows, footer_crc32=crc32(footer))
     known = read_last_checkpoint(store)
     if known is None or known.version <= version:

@@ -15,7 +15,7 @@ from typing import Any
 from tahoe.exceptions import CorruptTable
 from tahoe.protocol.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct
 
-__all__ = ["fault_in_footer"]
+__all__ = ["fault_in_footer", "vouch_for_footer"]
 
 
 def fault_in_footer(footer: bytes) -> str | None:
@@ -24,15 +24,19 @@ def fault_in_footer(footer: bytes) -> str | None:
     Args:
         footer: the Thrift structure alone, without its length and the magic bytes after it.
     """
-    digest = sha256(footer).digest()
-    if digest in _sound:
+    if sha256(footer).digest() in _sound:
         return None
     fault = _fault(footer)
     if fault is None:
-        if len(_sound) >= _MOST_REMEMBERED:
-            _sound.clear()
-        _sound.add(digest)
+        vouch_for_footer(footer)
     return fault
+
+
+def vouch_for_footer(footer: bytes) -> None:
+    """Remember that Arrow can take this footer; of one that Arrow itself has just written, it is known."""
+    if len(_sound) >= _MOST_REMEMBERED:
+        _sound.clear()
+    _sound.add(sha256(footer).digest())
 
 
 # Time travel opens a checkpoint once for each of the versions after it.

@@ -85,10 +85,10 @@ class TableCheck:
         parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
         names = {entry.name: entry for entry, _ in parsed}
         changed = names.items() ^ self._seen.items()
-        if self._in_commits or any(found is None or found.version <= self._state.version for found in map(parse, dict(changed))):
+        self._seen, complete = names, set(checkpoints_in(entries))
+        if self._in_commits or not self._continues({parse(name) for name, _ in changed}):
             self._state, self._in_commits, self._newest = _Replay(store), [], None
-        self._seen = names
-        self._in_commits += self._state.run(parsed, set(checkpoints_in(entries)))
+        self._in_commits += self._state.run(parsed, complete)
         violations = [*_contiguous(parsed), *self._in_commits]
         try:
             if changed or self._newest is None:
@@ -103,6 +103,14 @@ class TableCheck:
         violations += [found for add in self._newest[1] for found in _file_content(store, add)]
         violations += _row_ids(*self._newest)
         return violations
+
+    def _continues(self, changed: set[ParsedLogPath | None]) -> bool:
+        """Whether these files of the log can be looked at without going back: newer ones, and a checkpoint of the last version seen."""
+        last = self._state.version
+        return all(
+            found is not None and (found.version > last or (found.version == last and found.kind == "checkpoint"))
+            for found in changed
+        )
 
 
 def _contiguous(parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
@@ -131,6 +139,8 @@ class _Replay:
         Args:
             checkpoints: the versions that have a complete one.
         """
+        if self.version in checkpoints - self.checkpoints:
+            yield from self._checkpoint(self.version)
         self.checkpoints = checkpoints
         commits = {found.version for _, found in parsed if found.kind == "commit"}
         for version in sorted(version for version in commits if version > self.version):

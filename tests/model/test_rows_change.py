@@ -12,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import combinations_with_replacement, groupby
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tahoe import Table
 from tahoe.clock import SeededClock
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
 from tahoe.ops.check import TableCheck
 from tahoe.ops.delete import stage_delete
 from tahoe.ops.insert import WriteOptions, stage_write
@@ -49,6 +49,8 @@ from tests.model.rows import (
 )
 
 VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
+TRACKING = "delta.enableRowTracking"
+CONSTRAINT = Condition("v is null or v < 15", lambda row, _: row[2] is None or row[2] < 15)
 _NOTHING: Row = (None, None, None)
 
 
@@ -65,6 +67,9 @@ class Stale:
 class Machine(RuleBasedStateMachine):
     """The table, and beside it its rows at every version."""
 
+    most_pairs = 4
+    """From so many versions to others, or a few more, the feed is read at the end."""
+
     def __init__(self) -> None:
         super().__init__()
         # One for all sessions: two of the same seed would give the same names.
@@ -72,15 +77,23 @@ class Machine(RuleBasedStateMachine):
         self.stale: list[Stale] = []
         self.versions: list[Rows] = []
         self.feed_is_on: list[bool] = []
+        self.constrained = False
 
     @initialize(
-        vectors=st.booleans(), feed=st.booleans(), mapped=st.sampled_from(["none", "name", "id"]), partitioned=st.booleans()
+        vectors=st.booleans(),
+        feed=st.booleans(),
+        tracking=st.booleans(),
+        mapped=st.sampled_from(["none", "name", "id"]),
+        partitioned=st.booleans(),
     )
-    def create(self, vectors: bool, feed: bool, mapped: str, partitioned: bool) -> None:
+    def create(self, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool) -> None:
         self.url = f"memory://{uuid.uuid4()}/table"
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "4"}
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
+        if tracking:
+            properties[TRACKING] = "true"
+        self.tracking, self.partitioned = tracking, partitioned
         partition_by = ["p"] if partitioned else []
         self.table = Table.create(self.url, SCHEMA, partition_by=partition_by, properties=properties, clock=self.clock)
         self.checker = TableCheck(self.table.store)
@@ -90,13 +103,21 @@ class Machine(RuleBasedStateMachine):
 
     @rule(rows=some_rows(1), size=st.sampled_from([None, 2]))
     def append(self, rows: Rows, size: int | None) -> None:
-        self.table.append(arrow(rows), max_rows_per_file=size)
-        self.done([*self.rows, *rows])
+        after = [*self.rows, *rows]
+        if self.takes(after, lambda: self.table.append(arrow(rows), max_rows_per_file=size)):
+            self.done(after)
 
     @rule(rows=some_rows())
     def overwrite(self, rows: Rows) -> None:
-        self.table.overwrite(arrow(rows))
-        self.done(rows)
+        if self.takes(rows, lambda: self.table.overwrite(arrow(rows))):
+            self.done(rows)
+
+    @rule(rows=some_rows(1))
+    def overwrite_partitions(self, rows: Rows) -> None:
+        parts = {row[1] for row in rows}
+        after = [*(row for row in self.rows if self.partitioned and row[1] not in parts), *rows]
+        if self.takes(after, lambda: self.table.overwrite(arrow(rows), dynamic_partitions=True)):
+            self.done(after)
 
     @rule(rows=some_rows(), condition=conditions())
     def replace(self, rows: Rows, condition: Condition) -> None:
@@ -106,8 +127,9 @@ class Machine(RuleBasedStateMachine):
             with pytest.raises(InvalidRequest):
                 self.table.overwrite(arrow(new), replace_where=condition.text)
             return
-        self.table.overwrite(arrow(new), replace_where=condition.text)
-        self.done([*(row for row in self.rows if not condition.holds(row, _NOTHING)), *new])
+        after = [*(row for row in self.rows if not condition.holds(row, _NOTHING)), *new]
+        if self.takes(after, lambda: self.table.overwrite(arrow(new), replace_where=condition.text)):
+            self.done(after)
 
     @rule(condition=st.none() | conditions())
     def delete(self, condition: Condition | None) -> None:
@@ -119,9 +141,11 @@ class Machine(RuleBasedStateMachine):
     @rule(condition=st.none() | conditions(), assignment=assignments())
     def update(self, condition: Condition | None, assignment: Assignment) -> None:
         assert assignment.texts is not None
-        outcome = self.table.update(assignment.texts, condition and condition.text)
-        assert outcome.num_updated_rows == len(self.rows) - len(_stay(self.rows, condition))
-        self.done_if(outcome.version, _changed(self.rows, condition, assignment))
+        texts, after = assignment.texts, _changed(self.rows, condition, assignment)
+        outcome = self.takes(after, lambda: self.table.update(texts, condition and condition.text))
+        if outcome:
+            assert outcome.num_updated_rows == len(self.rows) - len(_stay(self.rows, condition))
+            self.done_if(outcome.version, after)
 
     @rule(source=some_rows(), merge=merges())
     def merge(self, source: Rows, merge: Merge) -> None:
@@ -132,9 +156,18 @@ class Machine(RuleBasedStateMachine):
                 _builder(self.table, source, merge).execute()
             assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
             return
-        outcome = _builder(self.table, source, merge).execute()
-        assert (outcome.num_updated_rows, outcome.num_deleted_rows, outcome.num_inserted_rows) == counts
-        self.done_if(outcome.version, rows)
+        outcome = self.takes(rows, lambda: _builder(self.table, source, merge).execute())
+        if outcome:
+            assert (outcome.num_updated_rows, outcome.num_deleted_rows, outcome.num_inserted_rows) == counts
+            self.done_if(outcome.version, rows)
+
+    def takes(self, after: Rows, write: Callable[[], Any]) -> Any:
+        """What the write returns; None where the constraint forbids the rows that it would leave, and so it must fail."""
+        if not self.constrained or all(CONSTRAINT.holds(row, _NOTHING) for row in after):
+            return write()
+        with pytest.raises(InvariantViolation):
+            write()
+        return None
 
     # ---- properties
 
@@ -147,6 +180,25 @@ class Machine(RuleBasedStateMachine):
     def feed(self, on: bool) -> None:
         self.table.set_properties({FEED: str(on).lower()})
         self.done(self.rows, on)
+
+    @rule(on=st.booleans())
+    def constraint(self, on: bool) -> None:
+        if on == self.constrained:
+            return
+        if not on:
+            self.table.drop_constraint("small")
+        elif all(CONSTRAINT.holds(row, _NOTHING) for row in self.rows):
+            self.table.add_constraint("small", CONSTRAINT.text)
+        else:
+            with pytest.raises(InvalidRequest):
+                self.table.add_constraint("small", CONSTRAINT.text)
+            return
+        self.constrained = on
+        self.done(self.rows)
+
+    @rule()
+    def checkpoint(self) -> None:
+        assert self.table.checkpoint() == len(self.versions) - 1
 
     # ---- sessions
 
@@ -211,7 +263,10 @@ class Machine(RuleBasedStateMachine):
         fresh = Table(self.url)
         assert fresh.check() == []
         for version, rows in enumerate(self.versions):
-            assert counted(rows_of(fresh.to_arrow(version=version))) == counted(rows), version
+            found = fresh.to_arrow(version=version, row_ids=self.tracking)
+            assert counted(rows_of(found)) == counted(rows), version
+            if self.tracking:
+                assert len(set(found["_row_id"].to_pylist())) == len(rows), version
         for is_on, group in groupby(range(len(self.versions)), key=lambda version: self.feed_is_on[version]):
             if is_on:
                 self.check_feed(fresh, list(group))
@@ -226,10 +281,11 @@ class Machine(RuleBasedStateMachine):
                     rows[(change["k"], change["p"], change["v"])] += _SIGNS[change["_change_type"]]
             # A count below zero says that a row went which was not there.
             assert {row: count for row, count in rows.items() if count} == Counter(self.versions[version]), version
-        # A part of the range is told as it is within the whole.
-        middle = versions[len(versions) // 2]
-        part = table.changes(middle, versions[-1])
-        assert part.num_rows == sum(change["_commit_version"] >= middle for change in told)
+        # Every part of the range is told as it is within the whole, so the law holds from any version to any other.
+        pairs = list(combinations_with_replacement(versions, 2))
+        for first, last in pairs[:: max(1, len(pairs) // self.most_pairs)]:
+            part = _unordered(table.changes(first, last).to_pylist())
+            assert part == _unordered([change for change in told if first <= change["_commit_version"] <= last]), (first, last)
 
     # ---- the model
 
@@ -251,9 +307,17 @@ class Machine(RuleBasedStateMachine):
     def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
         table = Table(self.url, clock=self.clock)
         transaction = table.begin()
-        operation = stage(transaction)
+        try:
+            operation = stage(transaction)
+        except InvariantViolation:
+            assert self.constrained
+            return
         if operation is not None:
             self.stale.append(Stale(table, transaction, operation, effect))
+
+
+def _unordered(changes: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter(tuple(change.values()) for change in changes)
 
 
 _SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
@@ -297,14 +361,22 @@ def _builder(table: Table, source: Rows, merge: Merge) -> MergeBuilder:
 _SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
+@pytest.mark.timeout(600)
 def test_a_table_does_what_a_list_of_rows_does() -> None:
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=30, stateful_step_count=20, deadline=None, suppress_health_check=_SLOW)
+    """The same 200 histories each time."""
+    histories = settings(
+        max_examples=200, stateful_step_count=50, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
     )
+    run_state_machine_as_test(Machine, settings=histories)
+
+
+class ThoroughMachine(Machine):
+    most_pairs = 10_000
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_a_table_does_what_a_list_of_rows_does_for_long() -> None:
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=_SLOW)
-    )
+    """Others each time, and the feed from every version to every other."""
+    histories = settings(max_examples=1_000, stateful_step_count=50, deadline=None, suppress_health_check=_SLOW)
+    run_state_machine_as_test(ThoroughMachine, settings=histories)

@@ -16,6 +16,8 @@ from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest, Unsupported
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from tahoe.uniform.rest import ReadOnlyCatalog
 
 __all__ = ["serve"]
@@ -78,8 +80,22 @@ def serve(
         timeout_graceful_shutdown=_GOODBYE_SECONDS,
     )
     shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)")
-    uvicorn.Server(config).run(sockets=[listening])
+    _announced(
+        uvicorn.Server(config),
+        f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)",
+    ).run(sockets=[listening])
+
+
+def _announced(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
+    """The server, which says the sentence once it answers requests and signals."""
+    begin = server.startup
+
+    async def startup(sockets: list[socket.socket] | None = None) -> None:
+        await begin(sockets)
+        typer.echo(sentence)
+
+    server.startup = startup  # type: ignore[method-assign]
+    return server
 
 
 def _refuse_open_door(host: str, token: str | None) -> None:

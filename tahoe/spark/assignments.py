@@ -1,4 +1,4 @@
-"""Assignments on Spark: `column = expression`, and what they make of rows. What UPDATE and MERGE share.
+"""Assignments of an UPDATE on Spark: `column = expression`, and what they make of rows.
 
 A value is cast to its column as Spark stores it: one that does not fit makes the query fail, whatever the session's ANSI setting; structs
 go by the names of their fields. Nothing is run here.
@@ -7,7 +7,6 @@ go by the names of their fields. Nothing is run here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -15,26 +14,15 @@ from pyspark.sql import functions as sf
 from tahoe.exceptions import SchemaMismatch
 from tahoe.expr.predicate import quote_identifier
 from tahoe.ops.assignments import assigned_places
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.evolve import without_void
+from tahoe.schema.types import ArrayType, DataType, MapType, StructType
+from tahoe.spark.commands.merge_values import Assignment, Value, assigned
 from tahoe.spark.conditions import check_expression
 from tahoe.spark.fitting import fitted_value
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.translate import from_spark_schema
 
-__all__ = ["Assignment", "assigned", "parse_assignments"]
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A column, or a field of a struct, and its new value.
-
-    Args:
-        path: the names that lead to it, as the schema spells them.
-        value: in the type of the column or field.
-    """
-
-    path: tuple[str, ...]
-    value: Column
+__all__ = ["parse_assignments", "with_assigned"]
 
 
 def parse_assignments(
@@ -64,38 +52,25 @@ def parse_assignments(
         check_expression(jvm, selected, given, f"an assignment of {operation}", may_be_chance=True)
         source = from_spark_schema(selected.schema).fields[0].data_type
         _check_fields(source, place.data_type, place.path)
-        found.append(Assignment(place.path, fitted_value(jvm, column, source, place.data_type)))
+        found.append(Assignment(place.path, Value(column, source)))
     return tuple(found)
 
 
-def assigned(schema: StructType, assignments: Sequence[Assignment], where: Column | None = None) -> list[Column]:
-    """The columns of the table with the new values, in the table's order.
+def with_assigned(jvm: Jvm, schema: StructType, assignments: Sequence[Assignment], where: Column) -> list[Column]:
+    """The columns of the table with the new values, in the table's order; a null struct around a field becomes one of nulls.
 
     Args:
-        where: the rows that get them, never NULL; the others keep what they have. None for all.
+        where: the rows that get them, never NULL; the others keep what they have.
     """
     columns = []
     for column in schema:
-        old = sf.col(quote_identifier(column.name))
-        mine = [one for one in assignments if one.path[0] == column.name]
-        new = old
-        for one in mine:
-            new = _with_value(new, column, one.path[1:], one.value)
-        kept = new if where is None or not mine else sf.when(where, new).otherwise(old)
-        columns.append(kept.alias(column.name))
+        value = old = sf.col(quote_identifier(column.name))
+        inside = [Assignment(one.path[1:], one.value) for one in assignments if one.path[0] == column.name]
+        if inside:
+            new = assigned(jvm, without_void(column.data_type), Value(old, column.data_type), inside)
+            value = sf.when(where, new).otherwise(fitted_value(jvm, old, column.data_type, without_void(column.data_type)))
+        columns.append(value.alias(column.name))
     return columns
-
-
-def _with_value(old: Column, column: StructField, path: tuple[str, ...], value: Column) -> Column:
-    """The column with the value at `path` inside of it; a null struct on the way becomes one of nulls."""
-    if not path:
-        return value
-    assert isinstance(column.data_type, StructType)
-    fields = []
-    for field in column.data_type:
-        inner = old.getField(field.name)
-        fields.append((_with_value(inner, field, path[1:], value) if field.name == path[0] else inner).alias(field.name))
-    return sf.struct(*fields)
 
 
 def _check_fields(source: DataType, target: DataType, path: tuple[str, ...]) -> None:

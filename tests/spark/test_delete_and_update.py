@@ -102,8 +102,8 @@ STEPS: list[tuple[str, dict[str, str] | None]] = [
 
 @pytest.mark.parametrize(
     "properties",
-    [{}, VECTORS | MAPPED, FEED, VECTORS | FEED | TRACKED, FEED | TRACKED],
-    ids=["rewrite", "vectors-mapped", "rewrite-feed", "vectors-feed-tracked", "rewrite-feed-tracked"],
+    [{}, VECTORS | MAPPED, VECTORS | FEED | TRACKED, FEED | TRACKED],
+    ids=["rewrite", "vectors-mapped", "vectors-feed-tracked", "rewrite-feed-tracked"],
 )
 def test_every_step_leaves_what_the_core_leaves(spark, tmp_path, properties):
     core = make(str(tmp_path / "core"), properties)

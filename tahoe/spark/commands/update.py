@@ -14,9 +14,11 @@ from tahoe.ops.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.constraints import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.assignments import Assignment, assigned, parse_assignments
+from tahoe.spark.assignments import parse_assignments, with_assigned
+from tahoe.spark.commands.merge_values import Assignment
 from tahoe.spark.conditions import check_condition, find_changes
 from tahoe.spark.constraints import recomputed
+from tahoe.spark.jvm import Jvm
 from tahoe.spark.relation import EVERY_ROW, condition_of, named, shape_of
 from tahoe.spark.row_changes import (
     CHOSEN,
@@ -144,7 +146,8 @@ class _Writer:
     def _updated(self, rows: DataFrame) -> DataFrame:
         schema = self._snapshot.schema
         others = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
-        found = named(rows, self._alias).select(*assigned(schema, self._assignments, sf.col(CHOSEN)), *others)
+        columns = with_assigned(Jvm.of(self._spark), schema, self._assignments, sf.col(CHOSEN))
+        found = named(rows, self._alias).select(*columns, *others)
         given = {one.path[0] for one in self._assignments}
         generated = [
             column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in given

@@ -25,9 +25,9 @@ from tahoe.spark.jvm import Jvm, is_classic
 from tahoe.spark.options import insert_request, read_request
 from tahoe.spark.relation import read_snapshot
 from tahoe.spark.snapshots import moment, requested_snapshot
-from tahoe.spark.sql import run, table_by_name
+from tahoe.spark.sql import run
 from tahoe.spark.storage import table_at
-from tahoe.sql.statements import may_be_delta
+from tahoe.sql.statements import may_be_delta, parse_table_name
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -119,7 +119,12 @@ def _load(
     reader.options(**options)
     spark, java = reader._spark, reader._jreader
     given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
-    request = read_request(_one_path(path, given), given, bool(java.userSpecifiedSchema().isDefined()))
+    return _read(spark, _one_path(path, given), given, bool(java.userSpecifiedSchema().isDefined()))
+
+
+def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: bool) -> DataFrame:
+    """What a reader with these options gives."""
+    request = read_request(path, given, has_schema)
     if request.changes is not None:
         return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
     return read_snapshot(spark, requested_snapshot(spark, request, given), options=request.hadoop)
@@ -181,23 +186,24 @@ def _sql(original: Callable[..., DataFrame], spark: Any, sqlQuery: str, args: An
 
 
 def _table(original: Callable[..., DataFrame], spark: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
-    found = _by_path(spark, tableName, {})
-    return original(spark, tableName) if found is None else found
+    path = _path_in(spark, tableName)
+    return original(spark, tableName) if path is None else _read(spark, path, {}, False)
 
 
 def _read_table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
-    spark = reader._spark
-    if not is_classic(spark) or not may_be_delta(str(tableName)):
+    spark, java = reader._spark, reader._jreader
+    path = _path_in(spark, tableName)
+    if path is None:
         return original(reader, tableName)
-    found = _by_path(spark, tableName, Jvm.of(spark).dictionary(reader._jreader.extraOptions().originalMap()))
-    return original(reader, tableName) if found is None else found
+    given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
+    return _read(spark, path, given, bool(java.userSpecifiedSchema().isDefined()))
 
 
-def _by_path(spark: SparkSession, name: Any, options: Mapping[str, str]) -> DataFrame | None:
-    """The table that ``delta.`/path` `` names in a session with Delta on; None for another name."""
+def _path_in(spark: SparkSession, name: Any) -> str | None:
+    """The path in ``delta.`/path` ``, in a session with Delta on; None for another name."""
     if not (isinstance(name, str) and may_be_delta(name) and is_classic(spark) and is_enabled(spark)):
         return None
-    return table_by_name(spark, name, options)
+    return parse_table_name(name)
 
 
 def _is_delta(spark: SparkSession, source: str) -> bool:

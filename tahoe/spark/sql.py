@@ -51,12 +51,11 @@ from tahoe.sql.statements import (
     Update,
     UpgradeUniform,
     parse,
-    parse_table_name,
     with_values,
 )
 from tahoe.table import Table
 
-__all__ = ["TABLE_FUNCTION", "run", "table_by_name"]
+__all__ = ["TABLE_FUNCTION", "run"]
 
 TABLE_FUNCTION = "tahoe_table"
 """The temporary function that stands for tables by path in queries that Spark gets."""
@@ -93,19 +92,6 @@ def run(original: SparkSql, spark: SparkSession, text: str, args: Any, named: Ma
     if args:
         return run(original, spark, with_values(text, _literals(spark, args)), None, {})
     return _carry_out(spark, statement, table_at(spark, statement.table.path, {}))
-
-
-def table_by_name(spark: SparkSession, name: str, options: Mapping[str, str]) -> DataFrame | None:
-    """The table that ``delta.`/path` `` or ``delta.`/path@v3` `` names; None for another name.
-
-    Args:
-        options: of the reader (``versionAsOf``, ``timestampAsOf``, Hadoop's).
-    """
-    path = parse_table_name(name)
-    if path is None:
-        return None
-    request = read_request(path, options, has_schema=False)
-    return read_snapshot(spark, requested_snapshot(spark, request, options), options=request.hadoop)
 
 
 def _literals(spark: SparkSession, args: Any) -> dict[str, str] | list[str]:

@@ -211,6 +211,8 @@ def parse(text: str) -> Statement | None:
     if found is not None:
         return found
     cursor.place = 0
+    if cursor.comes("SET") and not cursor.peek(1).is_word("VAR", "VARIABLE"):
+        return None  # what follows is the value of a setting, whatever it looks like
     _refuse(cursor)
     read = references(text, tokens)
     return Query(text, read, is_kept=not tokens[0].is_word(*_RUN_ONCE)) if read else None

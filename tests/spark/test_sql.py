@@ -121,6 +121,9 @@ def test_tables_by_name_are_paths_for_spark_table_too(spark, plain, path):
     copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     assert first(copy, f"SELECT count(*) FROM {named(path)}") == (6,)
     assert first(tahoe.enable(spark.newSession()), f"SELECT count(*) FROM {named(path)}") == (6,)
+    changes = spark.read.option("readChangeFeed", "true").option("startingVersion", 0)
+    with pytest.raises(InvalidRequest, match="feed"):
+        changes.table(named(path))
     with pytest.raises(AnalysisException):
         spark.table("delta.nothing")
 

@@ -124,7 +124,7 @@ def test_a_statement_of_delta_is_understood(text, statement):
         "CREATE TABLE t (delta INT) USING parquet",
         "CREATE TEMP VIEW v USING delta OPTIONS (path '/p')",
         "CREATE TABLE t AS SELECT a FROM x JOIN y USING (delta)",
-        "SET spark.databricks.delta.x = FROM",
+        "SET spark.databricks.delta.x = SELECT * FROM delta.`/p`",
         "INSERT INTO t VALUES ('delta.`/p`')",
     ],
 )

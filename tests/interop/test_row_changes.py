@@ -23,6 +23,11 @@ Reader = Callable[..., pa.Table]
 
 Step = tuple[str, Any]
 
+# Of the clauses of one MERGE.
+ADDED = {"value": "target.value + source.value"}
+NEW = {"id": "source.id", "part": "'b'", "value": "source.value * 2"}
+AGED = {"value": "target.value + 1", "part": "'a'"}
+
 
 def rows(ids: list[int], seed: float = 0.0) -> pa.Table:
     return pa.table({"id": ids, "part": ["abc"[i % 3] for i in ids], "value": [i + seed for i in ids]}, schema=SCHEMA)
@@ -44,7 +49,7 @@ def steps(seed: int, count: int) -> list[Step]:
                 f"id % 7 = {low % 7}",
             ]
         )
-        kind = chance.choice(["append", "append", "delete", "update", "merge", "merge"])
+        kind = chance.choice(["append", "append", "delete", "update", "merge", "merge", "merge by clauses"])
         if kind == "delete":
             found.append((kind, where))
         elif kind == "update":
@@ -66,6 +71,12 @@ def by_tahoe(path: str, step: Step) -> None:
         case "merge", data:
             merge = table.merge(data, "target.id = source.id")
             merge.when_matched_delete("source.id % 5 = 0").when_matched_update_all().when_not_matched_insert_all().execute()
+        case "merge by clauses", data:
+            merge = table.merge(data, "target.id = source.id and target.part = source.part")
+            merge = merge.when_matched_update(ADDED, "source.id % 2 = 0").when_matched_delete("target.value > 50")
+            merge = merge.when_not_matched_insert(NEW, "source.id < 60").when_not_matched_insert_all("source.id > 70")
+            merge = merge.when_not_matched_by_source_update(AGED, "target.part = 'c'")
+            merge.when_not_matched_by_source_delete("target.id < 5").execute()
 
 
 def by_deltalake(path: str, step: Step) -> None:
@@ -80,6 +91,13 @@ def by_deltalake(path: str, step: Step) -> None:
         case "merge", data:
             merge = table.merge(data, "target.id = source.id", source_alias="source", target_alias="target")
             merge.when_matched_delete("source.id % 5 = 0").when_matched_update_all().when_not_matched_insert_all().execute()
+        case "merge by clauses", data:
+            both = "target.id = source.id and target.part = source.part"
+            merge = table.merge(data, both, source_alias="source", target_alias="target")
+            merge = merge.when_matched_update(ADDED, "source.id % 2 = 0").when_matched_delete("target.value > 50")
+            merge = merge.when_not_matched_insert(NEW, "source.id < 60").when_not_matched_insert_all("source.id > 70")
+            merge = merge.when_not_matched_by_source_update(AGED, "target.part = 'c'")
+            merge.when_not_matched_by_source_delete("target.id < 5").execute()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -91,7 +91,7 @@ def tell(commits: list[dict[str, Any]]) -> None:
     )
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_no_money_is_lost_between_eight_tellers_and_two_rewriters(tmp_path: Path) -> None:
     race(str(tmp_path / "bank"), transfers=58, rewrites=18)
 

@@ -91,7 +91,9 @@ def described(
     document["format-version"] = max(document["format-version"], format_version(TableProperties(metadata.configuration)))
     if document["format-version"] >= 3:
         document.setdefault("next-row-id", 0)
-    document["schemas"], document["current-schema-id"] = _with_schema(document["schemas"], iceberg_schema(schema))
+    document["schemas"], document["current-schema-id"] = _with_schema(
+        document["schemas"], iceberg_schema(schema, document["format-version"])
+    )
     maximum = TableProperties(metadata.configuration).max_column_id
     document["last-column-id"] = max(document["last-column-id"], last_column_id(schema), maximum)
     _set_spec(document, partition_fields(schema, metadata.partition_columns))

@@ -13,18 +13,22 @@ from typing import Any
 from tahoe.exceptions import CorruptTable
 from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from tahoe.uniform.values import iceberg_primitive
+from tahoe.uniform.values import VOID, iceberg_primitive, no_iceberg_type
 
 __all__ = ["FIRST_PARTITION_ID", "iceberg_schema", "last_column_id", "name_mapping", "partition_fields", "primitive_columns"]
 
 FIRST_PARTITION_ID = 1000
 
 
-def iceberg_schema(schema: StructType) -> dict[str, Any]:
+def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any]:
     """The schema as Iceberg's JSON value, without a ``schema-id``.
 
-    Raises `Unsupported` for a type that Iceberg's version 2 lacks, `CorruptTable` for a field without an id.
+    Raises `Unsupported` for a type that Iceberg's format version lacks, `CorruptTable` for a field without an id.
     """
+    if format_version < 3:
+        for column in _fields(schema):
+            if column.data_type == VOID:
+                raise no_iceberg_type(VOID)
     return _struct(schema)
 
 
@@ -67,7 +71,7 @@ def primitive_columns(schema: StructType, path: tuple[str, ...] = ()) -> Iterato
         inner = (*path, column.physical_name)
         if isinstance(column.data_type, StructType):
             yield from primitive_columns(column.data_type, inner)
-        elif not isinstance(column.data_type, ArrayType | MapType):
+        elif not isinstance(column.data_type, ArrayType | MapType) and column.data_type != VOID:
             yield inner, column
 
 

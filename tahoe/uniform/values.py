@@ -18,7 +18,10 @@ from tahoe.exceptions import Unsupported
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 from tahoe.uniform.avro import decode_long, encode_bytes, encode_long
 
-__all__ = ["Codec", "codec_of", "iceberg_primitive"]
+__all__ = ["VOID", "Codec", "codec_of", "iceberg_primitive", "no_iceberg_type"]
+
+VOID = PrimitiveType("void")
+"""Format version 3 has it, as ``unknown``; version 2 does not."""
 
 Bound = Callable[[Any], bytes | None]
 
@@ -76,20 +79,29 @@ class Codec:
 
 
 def iceberg_primitive(data_type: DataType) -> str:
-    """The Iceberg type of a Delta primitive. Raises `Unsupported` for a type that Iceberg's version 2 does not have."""
+    """The Iceberg type of a Delta primitive, in format version 3. Raises `Unsupported` for a type that Iceberg does not have."""
     if isinstance(data_type, DecimalType):
         return f"decimal({data_type.precision}, {data_type.scale})"
     if isinstance(data_type, PrimitiveType) and data_type.name in _ICEBERG_NAMES:
         return _ICEBERG_NAMES[data_type.name]
-    raise Unsupported(
-        f"Iceberg's format version 2 has no type for Delta's {data_type}; drop the column or take UniForm off the table.",
+    if data_type == VOID:
+        return "unknown"
+    raise no_iceberg_type(data_type)
+
+
+def no_iceberg_type(data_type: DataType) -> Unsupported:
+    """The error for a type that the table's version of Iceberg's format does not have."""
+    return Unsupported(
+        f"Iceberg's format version has no type for Delta's {data_type}; drop the column or take UniForm off the table.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.UNSUPPORTED_DATA_TYPE",
         type=str(data_type),
     )
 
 
 def codec_of(data_type: DataType) -> Codec:
-    """The codec of a Delta primitive type."""
+    """The codec of a Delta primitive type. Raises `Unsupported` for one that has no values in Iceberg."""
+    if data_type == VOID:
+        raise no_iceberg_type(data_type)
     iceberg_type = iceberg_primitive(data_type)
     if isinstance(data_type, DecimalType):
         return _decimal_codec(data_type, iceberg_type)

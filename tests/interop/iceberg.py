@@ -24,12 +24,13 @@ def read_pyiceberg(location: str, where: str | None = None, snapshot_id: int | N
     return scan.to_arrow()
 
 
-def duckdb_iceberg(location: str, where: str | None = None, snapshot_id: int | None = None) -> pa.Table:
+def duckdb_iceberg(location: str, where: str | None = None, snapshot_id: int | None = None, columns: str = "*") -> pa.Table:
     """Args: location: of the metadata file; where: a SQL condition."""
     at = "" if snapshot_id is None else f", snapshot_from_id = {snapshot_id}"
     with _connection().cursor() as connection:
         return connection.execute(
-            f"SELECT * FROM iceberg_scan(?{at}) {'' if where is None else f'WHERE {where}'}", [location.removeprefix("file://")]
+            f"SELECT {columns} FROM iceberg_scan(?{at}) {'' if where is None else f'WHERE {where}'}",
+            [location.removeprefix("file://")],
         ).to_arrow_table()
 
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyroaring import BitMap64
 
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import read_commit
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, to_json_line
+from tahoe.protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    to_json_line,
+)
+from tahoe.protocol.dv import inline_descriptor
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.uniform.converter import Conversion, convert
 
-__all__ = ["FEATURES", "UNIFORM", "DeltaLog", "column"]
+__all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
 
 FEATURES = frozenset({"icebergCompatV2", "columnMapping"})
 PROTOCOL = Protocol(2, 7, None, FEATURES)
@@ -35,6 +48,23 @@ def column(name: str, data_type: str, number: int) -> StructField:
 SCHEMA = StructType((column("id", "long", 1), column("part", "string", 2)))
 
 
+V2_DELETES = {"delta.universalFormat.config.iceberg.deletes": "position"}
+V3 = {"delta.enableIcebergCompatV2": "false", "delta.enableIcebergCompatV3": "true", "delta.enableRowTracking": "true"}
+
+
+def _protocol(configuration: Mapping[str, str]) -> Protocol:
+    if configuration.get("delta.enableIcebergCompatV3") != "true":
+        return replace(PROTOCOL, min_reader_version=3, reader_features=_VECTORS, writer_features=FEATURES | _VECTORS)
+    return Protocol(3, 7, _VECTORS, _VECTORS | {"icebergCompatV3", "rowTracking", "domainMetadata"})
+
+
+_VECTORS = frozenset({"columnMapping", "deletionVectors"})
+
+
+def _inline(vector: BitMap64 | None) -> DeletionVectorDescriptor | None:
+    return inline_descriptor(vector) if vector else None
+
+
 class DeltaLog:
     """A table of two columns, ``id`` and ``part``, the second of which partitions it."""
 
@@ -44,7 +74,7 @@ class DeltaLog:
         self.metadata = Metadata(
             "3f0a2e7c-0000-4000-8000-000000000001", SCHEMA.to_json(), ("part",), {**UNIFORM, **(configuration or {})}
         )
-        self.commit(PROTOCOL, self.metadata)
+        self.commit(_protocol(self.metadata.configuration), self.metadata)
 
     def commit(self, *actions: Action, timestamp: int | None = None) -> int:
         self.version += 1
@@ -53,11 +83,16 @@ class DeltaLog:
         self.store.put(commit_name(self.version), "".join(to_json_line(action) + "\n" for action in lines).encode())
         return self.version
 
+    def mark(self, marks: Mapping[str, tuple[BitMap64 | None, BitMap64 | None]]) -> int:
+        """A commit that exchanges vectors: by path, the dead rows before and after."""
+        removes = (self.remove(path, vector=before) for path, (before, _) in marks.items())
+        return self.commit(*removes, *(self.add(path, vector=after) for path, (_, after) in marks.items()))
+
     def change(self, adds: Sequence[str] = (), removes: Sequence[str] = (), *, data_change: bool = True) -> int:
         return self.commit(*(self.remove(path, data_change) for path in removes), *(self.add(path, data_change) for path in adds))
 
     @staticmethod
-    def add(path: str, data_change: bool = True, rows: int = 10) -> AddFile:
+    def add(path: str, data_change: bool = True, rows: int = 10, vector: BitMap64 | None = None) -> AddFile:
         number = sum(path.encode())
         stats = {
             "numRecords": rows,
@@ -65,11 +100,14 @@ class DeltaLog:
             "maxValues": {"col-1": number + 9},
             "nullCount": {"col-1": 0},
         }
-        return AddFile(path, {"col-2": path[0]}, 100 + number, 1, data_change, json.dumps(stats))
+        add = AddFile(path, {"col-2": path[0]}, 100 + number, 1, data_change, json.dumps(stats), deletion_vector=_inline(vector))
+        # As if every file had been there from the beginning: which rows have which ids does not matter here.
+        return replace(add, base_row_id=number * 100, default_row_commit_version=1)
 
     @staticmethod
-    def remove(path: str, data_change: bool = True) -> RemoveFile:
-        return RemoveFile(path, 1, data_change)
+    def remove(path: str, data_change: bool = True, vector: BitMap64 | None = None) -> RemoveFile:
+        number = sum(path.encode()) * 100
+        return RemoveFile(path, 1, data_change, deletion_vector=_inline(vector), base_row_id=number, default_row_commit_version=1)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         return Snapshot.at(self.store, self.version if version is None else version)

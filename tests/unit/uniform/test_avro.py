@@ -79,7 +79,9 @@ def manifest_of(data: bytes, found: list[Entry], path: str = "file:///data/a tab
 
 
 def encoded(found: list[Entry]) -> bytes:
-    return manifest_bytes(blocks_of(pieces_of(found)), spec_of(SCHEMA, PARTITIONED_BY), {**iceberg_schema(SCHEMA), "schema-id": 4})
+    return manifest_bytes(
+        blocks_of(pieces_of(found)), spec_of(SCHEMA, PARTITIONED_BY), {**iceberg_schema(SCHEMA), "schema-id": 4}
+    )
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CorruptTable, StorageFailure, TahoeError, Unsupported
@@ -24,8 +25,8 @@ from tahoe.testing.faulty_store import CrashingStore, Faults, FaultyStore, Simul
 from tahoe.uniform import converter, layout, metadata
 from tahoe.uniform.guard import ForeignWriter
 from tahoe.uniform.record import NAME
-from tests.unit.uniform.deltalog import SCHEMA, UNIFORM, DeltaLog, column
-from tests.unit.uniform.verifier import live_entries, newest_document, verify
+from tests.unit.uniform.deltalog import SCHEMA, UNIFORM, V2_DELETES, V3, DeltaLog, column
+from tests.unit.uniform.verifier import dead_positions, live_entries, newest_document, verify
 
 
 @pytest.fixture
@@ -475,6 +476,53 @@ def test_storage_that_fails_now_and_then_never_leaves_readers_with_a_wrong_table
             verify(log.store)
     log.convert()
     assert verify(log.store) == 8
+
+
+DEAD = st.sets(st.integers(0, 9)).map(BitMap64)
+MARKS = st.lists(
+    st.one_of(
+        st.tuples(st.just("mark"), st.dictionaries(st.integers(0, 7), DEAD, max_size=4)),
+        st.tuples(st.just("toggle"), st.sets(st.integers(0, 7), max_size=4), DEAD),
+        st.tuples(st.just("convert"), st.booleans()),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=30)
+@given(MARKS, st.sampled_from([V2_DELETES, V3]), st.booleans())
+def test_any_history_of_vectors_is_shown_as_it_is(steps, properties, per_commit):
+    """Vectors come, grow, shrink and go; files toggle between live and gone, with or without a vector; conversions come when they come."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "MAX_ENTRIES", 3)
+        patch.setattr(layout, "SMALL_ENTRIES", 2)
+        patch.setattr(layout, "MAX_SMALL", 2)
+        log = DeltaLog(
+            configuration={**properties, "delta.universalFormat.config.iceberg.snapshot-per-commit": str(per_commit).lower()}
+        )
+        live: dict[str, BitMap64] = {}
+        for step in steps:
+            if step[0] == "convert":
+                log.convert(rebuild=step[1])
+            elif step[0] == "mark":
+                marks = {f"{'abc'[n % 3]}{n}": dead for n, dead in step[1].items()}
+                marks = {path: (live[path], dead) for path, dead in marks.items() if live.get(path, dead) != dead}
+                log.mark(marks)
+                live |= {path: dead for path, (_, dead) in marks.items()}
+            else:
+                touched = sorted(f"{'abc'[n % 3]}{n}" for n in step[1])
+                log.commit(
+                    *(log.remove(path, vector=live[path]) for path in touched if path in live),
+                    *(log.add(path, vector=step[2]) for path in touched if path not in live),
+                )
+                for path in touched:
+                    if live.pop(path, None) is None:
+                        live[path] = step[2]
+        log.convert()
+        assert verify(log.store) == log.version
+        current = metadata.current_snapshot(newest_document(log.store))
+        found = {url.rpartition("/")[2]: BitMap64(dead) for url, dead in dead_positions(log.store, current).items()}
+        assert found == {path: dead for path, dead in live.items() if dead}
 
 
 STEPS = st.lists(

@@ -112,7 +112,7 @@ def _carry_out(spark: SparkSession, statement: Command, table: Table) -> DataFra
         case DescribeHistory(_, limit):
             return history_frame(spark, table, limit)
         case ShowProperties(_, key):
-            return properties_frame(spark, _shown_properties(table, key))
+            return properties_frame(spark, _shown_properties(spark, table, key))
         case SetProperties(_, properties):
             table.set_properties(properties)
         case UnsetProperties(_, names, if_exists):
@@ -141,8 +141,8 @@ def _carry_out(spark: SparkSession, statement: Command, table: Table) -> DataFra
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 
 
-def _shown_properties(table: Table, key: str | None) -> dict[str, str]:
-    """As SHOW TBLPROPERTIES tells them: the configuration, and the protocol."""
+def _shown_properties(spark: SparkSession, table: Table, key: str | None) -> dict[str, str]:
+    """As SHOW TBLPROPERTIES tells them: the configuration, and the protocol, without what Spark's settings say is secret."""
     snapshot = table.snapshot()
     protocol = snapshot.protocol
     found = {
@@ -152,6 +152,8 @@ def _shown_properties(table: Table, key: str | None) -> dict[str, str]:
         **{f"delta.feature.{name}": "supported" for name in (protocol.reader_features or ())},
         **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
     }
+    jvm = Jvm.of(spark)
+    found = jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(found)))
     if key is None:
         return found
     if key in found:

@@ -14,10 +14,12 @@ FIVE = "SELECT id, concat('n', id) AS name FROM range(5)"
 
 @pytest.fixture(scope="module")
 def path(spark, tmp_path_factory) -> str:
-    """A table of three versions: five rows, two properties, one row more. Tests only read it."""
+    """A table of three versions: five rows, three properties, one row more. Tests only read it."""
     found = str(tmp_path_factory.mktemp("sql") / "it's a `table`")
     spark.sql(FIVE).coalesce(1).write.format("delta").save(found)
-    spark.sql(f"ALTER TABLE {named(found)} SET TBLPROPERTIES ('delta.checkpointInterval' = 7, owner.team = 'flights')")
+    spark.sql(
+        f"ALTER TABLE {named(found)} SET TBLPROPERTIES ('delta.checkpointInterval' = 7, owner.team = 'flights', my.password = 'hidden')"
+    )
     spark.sql("SELECT 5L AS id, 'five' AS name").coalesce(1).write.format("delta").mode("append").save(found)
     return found
 
@@ -170,6 +172,7 @@ def test_what_a_table_tells(spark, path):
     assert [tuple(row) for row in history] == [(2, "WRITE"), (1, "SET TBLPROPERTIES"), (0, "WRITE")]
     shown = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {t}").collect()}
     assert shown["delta.checkpointInterval"] == "7" and shown["delta.minReaderVersion"] == "1"
+    assert "redacted" in shown["my.password"]
     assert first(spark, f"SHOW TBLPROPERTIES {t} (owner.team)") == ("owner.team", "flights")
     assert "does not have property" in first(spark, f"SHOW TBLPROPERTIES {t} ('nope')")[1]
     assert [tuple(row)[:2] for row in spark.sql(f"DESCRIBE {t}").collect()] == [("id", "bigint"), ("name", "string")]

@@ -514,7 +514,7 @@ def test_what_breaks_a_rule_is_refused_by_name(name: str, unchanged: Table, news
 def test_arguments_are_checked_in_delta_sparks_words(unchanged: Table, news: DataFrame, spark: SparkSession) -> None:
     table = DeltaTable.forPath(spark, unchanged.url)
     untyped: Any = table
-    merge: Any = table.merge(news, "id = s.id")
+    merge: Any = table.alias("t").merge(news, ON)
     for call, kind, words in [
         (lambda: untyped.merge(None, "id = 1"), ValueError, "'source' in merge cannot be None"),
         (lambda: untyped.merge(1, "id = 1"), TypeError, "must be DataFrame"),

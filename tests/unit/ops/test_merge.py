@@ -387,3 +387,65 @@ def test_a_star_leaves_generated_columns_to_be_computed(tmp_path: Path) -> None:
     table.merge(source, ON).when_matched_update_all().when_not_matched_insert_all().execute()
     table.update({"id": "id + 10"}, "id = 1")
     assert sorted(tuple(row.values()) for row in table.to_arrow().to_pylist()) == [(2, 4, 20), (3, 6, 30), (11, 22, 1)]
+
+
+def test_a_merge_is_explained_before_it_is_run(table: Table) -> None:
+    merge = (
+        table.merge(NEWS, ON)
+        .when_matched_delete("source.id = 2")
+        .when_matched_update_all()
+        .when_not_matched_insert_all("id = 6")
+        .when_not_matched_by_source_update({"amount": "0"}, "id = 3")
+    )
+    names = sorted(entry.name for entry in table.store.walk(""))
+    explained = merge.explain()
+    assert sorted(entry.name for entry in table.store.walk("")) == names
+    assert [(one.when, one.then, one.condition, one.rows) for one in explained.clauses] == [
+        ("MATCHED", "DELETE", "source.id = 2", 1),
+        ("MATCHED", "UPDATE", None, 1),
+        ("NOT MATCHED", "INSERT", "id = 6", 1),
+        ("NOT MATCHED BY SOURCE", "UPDATE", "id = 3", 1),
+    ]
+    assert (explained.version, explained.files, explained.files_pruned, explained.files_scanned) == (1, 2, 0, 2)
+    assert explained.files_touched == 2
+    done = merge.execute()
+    assert (explained.rows_deleted, explained.rows_updated, explained.rows_inserted) == (
+        done.num_deleted_rows,
+        done.num_updated_rows,
+        done.num_inserted_rows,
+    )
+
+
+def test_an_explained_merge_prints_itself_and_is_plain_data(tmp_path: Path) -> None:
+    table = make(tmp_path, VECTORS)
+    news = pa.table({"id": [1], "part": ["a"], "amount": [9.0], "more": ["x"]})
+    merge = table.merge(news, "target.id = source.id and target.part = 'a'").when_matched_update_all().with_schema_evolution()
+    explained = merge.explain()
+    assert str(explained).splitlines()[1:] == [
+        "  source: 1 row",
+        "  files: 2 in the table, 1 pruned, 1 scanned, 1 marked in deletion vectors",
+        "  columns to be added: more",
+        "  WHEN MATCHED THEN UPDATE: 1 row",
+    ]
+    assert json.loads(json.dumps(explained.to_dict()))["files_pruned"] == 1
+    assert table.version() == 1
+
+
+def test_explain_refuses_what_execute_refuses(table: Table) -> None:
+    twice = pa.concat_tables([NEWS, NEWS])
+    with pytest.raises(InvalidRequest) as caught:
+        table.merge(twice, ON).when_matched_update_all().explain()
+    assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+
+
+def test_an_update_of_everything_keeps_fields_that_the_sources_structs_lack(tmp_path: Path) -> None:
+    place = pa.struct([("city", pa.string()), ("zip", pa.int32())])
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("place", place)]))
+    table.append(pa.table({"id": [1], "place": pa.array([{"city": "a", "zip": 1}], place)}))
+    news = pa.table({"id": [1, 2], "place": [{"city": "x"}, {"city": "y"}]})
+    merge = table.merge(news, ON).when_matched_update_all().when_not_matched_insert_all().with_schema_evolution()
+    merge.execute()
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "place": {"city": "x", "zip": 1}},
+        {"id": 2, "place": {"city": "y", "zip": None}},
+    ]

@@ -27,7 +27,7 @@ from tahoe.spark.relation import read_snapshot
 from tahoe.spark.snapshots import moment, requested_snapshot
 from tahoe.spark.sql import run
 from tahoe.spark.storage import table_at
-from tahoe.sql.statements import may_be_delta, parse_table_name
+from tahoe.sql.parse import may_be_delta, parse_table_name
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 

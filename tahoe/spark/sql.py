@@ -33,6 +33,7 @@ from tahoe.spark.options import ReadRequest, read_request
 from tahoe.spark.relation import read_snapshot
 from tahoe.spark.snapshots import requested_snapshot
 from tahoe.spark.storage import table_at
+from tahoe.sql.parse import parse, with_values
 from tahoe.sql.references import Replacement, rewritten
 from tahoe.sql.statements import (
     AddConstraint,
@@ -50,8 +51,6 @@ from tahoe.sql.statements import (
     UnsetProperties,
     Update,
     UpgradeUniform,
-    parse,
-    with_values,
 )
 from tahoe.table import Table
 

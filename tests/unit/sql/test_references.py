@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tahoe.exceptions import Unsupported
+from tahoe.sql.parse import parse
 from tahoe.sql.references import rewritten
-from tahoe.sql.statements import Query, parse
+from tahoe.sql.statements import Query
 
 
 def _to_spark(text: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.sql.dialect import SqlSyntaxError, string_value
+from tahoe.sql.parse import may_be_delta, parse, parse_table_name, with_values
 from tahoe.sql.statements import (
     AddConstraint,
     Delete,
@@ -21,10 +22,6 @@ from tahoe.sql.statements import (
     UnsetProperties,
     Update,
     UpgradeUniform,
-    may_be_delta,
-    parse,
-    parse_table_name,
-    with_values,
 )
 
 P = TableAtPath("/p", "delta.`/p`")

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.spark.arguments import checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.update import update
@@ -134,7 +135,7 @@ class DeltaTable:
 
         Raises: see `tahoe.spark.commands.delete.delete`.
         """
-        _check_expression(condition, "'condition'")
+        checked_expression(condition)
         delete(self._spark, self._table, condition, alias=self._alias, options=self._options)
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
@@ -146,8 +147,8 @@ class DeltaTable:
 
         Raises: see `tahoe.spark.commands.update.update`.
         """
-        values = _checked_expressions(set, "'set'")
-        _check_expression(condition, "'condition'")
+        values = checked_expressions(set, "'set'")
+        checked_expression(condition)
         update(self._spark, self._table, values, condition, alias=self._alias, options=self._options)
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
@@ -363,31 +364,6 @@ def _check_generated(always: object, by_default: object) -> None:
 def _require(fulfilled: bool, message: str, *objects: object) -> None:
     if not fulfilled:
         raise TypeError(message + "".join(f" Found {one} with type {type(one)}" for one in objects))
-
-
-def _check_expression(given: object, name: str) -> None:
-    if given is not None and not isinstance(given, (str, Column)):
-        raise TypeError(
-            f"{name} must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type {type(given)}"
-        )
-
-
-def _checked_expressions(given: object, name: str) -> dict[str, str | Column]:
-    if given is None:
-        raise ValueError(f"{name} cannot be None")
-    if type(given) is not dict:
-        raise TypeError(f"{name} must be a dict, found to be {type(given)}")
-    for key, value in given.items():
-        if type(key) is not str:
-            raise TypeError(
-                f"Keys of dict in {name} must contain only strings with column names, found '{key}' of type '{type(key)}'"
-            )
-        if not isinstance(value, (str, Column)):
-            raise TypeError(
-                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values, "
-                f"found '{value}' of type '{type(value)}'"
-            )
-    return given
 
 
 def _refuse(method: str) -> NoReturn:

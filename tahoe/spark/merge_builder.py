@@ -13,6 +13,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.ops.merge_clauses import Action, Clause, Kind
 from tahoe.ops.merge_explained import MergeExplained
+from tahoe.spark.arguments import checked_expression, checked_expressions
 from tahoe.spark.commands.merge import explain_merge, merge
 from tahoe.spark.commands.merge_statement import MergeRequest
 from tahoe.table import Table
@@ -44,9 +45,10 @@ def merge_builder(
         raise ValueError("'source' in merge cannot be None")
     if not isinstance(source, DataFrame):
         raise TypeError("Type of 'source' in merge must be DataFrame.")
-    if condition is None:
+    on = checked_expression(condition)
+    if on is None:
         raise ValueError("'condition' in merge cannot be None")
-    return DeltaMergeBuilder(spark, table, MergeRequest(source, _term(condition), alias=alias, options=options))
+    return DeltaMergeBuilder(spark, table, MergeRequest(source, on, alias=alias, options=options))
 
 
 class DeltaMergeBuilder:
@@ -73,7 +75,7 @@ class DeltaMergeBuilder:
         Args:
             set: column, or nested field as ``a.b`` → value over both sides. It must be given.
         """
-        return self._with(Kind.MATCHED, Action.UPDATE, condition, _values(set, "'set' in whenMatchedUpdate"))
+        return self._with(Kind.MATCHED, Action.UPDATE, condition, checked_expressions(set, "'set' in whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Give matched rows the source's values, column by column of the same name."""
@@ -91,7 +93,9 @@ class DeltaMergeBuilder:
         Args:
             values: column → value over the source; other columns are null, or generated. It must be given.
         """
-        return self._with(Kind.NOT_MATCHED, Action.INSERT, condition, _values(values, "'values' in whenNotMatchedInsert"))
+        return self._with(
+            Kind.NOT_MATCHED, Action.INSERT, condition, checked_expressions(values, "'values' in whenNotMatchedInsert")
+        )
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Insert each row of the source that matches none, column by column of the same name."""
@@ -105,7 +109,7 @@ class DeltaMergeBuilder:
         Args:
             set: column, or nested field as ``a.b`` → value over the target. It must be given.
         """
-        values = _values(set, "'set' in whenNotMatchedBySourceUpdate")
+        values = checked_expressions(set, "'set' in whenNotMatchedBySourceUpdate")
         return self._with(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -132,31 +136,5 @@ class DeltaMergeBuilder:
         return replace(self._request, schema_evolution=True) if automatic else self._request
 
     def _with(self, kind: Kind, action: Action, condition: Any, values: Mapping[str, str | Column] | None) -> DeltaMergeBuilder:
-        clause = Clause(kind, action, None if condition is None else _term(condition), values)
+        clause = Clause(kind, action, checked_expression(condition), values)
         return DeltaMergeBuilder(self._spark, self._table, replace(self._request, clauses=(*self._request.clauses, clause)))
-
-
-def _term(condition: Any) -> str | Column:
-    if not isinstance(condition, str | Column):
-        raise TypeError(
-            f"'condition' must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type {type(condition)}"
-        )
-    return condition
-
-
-def _values(given: Any, name: str) -> dict[str, str | Column]:
-    if given is None:
-        raise ValueError(f"{name} cannot be None")
-    if not isinstance(given, dict):
-        raise TypeError(f"{name} must be a dict, found to be {type(given)}")
-    for key, value in given.items():
-        if not isinstance(key, str):
-            raise TypeError(
-                f"Keys of dict in {name} must contain only strings with column names, found '{key}' of type '{type(key)}"
-            )
-        if not isinstance(value, str | Column):
-            raise TypeError(
-                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values, "
-                f"found '{value}' of type '{type(value)}'"
-            )
-    return dict(given)

@@ -532,14 +532,25 @@ def test_arguments_are_checked_in_delta_sparks_words(unchanged: Table, news: Dat
             call()
 
 
+def test_names_that_a_merge_needs_are_refused(unchanged: Table, news: DataFrame, spark: SparkSession) -> None:
+    with pytest.raises(InvalidRequest, match="Rename the column"):
+        target(spark, unchanged).merge(news.withColumn("__tahoe_clause", sf.lit(1)).alias("s"), ON).whenMatchedDelete().execute()
+
+
 def test_values_are_stored_as_a_write_stores_them(make: Callable[..., Table], spark: SparkSession) -> None:
     table = make()
     source = spark.sql("select 2 id, 7L zip, decimal(1.5) amount, array(1, 2) tags, map('k', 3) notes").alias("s")
-    values = {"place.zip": "s.zip", "amount": "s.amount", "tags": "s.tags", "notes": "s.notes", "part": "date'2026-01-01'"}
+    values = {
+        "place.zip": "s.zip",
+        "amount": "s.amount",
+        "tags": "transform(s.tags, x -> x + 1)",
+        "notes": "s.notes",
+        "part": "date'2026-01-01'",
+    }
     target(spark, table).merge(source, ON).whenMatchedUpdate(set=values).execute()
     changed = next(one for one in table.to_arrow().to_pylist() if one["id"] == 2)
     assert changed == {
-        **row(2, "2026-01-01", 2.0), "tags": ["1", "2"], "place": {"city": "a", "zip": 7}, "notes": [("k", 3)]
+        **row(2, "2026-01-01", 2.0), "tags": ["2", "3"], "place": {"city": "a", "zip": 7}, "notes": [("k", 3)]
     }  # fmt: skip
     with pytest.raises(ArithmeticException, match="CAST_OVERFLOW"):
         target(spark, table).merge(source, ON).whenMatchedUpdate(set={"place.zip": "s.zip + 5000000000"}).execute()

@@ -33,9 +33,12 @@ from tahoe.spark.translate import from_spark_schema
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["MergeRequest", "Plan", "Sides", "Step", "evolved", "resolved"]
+__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "evolved", "resolved"]
 
 Term = str | Column
+
+OUR_PREFIX = "__tahoe_"
+"""How the names begin that a MERGE gives to columns of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,7 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
     """
     check_duplicates(source)
     config = snapshot.config
+    _refuse_our_names([*source.names, *config.schema.names], config.table)
     schema = config.schema
     if request.schema_evolution:
         schema = evolved_schema(schema, source, request.clauses, request.alias)
@@ -315,6 +319,17 @@ class _Resolver:
             f"Cannot resolve {where}: {reason} Give source and target names by alias() and use these, as in 't.id = s.id'; a clause for "
             "rows that do not match sees the columns of its own side alone.",
             code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+        )
+
+
+def _refuse_our_names(names: Iterable[str], table: str) -> None:
+    taken = next((name for name in names if name.lower().startswith(OUR_PREFIX)), None)
+    if taken is not None:
+        raise InvalidRequest(
+            f"Column '{taken}' of table {table}, or of the source of a MERGE into it, has a name of those that Tahoe needs to merge on Spark "
+            f"({OUR_PREFIX}…). Rename the column.",
+            table=table,
+            column=taken,
         )
 
 

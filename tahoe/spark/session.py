@@ -1,7 +1,7 @@
-"""Delta switched on in a Spark session: `enable` makes `format("delta")` of its readers and writers mean Tahoe.
+"""Delta switched on in a Spark session: `enable` makes `format("delta")` and ``delta.`/path` `` of that session mean Tahoe.
 
 A classic session keeps all its state in the JVM, and so does the mark that Delta is on: a setting of the session, which copies of the
-session (streaming makes some) inherit and new sessions do not. Four methods of PySpark's reader and writer classes look at it. A call
+session (streaming makes some) inherit and new sessions do not. Methods of PySpark's session, reader and writer classes look at it. A call
 with another format, or in a session without the mark, goes on to PySpark untouched.
 
 A session of Spark Connect has no JVM here. Its servers load the portable source (`pyspark_delta`) by themselves; `enable` only lets
@@ -40,8 +40,8 @@ _FILTERS = "spark.sql.python.filterPushdown.enabled"
 def enable(spark: SparkSession) -> SparkSession:
     """The same session with Delta switched on. No JAR, no further setting, no restart; a second call does nothing.
 
-    Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed. All other
-    formats, and all other sessions, stay as they are.
+    Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed, and
+    ``spark.sql`` knows them as ``delta.`/path` `` (`tahoe.spark.sql`). All other formats, and all other sessions, stay as they are.
     """
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
         raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.")

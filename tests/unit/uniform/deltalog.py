@@ -16,6 +16,7 @@ from tahoe.protocol.actions import (
     AddFile,
     CommitInfo,
     DeletionVectorDescriptor,
+    DomainMetadata,
     Metadata,
     Protocol,
     RemoveFile,
@@ -71,10 +72,16 @@ class DeltaLog:
     def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
         self.store = store or open_store(f"memory://{uuid.uuid4()}/a table")
         self.version = -1
+        self.protocol = _protocol(configuration or {})
         self.metadata = Metadata(
             "3f0a2e7c-0000-4000-8000-000000000001", SCHEMA.to_json(), ("part",), {**UNIFORM, **(configuration or {})}
         )
-        self.commit(_protocol(self.metadata.configuration), self.metadata)
+        mark = (
+            [DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":99999}')]
+            if "rowTracking" in self.protocol.writer_features
+            else []
+        )
+        self.commit(self.protocol, self.metadata, *mark)
 
     def commit(self, *actions: Action, timestamp: int | None = None) -> int:
         self.version += 1

@@ -57,9 +57,25 @@ def verify(store: LogStore) -> int:
         now = Snapshot.at(store, version)
         assert set(live_entries(store, parent)) == _live(store, now), "the current snapshot is the version the properties name"
         assert dead_positions(store, parent) == _vectors(store, now), "and so are the rows that it deletes"
+    if document["format-version"] >= 3:
+        _verify_row_ids(store, document)
     for entry in document["metadata-log"]:
         assert store.head(_name(store, entry["metadata-file"])), "the metadata log names files that are there"
     return version
+
+
+def _verify_row_ids(store: LogStore, document: dict[str, Any]) -> None:
+    """Row ids that a snapshot gives follow those of the one before; the table's next one is above all that are in use."""
+    following = None
+    for snapshot in document["snapshots"]:
+        if "first-row-id" in snapshot:  # format 2 had none
+            assert following is None or snapshot["first-row-id"] == following
+            following = snapshot["first-row-id"] + snapshot["added-rows"]
+            for manifest in _records(store.get(_name(store, snapshot["manifest-list"]))):
+                assert (manifest["first_row_id"] is None) == (manifest["content"] == 1)
+            for entry in live_entries(store, snapshot).values():
+                assert entry["data_file"]["first_row_id"] + entry["data_file"]["record_count"] <= document["next-row-id"]
+    assert following is None or following == document["next-row-id"]
 
 
 def live_entries(store: LogStore, snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:

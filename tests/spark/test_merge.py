@@ -95,6 +95,11 @@ def as_deltalake_reads(table: Table) -> pa.Table:
     return pa.table(deltalake.QueryBuilder().register("t", other).execute("SELECT * FROM t").read_all())
 
 
+def held_blocks(spark: SparkSession) -> int:
+    """How many results the executors keep."""
+    return int(spark.sparkContext._jsc.getPersistentRDDs().size())
+
+
 def last(table: Table, kind: type) -> list[Any]:
     return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
 
@@ -228,7 +233,7 @@ def test_what_spark_merges_is_what_the_core_merges(
 
 
 def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
-    table = make(VECTORS)
+    table, held = make(VECTORS), held_blocks(spark)
     builder = (
         target(spark, table)
         .merge(news, sf.col("t.id") == news["id"])
@@ -253,7 +258,7 @@ def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Tabl
         5: "x",
         7: None,
     }
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert held_blocks(spark) == held
 
 
 def test_both_explain_a_merge_alike(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
@@ -273,14 +278,14 @@ def test_both_explain_a_merge_alike(make: Callable[..., Table], news: DataFrame,
 def test_a_row_that_two_rows_of_the_source_would_change_is_refused_before_anything_is_written(
     make: Callable[..., Table], spark: SparkSession
 ) -> None:
-    table = make({**VECTORS, **FEED})
+    table, held = make({**VECTORS, **FEED}), held_blocks(spark)
     twice = spark.createDataFrame([(2, 1.0), (2, 2.0), (9, 9.0)], "id long, amount double").alias("s")
     files = sorted(Path(table.url.removeprefix("file://")).rglob("*"))
     with pytest.raises(InvalidRequest, match="more than one row of the source") as caught:
         target(spark, table).merge(twice, ON).whenMatchedUpdate(set={"amount": "s.amount"}).execute()
     assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
     assert sorted(Path(table.url.removeprefix("file://")).rglob("*")) == files
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert held_blocks(spark) == held
     # Where every match deletes, it does not matter how many there are; the feed tells of the row once.
     counts = target(spark, table).merge(twice, ON).whenMatchedDelete().execute().first()
     assert counts is not None and tuple(counts) == (1, 0, 1, 0)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tahoe.uniform.repair import Repair
     from tahoe.uniform.status import UniformStatus
 
-__all__ = ["uniform"]
+__all__ = ["repair", "status", "sync", "uniform"]
 
 uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: how far it is, bring it on, put it right.")
 

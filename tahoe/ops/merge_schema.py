@@ -68,10 +68,10 @@ def star_pairs(action: Action, source: StructType, schema: StructType, *, evolvi
         )
     given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
     check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)))
-    found = (StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
+    pairs = (StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
     if not evolving or action != Action.UPDATE:
-        return tuple(found)
-    return tuple(part for pair in found for part in _taken_apart(pair))
+        return tuple(pairs)
+    return tuple(part for pair in pairs for part in _taken_apart(pair))
 
 
 def _taken_apart(pair: StarPair) -> Iterator[StarPair]:

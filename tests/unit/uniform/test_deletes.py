@@ -22,7 +22,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.protocol.dv import descriptor_in_file, inline_descriptor, pack, vector_data
 from tahoe.uniform import position_deletes
 from tahoe.uniform.avro import decode_value, read_container
-from tahoe.uniform.files import Target, spec_of
+from tahoe.uniform.files import FileEncoder, Target, spec_of
 from tahoe.uniform.manifest_schema import DELETES
 from tahoe.uniform.manifests import ADDED, Entry, ManifestFile, live_urls, manifest_bytes, read_manifest
 from tahoe.uniform.pieces import blocks_of, carried, pieces_of
@@ -139,12 +139,16 @@ def test_a_general_reader_reads_what_fastavro_reads():
 
 
 @settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@given(st.integers(0, 150), st.sets(st.integers(0, 160), max_size=6), st.integers(5, 2**63 - 1), st.integers(1, 2**40))
+@given(st.integers(0, 230), st.sets(st.integers(0, 240), max_size=3), st.integers(5, 2**63 - 1), st.integers(1, 2**40))
 def test_a_manifest_carried_over_in_pieces_holds_what_it_holds_decoded(count, removed, snapshot_id, sequence_number):
     """Twice, as what was carried over once is copied as it is the second time."""
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
     found = [entry._replace(snapshot_id=snapshot_id if entry.status != 0 else 4) for entry in entries(count)]
+    # Format 3 gives what it adds the number under which Delta added it.
+    found = [entry._replace(sequence_number=1 + i % 2) if i % 2 else entry for i, entry in enumerate(found)]
+    # Blocks with entries of files that are gone are decoded, others are not: only the first has some.
+    found = [entry._replace(status=0, snapshot_id=4) if entry.status == 2 and i > 30 else entry for i, entry in enumerate(found)]
     urls = [entry.file.url for entry in found]
     for _ in range(2):
         data = manifest_bytes(blocks_of(pieces_of(found)), spec, schema)
@@ -160,18 +164,25 @@ def test_a_manifest_carried_over_in_pieces_holds_what_it_holds_decoded(count, re
         assert {entry.file.url: entry for entry in again} == {entry.file.url: entry for entry in stay}
         assert len(again) == len(stay)
         assert sum(piece.entries for piece in pieces) == len(stay)
-        found, snapshot_id, removed = stay, snapshot_id ^ 1, {i * 7 % 160 for i in removed}
+        found, snapshot_id, removed = stay, snapshot_id ^ 1, {i * 7 % 240 for i in removed}
 
 
 def test_a_value_that_looks_like_the_beginning_of_an_entry_is_not_taken_for_one():
+    """The bytes of the long 514 begin as an entry does that snapshot 0 added."""
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
-    found = entries(12)
+    encoder = FileEncoder(SCHEMA, PARTITIONED_BY, lambda path: f"file:///t/{path}")
+    files = [
+        encoder.encode(name, {"col-3": None, "col-4": None}, 9, {"numRecords": 1, "minValues": {"col-1": least}})
+        for name, least in (("a", 514), ("b", 1), ("c", 2))
+    ]
+    found = [Entry(ADDED, 0, None, None, file) for file in files]
     data = manifest_bytes(blocks_of(pieces_of(found)), spec, schema)
-    # The counts that the manifest list gives do not fit what a search for beginnings finds.
-    manifest = ManifestFile("m", len(data), 0, 5, 2, 77, 3, 4, 5, 0, 0, 0, ())
-    pieces, gone = carried(data, manifest, spec, frozenset({found[0].file.url}))
-    assert [entry.file.url for entry in gone] == [found[0].file.url]
-    carried_data = manifest_bytes(blocks_of(pieces), spec, schema)
-    live = [entry.file.url for entry in found if entry.status != 2][1:]
-    assert [entry.file.url for entry in read_manifest(carried_data, manifest, spec)] == live
+    manifest = ManifestFile("m", len(data), 0, 5, 5, 0, 3, 0, 0, 3, 0, 0, ())
+    for removed in (frozenset[str](), frozenset({"file:///t/b"})):
+        pieces, gone = carried(data, manifest, spec, removed)
+        assert {entry.file.url for entry in gone} == removed
+        again = read_manifest(manifest_bytes(blocks_of(pieces), spec, schema), manifest, spec)
+        assert [(entry.status, entry.sequence_number, entry.file) for entry in again] == [
+            (0, 5, file) for file in files if file.url not in removed
+        ]

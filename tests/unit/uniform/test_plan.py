@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.protocol.actions import AddFile, CommitInfo, Metadata, RemoveFile, SetTransaction
+from tahoe.protocol.actions import (
+    AddFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Metadata,
+    RemoveFile,
+    SetTransaction,
+)
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Rebuild, change_of, plan_conversion
 
@@ -91,6 +99,57 @@ def test_the_order_of_actions_within_a_commit_does_not_matter():
     assert one.removed == {"a"}
 
 
+def vector(rows: int) -> DeletionVectorDescriptor:
+    return DeletionVectorDescriptor("u", f"vector{rows}", 34, rows, 1)
+
+
+def marked(path: str, rows: int | None, **changed: object) -> AddFile:
+    return replace(add(path), deletion_vector=None if rows is None else vector(rows), **changed)
+
+
+def unmarked(path: str, rows: int | None) -> RemoveFile:
+    return replace(remove(path), deletion_vector=None if rows is None else vector(rows))
+
+
+def test_a_file_that_only_gets_another_vector_stays():
+    found = change(commit(1, unmarked("a", None), marked("a", 1)), commit(2, unmarked("a", 1), marked("a", 2)))
+    assert (found.adds, found.removed, found.operation) == ((), frozenset(), "delete")
+    assert [(one.url, one.before, one.add.deletion_vector) for one in found.marked] == [("a", None, vector(2))]
+    found = change(commit(3, unmarked("a", 2), marked("a", 3), add("b")))
+    assert [one.before for one in found.marked] == [vector(2)]
+    assert found.operation == "overwrite"
+
+
+def test_a_file_added_with_a_vector_is_no_mere_append():
+    assert change(commit(1, marked("a", 1))).operation == "overwrite"
+    found = change(commit(1, add("a")), commit(2, unmarked("a", None), marked("a", 1)))
+    assert [one.deletion_vector for one in found.adds] == [vector(1)]
+    assert (found.marked, found.removed) == ((), frozenset())
+
+
+def test_a_file_that_leaves_with_a_vector_is_told():
+    found = change(commit(1, unmarked("a", 4), unmarked("b", None)))
+    assert (found.removed, found.with_vectors) == ({"a", "b"}, {"a"})
+
+
+def test_a_file_that_loses_its_vector_or_gets_other_row_ids_is_made_anew():
+    found = change(commit(1, unmarked("a", 4), add("a")))
+    assert (len(found.adds), found.removed, found.with_vectors) == (1, {"a"}, {"a"})
+    found = change(commit(1, unmarked("a", 4), marked("a", 5, base_row_id=7)))
+    assert (len(found.adds), found.with_vectors, found.marked) == (1, {"a"}, ())
+
+
+def test_new_statistics_for_a_file_with_a_vector_write_its_deletes_anew():
+    found = change(commit(1, marked("a", 4, data_change=False)))
+    assert (found.removed, found.with_vectors, found.rearranges) == ({"a"}, {"a"}, True)
+
+
+def test_the_newest_row_id_mark_counts():
+    marks = [DomainMetadata("delta.rowTracking", f'{{"rowIdHighWaterMark":{mark}}}') for mark in (9, 19)]
+    assert change(commit(1, add("a"), marks[0]), commit(2, add("b"), marks[1]), commit(3)).row_id_mark == 19
+    assert change(commit(1, add("a"))).row_id_mark is None
+
+
 def test_a_commit_without_files_changes_nothing():
     found = change(commit(1, SetTransaction("app", 1)))
     assert found.is_empty
@@ -126,6 +185,7 @@ def test_a_snapshot_per_commit_has_the_schema_of_its_commit():
         (replace(METADATA, configuration={}), "UniForm was off"),
         (replace(METADATA, id="other"), "made anew"),
         (replace(METADATA, partition_columns=("a",)), "partitioning"),
+        (replace(METADATA, configuration={**UNIFORM, "delta.enableIcebergCompatV3": "true"}), "the format version changed"),
     ],
 )
 def test_what_breaks_history_is_built_anew(changed, reason):

@@ -83,7 +83,7 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     removed = {key.lower() for key, value in properties.items() if value is None}
     kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
     wanted = {**kept, **setting}
-    configuration = with_materialized_columns({**required_properties(wanted, existing_table=True), **wanted}, clock)
+    configuration = with_materialized_columns({**required_properties(wanted), **wanted}, clock)
     _check_mapping_change(config, configuration)
     schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)

@@ -64,13 +64,12 @@ def format_version(properties: TableProperties) -> int:
     return 3 if 3 in _compat_versions(properties) else 2
 
 
-def required_properties(configuration: Mapping[str, str], *, existing_table: bool = False) -> dict[str, str]:
-    """Properties that are set by themselves where the user gave none: row tracking for IcebergCompatV3, and, for new tables, column
-    mapping."""
+def required_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Properties that are set by themselves where the user gave none: column mapping, and row tracking for IcebergCompatV3."""
     properties = TableProperties(configuration)
     versions = _compat_versions(properties)
     found = {}
-    if versions and properties.column_mapping_mode == "none" and not existing_table:
+    if versions and properties.column_mapping_mode == "none":
         found["delta.columnMapping.mode"] = "name"
     if 3 in versions and not any(key.lower() == _ROW_TRACKING.lower() for key in configuration):
         found[_ROW_TRACKING] = "true"

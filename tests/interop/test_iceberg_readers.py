@@ -317,3 +317,15 @@ def test_a_table_whose_schema_is_replaced_is_read(tmp_path: Path, read: Reader) 
     other = pa.table({"id": pa.array(["a", "b"]), "z": pa.array([[1.0], None])})
     made.overwrite(other, overwrite_schema=True)
     assert canonical(read(location(made))) == canonical(other)
+
+
+@pytest.mark.parametrize("partition_by", [[], ["part"]])
+def test_two_properties_make_an_older_table_readable(tmp_path: Path, partition_by: list[str]) -> None:
+    rows = pa.table({"id": [1, 2, 3], "part": ["a", "b", "a"], "tags": [["x"], [], None]})
+    table = tahoe.Table.create(tmp_path / "table", rows.schema, partition_by=partition_by)
+    table.append(rows)
+    table.set_properties({"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"})
+    table.append(rows)
+    location = table.uniform.sync().metadata_location
+    expected = canonical(table.to_arrow())
+    assert canonical(read_pyiceberg(location)) == canonical(duckdb_iceberg(location)) == expected

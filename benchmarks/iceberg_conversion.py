@@ -1,9 +1,9 @@
 """What a small commit costs on the Iceberg side of small and large tables: ten files added, ten removed, ten that lose rows.
 
-    python -m benchmarks.iceberg_conversion [--files 100000]
+    python -m benchmarks.iceberg_conversion [--files 100000] [--pyiceberg 10000]
 
 Tables are logs without data files, as a conversion opens none; deletion vectors are in the log itself. Ten files are taken in a row, as they
-were written, and spread over the whole table. PyIceberg's overwrite of ten files is beside it, on a table of its own.
+were written, and spread over the whole table. PyIceberg's own overwrite of ten files is beside it, on Iceberg tables of up to so many files.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
 from pyroaring import BitMap64
 
 from benchmarks.iceberg_manifests import SCHEMA, add, gone
@@ -37,15 +40,54 @@ WIDTH = 14
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--files", type=int, default=100_000, help="files of the largest table")
-    largest = arguments.parse_args().files
+    arguments.add_argument("--pyiceberg", type=int, default=10_000, help="files of the largest table that PyIceberg changes")
+    asked = arguments.parse_args()
+    largest = asked.files
     sizes = (largest // 100, largest // 10, largest)
     with tempfile.TemporaryDirectory() as folder:
         found = {count: measured(Path(folder) / f"t{count}", count) for count in sizes}
+        theirs = {count: pyiceberg_seconds(Path(folder) / f"i{count}", count) for count in sizes if count <= asked.pyiceberg}
     print(f"milliseconds of processor time of a conversion, the median of {TIMES}; each commit is converted by itself")
     print(f"{'':26}" + "".join(f"{count:>{WIDTH},}" for count in sizes) + f"{'growth':>{WIDTH}}")
     for name in found[sizes[0]]:
         times = [found[count][name] for count in sizes]
         print(f"{name:26}" + "".join(f"{t * 1000:>{WIDTH}.1f}" for t in times) + f"{times[-1] / times[0]:>{WIDTH}.2f}")
+
+    cells = [f"{theirs[count] * 1000:.1f}" if count in theirs else "-" for count in sizes]
+    growth = max(theirs.values()) / min(theirs.values()) if theirs else 0.0
+    print(f"{'PyIceberg, 10 overwritten':26}" + "".join(f"{cell:>{WIDTH}}" for cell in cells) + f"{growth:>{WIDTH}.2f}")
+
+
+def pyiceberg_seconds(path: Path, count: int) -> float:
+    """PyIceberg's overwrite of ten files of a table of so many, in entries without statistics."""
+    catalog = SqlCatalog("experiment", uri="sqlite://", warehouse=f"file://{path}")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", schema=SCHEMA)
+    files = [_data_file(f"file://{path}/f{number}.parquet") for number in range(count + 10)]
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as snapshot:
+        for file in files[:count]:
+            snapshot.append_data_file(file)
+
+    def overwrite() -> None:
+        with table.transaction() as transaction, transaction.update_snapshot().overwrite() as snapshot:
+            for gone, new in zip(files[: count : count // 10], files[count:], strict=True):
+                snapshot.delete_data_file(gone)
+                snapshot.append_data_file(new)
+
+    return seconds(overwrite)
+
+
+def _data_file(url: str) -> DataFile:
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=url,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=1000,
+        file_size_in_bytes=100_000,
+    )
+    file.spec_id = 0
+    return file
 
 
 def measured(path: Path, count: int) -> dict[str, float]:

@@ -43,6 +43,8 @@ def main() -> None:
     arguments.add_argument("--pyiceberg", type=int, default=10_000, help="files of the largest table that PyIceberg changes")
     asked = arguments.parse_args()
     largest = asked.files
+    if largest < 100_000:
+        arguments.error("the smallest table has a hundredth of --files and needs 1,000 to take from: give 100,000 or more")
     sizes = (largest // 100, largest // 10, largest)
     with tempfile.TemporaryDirectory() as folder:
         found = {count: measured(Path(folder) / f"t{count}", count) for count in sizes}

@@ -14,8 +14,9 @@ from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.uniform.catalog import SqlCatalog, metadata_name
+from tahoe.uniform.catalog import metadata_name
 from tahoe.uniform.guard import ForeignWriter
+from tahoe.uniform.sql_catalog import SqlCatalog
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
 

@@ -49,11 +49,11 @@ $(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
 demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it (about three minutes)
 	@$(JAVA) $(BIN)/python -m demo
 
-test: $(VENV)/.package ## the whole test suite
-	@$(JAVA) $(PYTEST)
+test: $(VENV)/.package ## the whole test suite, with and without Spark side by side
+	@$(JAVA) scripts/run_tests.sh $(CURDIR)/$(BIN)/python
 
 test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
-	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm"
+	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm and not readers"
 
 test-spark: $(VENV)/.package ## the tests that start Spark
 	@$(JAVA) $(PYTEST) -m "spark and not soak"

@@ -194,7 +194,7 @@ _PROPERTIES = {"vectors": VECTORS, "feed": FEED, "ids": IDS, "mapped": MAPPED}
 _NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_what_spark_merges_is_what_the_core_merges(
     seed: int, make: Callable[..., Table], news: DataFrame, spark: SparkSession, tmp_path: Path
 ) -> None:

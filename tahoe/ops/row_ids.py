@@ -9,13 +9,14 @@ what null in the column stands for.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.file_statistics import FileStatistics
 from tahoe.protocol.row_tracking import ROW_COMMIT_VERSION_FIELD_ID, ROW_ID_FIELD_ID, materialized_columns
 from tahoe.schema.mapping import ID_KEY
 from tahoe.schema.types import PrimitiveType, StructField, StructType
@@ -73,12 +74,17 @@ def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
     names = {column.name for column in _fields(config)}
     if not names or add.stats is None:
         return add
-    stats = json.loads(add.stats)
-    kept = {key: _without(value, names) if isinstance(value, dict) else value for key, value in stats.items()}
-    return replace(add, stats=json.dumps(kept, separators=(",", ":"), ensure_ascii=False))
+    found = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
+    kept = replace(
+        found,
+        min_values=_without(found.min_values, names),
+        max_values=_without(found.max_values, names),
+        null_count=_without(found.null_count, names),
+    )
+    return replace(add, stats=kept.to_json())
 
 
-def _without(values: dict[str, object], names: set[str]) -> dict[str, object]:
+def _without(values: Mapping[str, object], names: set[str]) -> dict[str, object]:
     return {name: value for name, value in values.items() if name not in names}
 
 

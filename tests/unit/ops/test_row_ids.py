@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -144,3 +145,14 @@ def test_random_histories_keep_every_id(table):
         assert all(value[1] == version for value in fresh.values())
         expected = found
     assert table.check() == []
+
+
+def test_long_decimals_are_found_after_an_update(tmp_path) -> None:
+    """Statistics of a file whose rows keep their ids hold every digit: a bound that is rounded would hide rows."""
+    schema = pa.schema([("id", pa.int64()), ("x", pa.decimal128(38, 10))])
+    value = Decimal("999999999999999999999999959.0000000001")
+    table = Table.create(tmp_path / "t", schema, properties={"delta.enableRowTracking": "true"})
+    table.append(pa.table({"id": [1, 2], "x": [value, value]}, schema=schema))
+    table.update({"id": "id + 10"}, "id = 1")
+    assert f'"x":{value}' in "".join(add.stats or "" for add in add_files(table.files()))
+    assert table.to_arrow(filter=f"x = {value}").num_rows == 2

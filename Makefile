@@ -61,8 +61,8 @@ test-spark: $(VENV)/.package ## the tests that start Spark
 test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PySpark that is supported (4.0)
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest -m "spark and not soak"
 
-interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg read and write the same tables (Spark fetches their JARs from Maven Central)
-	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm -m jvm
+interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
+	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"
 
 lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
 	$(BIN)/ruff check .
@@ -86,7 +86,7 @@ LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hi
 
 lock: $(VENV)/.package ## make requirements.lock and requirements-oldest.lock anew from pyproject.toml (needs uv)
 	$(LOCK) --output-file requirements.lock
-	$(LOCK) --constraint <(echo "pyspark==4.0.*") --output-file requirements-oldest.lock
+	$(LOCK) --group readers --constraint <(echo "pyspark==4.0.*") --output-file requirements-oldest.lock
 
 clean: ## remove what tests and the demonstration leave behind; .venv stays
 	rm -rf demo-output build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -4,8 +4,8 @@
     for step in history.steps(8):                # each makes one commit or more; `step` says what was done
         …history.table…, history.table.version()
 
-The same seed gives the same table, down to its rows. Steps append, delete, update, merge, overwrite, restore, and add, rename and drop
-columns; types are nested, partition values odd. Nothing here knows about readers.
+The same seed gives the same table, down to its rows. Steps append, delete, update, merge, overwrite, restore, purge vectors, write
+checkpoints, and add, rename and drop columns; types are nested, values and partition values odd. Nothing here knows about readers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,22 @@ from tahoe.ops.create import with_schema
 from tahoe.schema.types import StructType
 from tahoe.txn.transaction import Operation
 
-__all__ = ["PER_COMMIT", "V2", "V3", "History", "restore"]
+__all__ = ["FORMS", "PER_COMMIT", "V2", "V3", "History", "restore"]
 
 _VECTORS = {"delta.enableDeletionVectors": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 V2 = {**_VECTORS, "delta.enableIcebergCompatV2": "true", "delta.universalFormat.config.iceberg.deletes": "position"}
 V3 = {**_VECTORS, "delta.enableIcebergCompatV3": "true"}
 PER_COMMIT = {"delta.universalFormat.config.iceberg.snapshot-per-commit": "true"}
+_REWRITING = {"delta.enableDeletionVectors": "false"}
+FORMS: dict[str, dict[str, str]] = {
+    "position deletes": V2,
+    "puffin": V3,
+    "position deletes, each commit": {**V2, **PER_COMMIT},
+    "puffin, each commit": {**V3, **PER_COMMIT},
+    "format 2, rewriting": {**V2, **_REWRITING},
+    "format 3, rewriting": {**V3, **_REWRITING},
+}
+"""How a table's rows may be shown to Iceberg's readers: properties by what they mean."""
 
 _PLACE = pa.struct([("x", pa.int32()), ("deep", pa.struct([("day", pa.date32())]))])
 _COLUMNS = {
@@ -39,11 +49,18 @@ _COLUMNS = {
     "name": pa.string(),
     "ratio": pa.float64(),
     "at": pa.timestamp("us", "UTC"),
+    "local": pa.timestamp("us"),
+    "flag": pa.bool_(),
+    "single": pa.float32(),
     "price": pa.decimal128(12, 2),
+    "large": pa.decimal128(38, 10),
+    "raw": pa.binary(),
     "tags": pa.list_(pa.string()),
     "place": _PLACE,
     "counts": pa.map_(pa.string(), pa.int64()),
+    "places": pa.list_(pa.struct([("x", pa.int32()), ("names", pa.list_(pa.string()))])),
 }
+_TEXTS = ["", "x", "naïve 日本", "\U0010ffff" * 40, "z" * 31 + "\uffff\uffff", "it's 50%"]
 _PARTITIONS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.string(), ["", "a b", "50%", "%41", "ünïcode 日本", "a/b=c", "quote '", None]),
     (pa.date32(), [date(1, 1, 1), date(2024, 2, 29), None]),
@@ -73,7 +90,7 @@ class History:
         self.done: list[str] = []
         given = {"delta.enableRowTracking": "true"} if self.random.random() < 0.3 else {}
         self.table = tahoe.Table.create(
-            folder / f"history {seed}",
+            folder / f"history-{seed}",
             pa.schema([*columns, ("part 1/ü", self.part_type)]),
             partition_by=["part 1/ü"] if is_partitioned else [],
             properties={**given, **properties},
@@ -95,6 +112,8 @@ class History:
             (1, self.add_column),
             (1, self.rename_column),
             (1, self.drop_column),
+            (1, self.purge),
+            (1, self.checkpoint),
         ]
         self.done.append(self.append())
         yield self.done[-1]
@@ -148,6 +167,14 @@ class History:
         version = self.random.randint(0, self.table.version())
         return f"restore {version}" if restore(self.table, version) else "restore nothing"
 
+    def purge(self) -> str:
+        self.table.purge()
+        return "purge"
+
+    def checkpoint(self) -> str:
+        self.table.checkpoint()
+        return "checkpoint"
+
     def add_column(self) -> str:
         self.added += 1
         name = f"extra {self.added}"
@@ -195,22 +222,32 @@ class History:
             return self.random.choice(self.parts)
         if name == "id":
             return i
-        if draw() < 0.15:
+        has_structs = pa.types.is_list(data_type) and pa.types.is_struct(data_type.value_type)
+        if draw() < 0.15 and not has_structs:  # PyIceberg 0.12 shows a list of structs that is null as one that is empty
             return None
         if pa.types.is_string(data_type):
-            return self.random.choice(["", "x", "naïve 日本", f"n{i}" * 20])
+            return self.random.choice([*_TEXTS, f"n{i}" * 20])
         if pa.types.is_floating(data_type):
             return self.random.choice([float("nan"), -0.0, float("inf"), i / 7])
         if pa.types.is_timestamp(data_type):
-            return datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=i * 1_234_567)
+            moment = datetime(1969, 12, 31, 23, 59, 30, tzinfo=UTC) + timedelta(microseconds=i * 1_234_567)
+            return moment if data_type.tz else moment.replace(tzinfo=None)
         if pa.types.is_decimal(data_type):
-            return Decimal(i * 37).scaleb(-2)
+            if data_type.precision > 18:
+                return Decimal(10**27 - i if i % 2 else -(10**27) + i) + Decimal(i).scaleb(-10)
+            return Decimal((i - 20) * 37).scaleb(-2)
+        if pa.types.is_boolean(data_type):
+            return i % 3 == 0
+        if pa.types.is_binary(data_type):
+            return bytes([i % 256, 0, 255])
         if pa.types.is_map(data_type):
             return [("a", i), ("b", None)]
         if pa.types.is_list(data_type):
+            if has_structs:
+                return [{"x": i, "names": [None, str(i)]}, None, {"x": None, "names": None}][: i % 4]
             return [None, "", str(i)][: i % 4]
         if pa.types.is_struct(data_type):
-            return {"x": i, "deep": {"day": date(2024, 1, 1) + timedelta(days=i % 1000)}}
+            return {"x": i - 20, "deep": None if i % 5 == 0 else {"day": date(2024, 1, 1) + timedelta(days=i % 1000)}}
         return i
 
 

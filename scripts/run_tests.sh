@@ -7,10 +7,10 @@ shift
 printed=$(mktemp)
 trap 'kill $others 2>/dev/null || true; rm -f "$printed"' EXIT
 
-"$python" -m pytest -o cache_dir=.pytest_cache/core -m "not spark and not soak and not jvm" "$@" >"$printed" 2>&1 &
+"$python" -m pytest -o cache_dir=.pytest_cache/core -m "not spark and not soak and not jvm and not readers" "$@" >"$printed" 2>&1 &
 others=$!
 failed=0
-"$python" -m pytest -m "spark and not soak and not jvm" "$@" || failed=$?
+"$python" -m pytest -m "spark and not soak and not jvm and not readers" "$@" || failed=$?
 wait "$others" || failed=$?
 cat "$printed"
 exit "$failed"

@@ -95,7 +95,7 @@ def _check_bounds(data_type: PrimitiveType, values: pa.ChunkedArray, lower: byte
 
 
 def _decoded(data_type: PrimitiveType, bound: bytes) -> Any:
-    if isinstance(data_type, DecimalType):  # PyIceberg 0.12 rounds these to 28 digits
+    if isinstance(data_type, DecimalType):  # exactly: Decimal's arithmetic rounds to 28 digits
         digits = tuple(map(int, str(abs(number := int.from_bytes(bound, "big", signed=True)))))
         return Decimal((int(number < 0), digits, -data_type.scale))
     return from_bytes(data_type, bound)

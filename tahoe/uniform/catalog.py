@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, Protocol
 
@@ -32,6 +32,7 @@ __all__ = [
     "metadata_name",
     "metadata_number",
     "named_catalog",
+    "registered",
 ]
 
 CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
@@ -144,6 +145,20 @@ def answering(name: str) -> Iterator[None]:
         f"The catalog {name} failed ({kind}); its pointer was not moved, as far as is known. Run table.uniform.sync() later.",
         catalog=name,
     )
+
+
+def registered(catalog: Any, identifier: str, location: str) -> bool:
+    """Whether the table is now registered in a catalog of PyIceberg's, its namespace made where there is none; False where the name
+    is taken."""
+    from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+
+    with suppress(NamespaceAlreadyExistsError):
+        catalog.create_namespace(identifier.rpartition(".")[0])
+    try:
+        catalog.register_table(identifier, location)
+    except TableAlreadyExistsError:
+        return False
+    return True
 
 
 @cache

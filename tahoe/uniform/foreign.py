@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.store.log_store import LogStore
@@ -19,10 +18,15 @@ from tahoe.uniform.guard import ForeignWriter, open_metadata
 from tahoe.uniform.layout import FOLDER
 from tahoe.uniform.record import ConversionRecord
 
+if TYPE_CHECKING:
+    from tahoe.uniform.foreign_rows import ForeignTable
+
 __all__ = ["Finding", "ForeignSnapshot", "find_foreign", "foreign_writer", "newest_of_ours"]
 
 _HINT = f"{FOLDER}/version-hint.text"
 _SUFFIX = ".metadata.json"
+# A snapshot counts, whether or not its files can be listed.
+_UNREADABLE = (TahoeError, ValueError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +140,28 @@ def _snapshot_ids(document: Mapping[str, Any] | None) -> frozenset[int]:
 def _of_metadata(store: LogStore, url: str, known: frozenset[int]) -> Finding:
     try:
         document = json.loads(store.get(url.removeprefix(f"{store.url}/")))
-        snapshots = tuple(_snapshot(store, url, found) for found in document["snapshots"] if found["snapshot-id"] not in known)
+        unknown = [found for found in document["snapshots"] if found["snapshot-id"] not in known]
+        table = _opened(store, url) if unknown else None
+        snapshots = tuple(_snapshot(table, found) for found in unknown)
     except (ValueError, KeyError, TypeError, NotFound):
         return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, and cannot be read")
     told = ", with " + ", ".join(map(str, snapshots)) if snapshots else ", with no snapshot of its own"
     return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, or was edited{told}", snapshots)
 
 
-def _snapshot(store: LogStore, metadata_url: str, snapshot: Mapping[str, Any]) -> ForeignSnapshot:
+def _opened(store: LogStore, url: str) -> ForeignTable | None:
+    """What the metadata refers to; None without PyIceberg, or where that cannot make sense of it."""
+    try:
+        from tahoe.uniform.foreign_rows import ForeignTable
+    except ImportError:
+        return None
+    try:
+        return ForeignTable(store, url)
+    except _UNREADABLE:
+        return None
+
+
+def _snapshot(table: ForeignTable | None, snapshot: Mapping[str, Any]) -> ForeignSnapshot:
     summary = snapshot.get("summary") or {}
     engine = next((summary[key] for key in ("engine-name", "app-id", "spark.app.id") if key in summary), None)
     return ForeignSnapshot(
@@ -152,19 +170,14 @@ def _snapshot(store: LogStore, metadata_url: str, snapshot: Mapping[str, Any]) -
         None if engine is None else str(engine),
         int(summary.get("added-records", 0)),
         int(summary.get("deleted-records", 0)),
-        _added_files(store, metadata_url, int(snapshot["snapshot-id"])),
+        _added_files(table, int(snapshot["snapshot-id"])),
     )
 
 
-def _added_files(store: LogStore, metadata_url: str, snapshot_id: int) -> tuple[str, ...] | None:
+def _added_files(table: ForeignTable | None, snapshot_id: int) -> tuple[str, ...] | None:
     try:
-        from tahoe.uniform.foreign_rows import ForeignTable
-    except ImportError:
-        return None
-    try:
-        with closing(ForeignTable(store, metadata_url)) as table:
-            return tuple(table.added_files(snapshot_id))
-    except (TahoeError, ValueError, OSError):  # the snapshot counts, whether or not its files can be listed
+        return None if table is None else tuple(table.added_files(snapshot_id))
+    except _UNREADABLE:
         return None
 
 

@@ -5,7 +5,7 @@ Needs PyIceberg (the extra ``iceberg``): importing this module without it raises
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -34,9 +34,6 @@ class ForeignTable:
         self.url = url
         self.metadata = FromInputFile.table_metadata(self._io.new_input(url))
 
-    def close(self) -> None:
-        """Nothing is kept open between calls."""
-
     def snapshot(self, snapshot_id: int) -> Any:
         found = self.metadata.snapshot_by_id(snapshot_id)
         if found is None:
@@ -55,13 +52,10 @@ class ForeignTable:
             if manifest.added_snapshot_id == snapshot_id
         )
 
-    def rows(self, snapshot_ids: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The rows of the data files that the snapshots added, in the columns of the current schema."""
-        schema = self.metadata.schema()
-        scan = ArrowScan(self.metadata, self._io, schema, AlwaysTrue())
-        for snapshot_id in snapshot_ids:
-            tasks = [FileScanTask(entry.data_file) for entry in self._added(snapshot_id)]
-            yield from scan.to_record_batches(tasks)
+    def rows(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        """The rows of the data files that a snapshot added, in the columns of the current schema."""
+        scan = ArrowScan(self.metadata, self._io, self.metadata.schema(), AlwaysTrue())
+        yield from scan.to_record_batches([FileScanTask(entry.data_file) for entry in self._added(snapshot_id)])
 
     def _added(self, snapshot_id: int) -> Iterator[Any]:
         for manifest in self.snapshot(snapshot_id).manifests(self._io):

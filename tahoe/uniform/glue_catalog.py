@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.uniform.catalog import answering
+from tahoe.uniform.catalog import answering, registered
 
 __all__ = ["GlueCatalog"]
 
@@ -41,18 +40,7 @@ class GlueCatalog:
 
     def commit(self, old: str | None, new: str) -> bool:
         with answering(self.name):
-            return self._register(new) if old is None else self._swap(old, new)
-
-    def _register(self, new: str) -> bool:
-        from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
-
-        with suppress(NamespaceAlreadyExistsError):
-            self._catalog.create_namespace(self._database)
-        try:
-            self._catalog.register_table(self._identifier, new)
-        except TableAlreadyExistsError:
-            return False
-        return True
+            return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 
     def _swap(self, old: str, new: str) -> bool:
         from pyiceberg.catalog.glue import _construct_table_input

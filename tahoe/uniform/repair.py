@@ -7,8 +7,9 @@ that a row of the table passes, and have statistics, ids and constraints as all 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -139,12 +140,7 @@ def _comparable(value: Any) -> Any:
 
 def _reader(foreign: ForeignTable, snapshot: ForeignSnapshot) -> pa.RecordBatchReader:
     """The rows that a snapshot added, in the logical columns of the table."""
-    batches = iter(foreign.rows([snapshot.snapshot_id]))
+    batches = foreign.rows(snapshot.snapshot_id)
     first = next(batches)
-    return pa.RecordBatchReader.from_batches(first.schema, _plain(first, batches))
-
-
-def _plain(first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    for batch in others:
-        yield batch.cast(first.schema)
+    others = (batch.cast(first.schema) for batch in batches)
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], others))

@@ -8,11 +8,10 @@ without ``overwrite`` is refused by name.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from tahoe.exceptions import Unsupported
-from tahoe.uniform.catalog import answering
+from tahoe.uniform.catalog import answering, registered
 
 __all__ = ["RestCatalog"]
 
@@ -53,17 +52,12 @@ class RestCatalog:
             return self._register(new) if old is None else self._move(new)
 
     def _register(self, new: str) -> bool:
-        from pyiceberg.exceptions import ForbiddenError, NamespaceAlreadyExistsError, TableAlreadyExistsError
+        from pyiceberg.exceptions import ForbiddenError
 
         try:
-            with suppress(NamespaceAlreadyExistsError):
-                self._catalog.create_namespace(self._identifier.rpartition(".")[0])
-            self._catalog.register_table(self._identifier, new)
-        except TableAlreadyExistsError:
-            return False
+            return registered(self._catalog, self._identifier, new)
         except (NotImplementedError, ForbiddenError):
             raise self._cannot("does not let a table be registered (it may be for reading only)") from None
-        return True
 
     def _move(self, new: str) -> bool:
         from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyExistsError

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from tahoe.uniform.catalog import answering
+from tahoe.uniform.catalog import answering, registered
 
 __all__ = ["SqlCatalog"]
 
@@ -42,21 +41,10 @@ class SqlCatalog:
 
     def commit(self, old: str | None, new: str) -> bool:
         with answering(self.name):
-            return self._register(new) if old is None else self._swap(old, new)
+            return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 
     def _key(self) -> dict[str, str]:
         return {"catalog": self._catalog.name, "namespace": self._namespace, "table": self._table}
-
-    def _register(self, location: str) -> bool:
-        from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
-
-        with suppress(NamespaceAlreadyExistsError):
-            self._catalog.create_namespace(self._namespace)
-        try:
-            self._catalog.register_table(self._identifier, location)
-        except TableAlreadyExistsError:
-            return False
-        return True
 
     def _swap(self, old: str, new: str) -> bool:
         from sqlalchemy import text

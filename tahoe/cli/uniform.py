@@ -13,17 +13,23 @@ from tahoe.cli.startup import import_anything
 
 if TYPE_CHECKING:
     from tahoe.uniform.repair import Repair
-    from tahoe.uniform.status import UniformStatus
+    from tahoe.uniform.status import CatalogStatus, UniformStatus
 
 __all__ = ["repair", "status", "sync", "uniform"]
+
+_CATALOG_SECONDS = 5.0
 
 uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: how far it is, bring it on, put it right.")
 
 
 @uniform.command(short_help="how far the Iceberg side is behind the Delta table")
 def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
-    """How far the Iceberg side is: versions, lag, where readers find it, and what went wrong."""
-    found = open_table(path, option).uniform.status()
+    """How far the Iceberg side is: versions, lag, where readers find it by path and in catalogs, and what went wrong."""
+    handle = open_table(path, option).uniform
+    found = handle.status()
+    if found.catalogs:
+        import_anything()
+        found = handle.status(catalog_seconds=_CATALOG_SECONDS)
     if json:
         print_json(asdict(found))
     else:
@@ -67,17 +73,34 @@ def repair(
 
 
 def _of_status(found: UniformStatus) -> list[tuple[str, str]]:
+    errors = [found.last_error, *(catalog.last_error for catalog in found.catalogs)]
     pairs = [
         ("table", found.table),
         ("enabled", "yes" if found.enabled else "no"),
         ("Delta version", str(found.delta_version)),
         ("Iceberg shows", "nothing" if found.iceberg_version is None else f"version {found.iceberg_version}"),
-        ("behind", "" if found.lag_versions is None else f"{found.lag_versions} versions, {found.lag_seconds:.1f} s"),
+        ("behind", "" if found.lag_versions is None else f"{_versions(found.lag_versions)}, {found.lag_seconds:.1f} s"),
         ("metadata", found.metadata_location),
-        ("catalogs", ", ".join(found.catalogs)),
-        ("error", None if found.last_error is None else f"[{found.last_error.code}] {found.last_error.message}"),
+        *(("catalog", _of_catalog(catalog)) for catalog in found.catalogs),
+        *(("error", f"[{error.code}] {error.message}") for error in dict.fromkeys(errors) if error is not None),
     ]
     return [(name, value) for name, value in pairs if value]
+
+
+def _of_catalog(found: CatalogStatus) -> str:
+    if found.metadata_location is None:
+        shows = "does not know the table"
+    elif found.delta_version is None:
+        shows = f"points to {found.metadata_location}"
+    elif found.lag_versions:
+        shows = f"shows version {found.delta_version}, {_versions(found.lag_versions)} behind"
+    else:
+        shows = f"shows version {found.delta_version}"
+    return f"{found.name} {shows}" if found.answered else f"{found.name} gives no answer; when last heard of, it {shows}"
+
+
+def _versions(count: int) -> str:
+    return f"{count} version{'' if count == 1 else 's'}"
 
 
 def _of_repair(done: Repair, dry_run: bool) -> list[tuple[str, str]]:

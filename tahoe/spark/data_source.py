@@ -42,7 +42,7 @@ from tahoe.spark.translate import from_spark_schema, to_spark_schema, with_shown
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table, parse_timestamp
-from tahoe.uniform.queue import QUEUE
+from tahoe.uniform.queue import drain
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -51,6 +51,7 @@ __all__ = ["DeltaDataSource"]
 
 _TASK_BYTES = 128 * 1024 * 1024
 _UNIFORM_SECONDS = 60.0
+_CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
 class DeltaDataSource(DataSource):
@@ -276,7 +277,7 @@ class _Writer(DataSourceArrowWriter):
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
         # This process ends without looking back; what the commit set going must be done before.
-        QUEUE.drain(_UNIFORM_SECONDS, table.url)
+        drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         for message in messages:

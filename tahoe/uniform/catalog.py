@@ -24,6 +24,7 @@ from tahoe.uniform.layout import FOLDER
 __all__ = [
     "Catalog",
     "NamedCatalog",
+    "PATH",
     "PathCatalog",
     "adapted",
     "advance",
@@ -34,6 +35,9 @@ __all__ = [
     "named_catalog",
     "registered",
 ]
+
+PATH = "path"
+"""The name of the pointer of readers that go by path."""
 
 CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
 _METADATA = re.compile(r"v(\d+)\.metadata\.json")
@@ -137,14 +141,12 @@ def answering(name: str) -> Iterator[None]:
         yield
     except TahoeError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a catalog's library raises becomes a StorageFailure below
-        kind = type(error).__name__
-    else:
-        return
-    raise StorageFailure(  # outside of the handler: the error itself must not follow as the context
-        f"The catalog {name} failed ({kind}); its pointer was not moved, as far as is known. Run table.uniform.sync() later.",
-        catalog=name,
-    )
+    except Exception as error:  # noqa: BLE001 - whatever a catalog's library raises becomes a StorageFailure
+        raise StorageFailure(
+            f"The catalog {name} failed ({type(error).__name__}); its pointer was not moved, as far as is known. "
+            "Run table.uniform.sync() later.",
+            catalog=name,
+        ) from None  # the error itself must not be shown as the context
 
 
 def registered(catalog: Any, identifier: str, location: str) -> bool:
@@ -188,30 +190,32 @@ def _loaded(name: str) -> Any:
             ) from None
 
 
-def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False) -> None:
+def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False, is_known: bool = False) -> None:
     """Point a catalog to `location`, unless it points to newer metadata of ours already.
 
     Args:
         root_url: the table's URL.
-        take_over: also from metadata in the table's own folder that another writer left.
+        take_over: also from metadata in the table's own folder that another writer left, and where the entry was dropped.
+        is_known: the table was registered before: where the catalog has no entry any more, somebody has dropped it.
 
     Raises:
-        ForeignWriter: the catalog points to metadata that is not ours; the pointer is left alone.
+        ForeignWriter: the catalog points to metadata that is not ours, or not to the table any more; it is left alone.
         StorageFailure: others moved the pointer again and again.
     """
     number = metadata_number(location) or 0
     for _ in range(_ATTEMPTS):
         old = catalog.load()
+        if old is None and is_known and not take_over:
+            raise _foreign(catalog, root_url, "no longer knows the table: somebody has dropped the entry")
         if old is not None:
             ours = old.rpartition("/")[0] == f"{root_url}/{FOLDER}"
             found = metadata_number(old)
             if not ours or (found is None and not take_over):
-                raise ForeignWriter(
-                    f"The catalog {catalog.name} points to {old}, which UniForm of table {root_url} did not write: another "
-                    "writer has committed through the catalog, or the name belongs to another table. Drop the entry from the "
-                    "catalog (keep its files), then run table.uniform.sync().",
-                    catalog=catalog.name,
-                    table=root_url,
+                raise _foreign(
+                    catalog,
+                    root_url,
+                    f"points to {old}, which UniForm of table {root_url} did not write: another writer has committed through the "
+                    "catalog, or the name belongs to another table. Drop the entry from the catalog (keep its files)",
                 )
             if found is not None and found >= number:
                 return
@@ -221,6 +225,14 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
         f"The catalog {catalog.name} was changed by others {_ATTEMPTS} times in a row; its pointer was not moved to {location}. "
         "Run table.uniform.sync() later.",
         catalog=catalog.name,
+    )
+
+
+def _foreign(catalog: Catalog, root_url: str, what: str) -> ForeignWriter:
+    return ForeignWriter(
+        f"The catalog {catalog.name} {what}. To have it point to the table again, run table.uniform.sync(rebuild=True).",
+        catalog=catalog.name,
+        table=root_url,
     )
 
 
@@ -236,7 +248,7 @@ class PathCatalog:
 
     @property
     def name(self) -> str:
-        return "path"
+        return PATH
 
     @property
     def swaps(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
@@ -20,15 +21,17 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
 from tahoe.uniform import metadata as documents
 from tahoe.uniform.build import Build
-from tahoe.uniform.catalog import Catalog, PathCatalog, advance, metadata_name, metadata_number
+from tahoe.uniform.catalog import PATH, Catalog, PathCatalog, advance, metadata_name, metadata_number
 from tahoe.uniform.foreign import find_foreign, foreign_writer
 from tahoe.uniform.garbage import orphans, unreferenced
-from tahoe.uniform.guard import open_metadata, seal_metadata
-from tahoe.uniform.layout import FOLDER, ManifestFolder
+from tahoe.uniform.guard import ForeignWriter, seal_metadata
+from tahoe.uniform.layout import ManifestFolder
+from tahoe.uniform.look import Current, Look, look_at, newest_metadata, newest_number
 from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
+from tahoe.uniform.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.record import ConversionRecord, read_record, write_record
 
-__all__ = ["MAX_PENDING_COMMITS", "Conversion", "Current", "convert", "newest_metadata"]
+__all__ = ["MAX_PENDING_COMMITS", "Conversion", "convert"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,20 +45,6 @@ ReadCommit = Callable[[int], Sequence[Action]]
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    """The newest metadata file: its number, its URL and what it holds."""
-
-    number: int
-    location: str
-    document: dict[str, Any]
-
-    @property
-    def version(self) -> int:
-        """The Delta version that it speaks of."""
-        return documents.converted_version(self.document)
-
-
-@dataclass(frozen=True, slots=True)
 class Conversion:
     """What a conversion did.
 
@@ -63,7 +52,7 @@ class Conversion:
         kind: ``none`` (the version was converted already), ``incremental`` or ``full``.
         version: the Delta version that the Iceberg side now speaks of; at least the target's.
         reason: why all was built anew, for ``full``.
-        catalog_errors: catalogs whose pointer could not be moved, with the error; the metadata by path is there all the same.
+        catalog_errors: catalogs whose pointer was not moved in time, with the error; the metadata by path is there all the same.
     """
 
     kind: str
@@ -81,10 +70,11 @@ def convert(
     target: Snapshot,
     snapshot_at: Callable[[int], Snapshot],
     read_commit: ReadCommit,
-    catalogs: Sequence[Catalog] = (),
+    pointers: Sequence[Pointer] = (),
     *,
     clock: Clock = SYSTEM_CLOCK,
     rebuild: bool = False,
+    catalog_seconds: float = LOOK_SECONDS,
 ) -> Conversion:
     """Make the Iceberg side speak of the target version, or a later one.
 
@@ -92,40 +82,37 @@ def convert(
         target: the version wanted.
         snapshot_at: an earlier version of the table; raises `NotFound` where the log no longer has it.
         read_commit: the actions of one commit; raises `NotFound` where the log no longer has it.
-        catalogs: pointers to move, next to the one that readers by path use.
+        pointers: those of catalogs, to be moved next to the one that readers by path use. A catalog that fails or does not answer is
+            no matter to that one.
         rebuild: build all anew, even over metadata that another writer left.
+        catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
 
     Raises:
         ForeignWriter: another writer has committed to the Iceberg side.
         Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
         StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
     """
-    record = _without_foreign(store, catalogs, rebuild)
+    asked = Asked(pointers)
+    look = look_at(store)
+    # A catalog that does not answer in time is looked at again before its pointer is moved.
+    record = _without_foreign(store, look, asked.answers()[0], rebuild)
     for attempt in range(_ATTEMPTS):
-        newest = _newest_number(store)
-        current = None if rebuild else newest_metadata(store, newest)
+        current = None if rebuild else look.current()
         if current is not None and current.version >= target.version:
-            return _published(store, catalogs, Conversion("none", current.version, current.location), [], record, take_over=False)
-        prepared = _prepare(store, current, newest, target, snapshot_at, read_commit, clock)
+            done = Conversion("none", current.version, current.location)
+            return _published(store, pointers, done, [], record, catalog_seconds, take_over=False)
+        prepared = _prepare(store, current, look.number, target, snapshot_at, read_commit, clock)
         if _put_metadata(store, prepared.number, prepared.data, clock):
-            return _published(store, catalogs, prepared.result, prepared.garbage, record, take_over=rebuild)
+            return _published(store, pointers, prepared.result, prepared.garbage, record, catalog_seconds, take_over=rebuild)
         logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
         clock.sleep(0.05 * attempt * clock.random())
+        look = look_at(store)
     raise StorageFailure(
         f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
         "Run table.uniform.sync() again.",
         table=store.url,
         version=target.version,
     )
-
-
-def newest_metadata(store: LogStore, number: int | None = None) -> Current | None:
-    """The newest metadata file, None where there is none. Raises `ForeignWriter` where it is not as Tahoe wrote it."""
-    number = _newest_number(store) if number is None else number
-    if number is None:
-        return None
-    location = f"{store.url}/{metadata_name(number)}"
-    return Current(number, location, open_metadata(store.get(metadata_name(number)), location))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +123,7 @@ class _Prepared:
     garbage: list[str]
 
 
-def _without_foreign(store: LogStore, catalogs: Sequence[Catalog], discard: bool) -> ConversionRecord:
+def _without_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None], discard: bool) -> ConversionRecord:
     """The record of the last conversion, after a look for other writers: an error, or with `discard` a note that theirs does not count."""
     try:
         record = read_record(store)
@@ -144,19 +131,13 @@ def _without_foreign(store: LogStore, catalogs: Sequence[Catalog], discard: bool
         if not discard:
             raise
         record = ConversionRecord()
-    findings = find_foreign(store, catalogs, record)
+    findings = find_foreign(store, look, answers, record)
     if not findings:
         return record
     if not discard:
         raise foreign_writer(store.url, findings)
     theirs = {finding.location for finding in findings if finding.kind == "metadata"}
     return ConversionRecord(discarded=record.discarded | theirs)
-
-
-def _newest_number(store: LogStore) -> int | None:
-    """The highest number of any metadata file, whoever wrote it."""
-    numbers = (metadata_number(entry.name) for entry in store.list_from(FOLDER, "v"))
-    return max((number for number in numbers if number is not None), default=None)
 
 
 def _prepare(
@@ -284,50 +265,70 @@ def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bo
 
 def _published(
     store: LogStore,
-    catalogs: Sequence[Catalog],
+    pointers: Sequence[Pointer],
     result: Conversion,
     garbage: Sequence[str],
     record: ConversionRecord,
+    catalog_seconds: float,
     *,
     take_over: bool,
 ) -> Conversion:
     """Move the pointers, then delete what nothing names any more. Neither can undo the conversion."""
-    pointers = (PathCatalog(store), *catalogs)
-    errors = _advanced(store, pointers, result.version, result.metadata_location, take_over=take_over)
-    late = [catalog for catalog in pointers if catalog.name not in errors and not catalog.swaps]
-    if late and (newer := _newer(store, result.metadata_location)) is not None:
-        errors |= _advanced(store, late, result.version, newer, take_over=False)
-    registered = {catalog.name: result.metadata_location for catalog in catalogs if catalog.name not in errors}
-    number = max(record.number, metadata_number(result.metadata_location) or 0)
-    published = replace(record, number=number, catalogs={**record.catalogs, **registered})
+    location = result.metadata_location
+    errors: dict[str, TahoeError] = {}
+    try:
+        _move(PathCatalog(store), store, location, record, take_over=take_over)
+    except TahoeError as error:
+        errors[PATH] = error
+    moves = [
+        (
+            pointer,
+            pointer.move(result.version, partial(_move, store=store, location=location, record=record, take_over=take_over)),
+        )
+        for pointer in pointers
+    ]
+    for pointer, future in moves:
+        try:
+            pointer.result(future, catalog_seconds)
+        except TahoeError as error:
+            errors[pointer.name] = error
+    for name, why in errors.items():
+        logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, name, why)
+    registered = {pointer.name: location for pointer in pointers if pointer.name not in errors}
+    published = replace(
+        record,
+        number=max(record.number, metadata_number(location) or 0),
+        catalogs={**record.catalogs, **registered},
+    )
     if published != record:
         write_record(store, published)
-    for name in garbage:
+    # Metadata of another writer that a catalog points to may go on from ours, and name what ours names no longer.
+    if not any(isinstance(why, ForeignWriter) for why in errors.values()):
+        _delete(store, garbage)
+    return replace(result, catalog_errors=errors)
+
+
+def _move(catalog: Catalog, store: LogStore, location: str, record: ConversionRecord, *, take_over: bool) -> None:
+    """Point a catalog to `location`, or to newer metadata that another conversion has put meanwhile: where pointers are not compared,
+    that one's may have been moved before ours."""
+    is_known = catalog.name in record.catalogs
+    advance(catalog, location, store.url, take_over=take_over, is_known=is_known)
+    if not catalog.swaps and (newer := _newer(store, location)) is not None:
+        advance(catalog, newer, store.url)
+
+
+def _delete(store: LogStore, names: Sequence[str]) -> None:
+    for name in names:
         try:
             store.delete(name)
         except TahoeError as error:
             logger.warning("%s/%s is no longer needed but could not be deleted: %s", store.url, name, error)
-    return replace(result, catalog_errors=errors)
-
-
-def _advanced(
-    store: LogStore, catalogs: Sequence[Catalog], version: int, location: str, *, take_over: bool
-) -> dict[str, TahoeError]:
-    """Catalogs whose pointer could not be moved to `location`, with the error."""
-    errors: dict[str, TahoeError] = {}
-    for catalog in catalogs:
-        try:
-            advance(catalog, location, store.url, take_over=take_over)
-        except TahoeError as error:
-            logger.error("version %d of %s: the catalog %s stays behind: %s", version, store.url, catalog.name, error)
-            errors[catalog.name] = error
-    return errors
 
 
 def _newer(store: LogStore, location: str) -> str | None:
-    """The URL of newer metadata of ours, put by another conversion meanwhile: its pointer may have been moved before ours."""
+    """The URL of newer metadata of ours, put by another conversion meanwhile."""
     try:
-        number = _newest_number(store)
+        number = newest_number(store)
         if number is None or number <= (metadata_number(location) or 0):
             return None
         current = newest_metadata(store, number)

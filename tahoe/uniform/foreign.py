@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.catalog import Catalog, metadata_name, metadata_number
-from tahoe.uniform.guard import ForeignWriter, open_metadata
+from tahoe.uniform.catalog import metadata_name, metadata_number
+from tahoe.uniform.guard import ForeignWriter
 from tahoe.uniform.layout import FOLDER
+from tahoe.uniform.look import Look, newest_metadata
 from tahoe.uniform.record import ConversionRecord
 
 if TYPE_CHECKING:
@@ -71,28 +72,29 @@ class Finding:
     snapshots: tuple[ForeignSnapshot, ...] = ()
 
 
-def find_foreign(store: LogStore, catalogs: Sequence[Catalog], record: ConversionRecord) -> list[Finding]:
+def find_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None], record: ConversionRecord) -> list[Finding]:
     """All traces of another writer, none on a table where only Tahoe was at work.
 
     Args:
-        catalogs: in which the table is kept, next to the folder itself.
+        look: at the table's folder.
+        answers: of the catalogs in which the table is kept, next to the folder itself: name → URL of the metadata that it points to,
+            None where it does not know the table. One that has not answered is left out: it is looked at again when its pointer is to
+            be moved.
     """
-    names = [entry.name for entry in store.list_from(FOLDER)]
-    numbers = [number for name in names if (number := metadata_number(name)) is not None]
-    newest = max(numbers, default=-1)
-    strange = [name for name in names if name.endswith(_SUFFIX) and metadata_number(name) is None]
-    if newest >= 0 and not _is_ours(store, metadata_name(newest)):
-        strange.append(metadata_name(newest))
+    strange = [name for name in look.names if name.endswith(_SUFFIX) and metadata_number(name) is None]
+    if look.wrong is not None:
+        strange.append(metadata_name(look.numbers[0]))
     urls = [url for name in strange if (url := f"{store.url}/{name}") not in record.discarded]
-    known = _snapshot_ids(newest_of_ours(store)) if urls else frozenset()
+    known = _snapshot_ids(newest_of_ours(store, look)) if urls else frozenset()
     found = [_of_metadata(store, url, known) for url in urls]
+    newest = -1 if look.number is None else look.number
     if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be behind
         location = f"{store.url}/{metadata_name(record.number)}"
         found.append(Finding("missing", location, f"the metadata file {location}, which Tahoe wrote, is gone"))
-    if _HINT in names:
+    if _HINT in look.names:
         found += _of_hint(store, newest)
-    for catalog in catalogs:
-        found += _of_catalog(store, catalog, record)
+    for catalog, answer in answers.items():
+        found += _of_catalog(store, catalog, answer, record)
     return found
 
 
@@ -112,24 +114,16 @@ def foreign_writer(table: str, findings: Sequence[Finding]) -> ForeignWriter:
     )
 
 
-def _is_ours(store: LogStore, name: str) -> bool:
-    try:
-        open_metadata(store.get(name), name)
-    except (ForeignWriter, CorruptTable):
-        return False
-    except NotFound:  # expired by another conversion since it was listed
-        return True
-    return True
-
-
-def newest_of_ours(store: LogStore) -> dict[str, Any] | None:
+def newest_of_ours(store: LogStore, look: Look) -> dict[str, Any] | None:
     """The newest metadata file that is as Tahoe wrote it; None where there is none."""
-    numbers = (metadata_number(entry.name) for entry in store.list_from(FOLDER, "v"))
-    for number in sorted((number for number in numbers if number is not None), reverse=True):
+    if look.newest is not None:
+        return look.newest.document
+    for number in look.numbers[1:]:
         try:
-            return open_metadata(store.get(metadata_name(number)), metadata_name(number))
+            found = newest_metadata(store, number)
         except (ForeignWriter, CorruptTable, NotFound):
             continue
+        return None if found is None else found.document
     return None
 
 
@@ -193,16 +187,12 @@ def _of_hint(store: LogStore, newest: int) -> Iterator[Finding]:
     yield Finding("hint", url, f"{url} says '{text[:100]}', where the newest metadata file has the number {newest}")
 
 
-def _of_catalog(store: LogStore, catalog: Catalog, record: ConversionRecord) -> Iterator[Finding]:
-    try:
-        location = catalog.load()
-    except TahoeError:  # told when its pointer is to be moved; readers by path need not wait for it
-        return
+def _of_catalog(store: LogStore, name: str, location: str | None, record: ConversionRecord) -> Iterator[Finding]:
     if location is None:
-        if catalog.name in record.catalogs:
-            yield Finding("catalog", catalog.name, f"the catalog {catalog.name} no longer knows the table")
+        if name in record.catalogs:
+            yield Finding("catalog", name, f"the catalog {name} no longer knows the table")
         return
     if location in record.discarded:
         return
     if location.rpartition("/")[0] != f"{store.url}/{FOLDER}" or metadata_number(location) is None:
-        yield Finding("catalog", catalog.name, f"the catalog {catalog.name} points to {location}, which Tahoe did not write")
+        yield Finding("catalog", name, f"the catalog {name} points to {location}, which Tahoe did not write")

@@ -2,24 +2,31 @@
 
 Commits made while a conversion runs are therefore converted together. A writer never waits and never sees an error: those are
 logged, and the status tells them. Threads are daemons that live as long as there is work; at the interpreter's exit what waits is
-finished.
+finished, but for catalogs that do not answer.
 """
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401 - registers its hook first
 import logging
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-__all__ = ["QUEUE", "ConversionQueue"]
+from tahoe.uniform import pointers
+
+__all__ = ["QUEUE", "ConversionQueue", "drain"]
 
 logger = logging.getLogger(__name__)
 
 EXIT_SECONDS = 600.0
 """How long the interpreter's exit waits for conversions; what is unfinished then is made up by the next process."""
+
+EXIT_CATALOG_SECONDS = 30.0
+"""How long it then waits for catalogs."""
 
 Run = Callable[[int], None]
 
@@ -54,6 +61,11 @@ class ConversionQueue:
             self._running[table] = version
         Thread(target=self._work, args=(table,), name=f"tahoe-uniform {table}", daemon=True).start()
 
+    def busy(self, table: str | None = None) -> list[str]:
+        """The tables of which a conversion runs or waits; of `table` alone where one is named."""
+        with self._changed:
+            return [found for found in self._running if table is None or found == table]
+
     def is_busy(self, table: str) -> bool:
         """Whether a conversion of the table runs or waits."""
         with self._changed:
@@ -66,7 +78,7 @@ class ConversionQueue:
             table: wait for this table alone.
         """
         with self._changed:
-            return self._changed.wait_for(lambda: not self._running if table is None else table not in self._running, timeout)
+            return self._changed.wait_for(lambda: not self.busy(table), timeout)
 
     def _work(self, table: str) -> None:
         while True:
@@ -87,9 +99,30 @@ class ConversionQueue:
 QUEUE = ConversionQueue()
 
 
+def drain(timeout: float, catalog_timeout: float, table: str | None = None) -> list[str]:
+    """Wait for conversions, then for the catalogs; what is left, each told by a sentence.
+
+    Args:
+        timeout: seconds to wait for conversions, which make progress.
+        catalog_timeout: seconds to wait after that for catalogs, which may never answer.
+        table: wait for this table alone.
+    """
+    QUEUE.drain(timeout, table)
+    silent = pointers.CALLS.drain(catalog_timeout, table)
+    return [
+        *(f"the conversion of {url} to Iceberg was not finished" for url in QUEUE.busy(table)),
+        *(f"the catalog {name} of {url} has not answered and may stay behind; readers by path do not" for url, name in silent),
+    ]
+
+
 def _finish() -> None:
-    if not QUEUE.drain(EXIT_SECONDS):
-        logger.warning("conversions to Iceberg were not finished at exit; the next commit or sync makes up for them")
+    for left in drain(EXIT_SECONDS, EXIT_CATALOG_SECONDS):
+        logger.warning("at exit %s; the next commit, or tahoe uniform sync, makes up for it", left)
+
+
+def _finish_the_rest() -> None:
+    """What threads of the program's own have committed after `_finish`."""
+    drain(EXIT_SECONDS, 0.0)
 
 
 def _forget() -> None:
@@ -98,6 +131,9 @@ def _forget() -> None:
     QUEUE = ConversionQueue()
 
 
-atexit.register(_finish)
+atexit.register(_finish_the_rest)
+# Python refuses new threads and thread pools to whoever runs at its exit, and conversions read with several threads where there is much to
+# read. The hook by which its own pools end is called before that, those that were registered last first.
+getattr(threading, "_register_atexit", atexit.register)(_finish)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.foreign import Finding, ForeignSnapshot, newest_of_ours
+from tahoe.uniform.look import Look
 
 if TYPE_CHECKING:
     from tahoe.uniform.foreign_rows import ForeignTable
@@ -49,10 +50,11 @@ class Repair:
     metadata_location: str | None = None
 
 
-def adopt(store: LogStore, findings: Sequence[Finding], append: Append | None) -> Repair:
+def adopt(store: LogStore, look: Look, findings: Sequence[Finding], append: Append | None) -> Repair:
     """Take the appended rows over.
 
     Args:
+        look: at the table's folder, by which the findings were made.
         append: None for a dry run: all is checked, and nothing is written.
 
     Raises:
@@ -62,7 +64,7 @@ def adopt(store: LogStore, findings: Sequence[Finding], append: Append | None) -
     """
     finding = _newest(store, findings)
     foreign = _opened(store, finding.location)
-    _refuse_all_but_appends(store, finding, foreign)
+    _refuse_all_but_appends(store, look, finding, foreign)
     rows = sum(snapshot.added_rows for snapshot in finding.snapshots)
     files = sum(len(snapshot.added_files or ()) for snapshot in finding.snapshots)
     version = None
@@ -109,12 +111,12 @@ def _opened(store: LogStore, url: str) -> ForeignTable:
     return ForeignTable(store, url)
 
 
-def _refuse_all_but_appends(store: LogStore, finding: Finding, foreign: ForeignTable) -> None:
+def _refuse_all_but_appends(store: LogStore, look: Look, finding: Finding, foreign: ForeignTable) -> None:
     for snapshot in finding.snapshots:
         if snapshot.operation != "append" or snapshot.deleted_rows or foreign.has_deletes(snapshot.snapshot_id):
             raise _refused(store, f"{snapshot} is not a plain append")
     theirs = json.loads(store.get(finding.location.removeprefix(f"{store.url}/")))
-    ours = newest_of_ours(store)
+    ours = newest_of_ours(store, look)
     for key in _UNCHANGED:
         if ours is not None and _comparable(theirs.get(key)) != _comparable(ours.get(key)):
             raise _refused(store, f"{finding.location} has another value of '{key}' than the table")

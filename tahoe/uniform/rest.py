@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
-from tahoe.uniform.converter import Current
+from tahoe.uniform.look import Current
 from tahoe.uniform.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
 __all__ = ["Answer", "ReadOnlyCatalog", "Request", "is_loopback"]

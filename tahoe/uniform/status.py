@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
@@ -14,61 +14,24 @@ from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
-from tahoe.uniform import queue
-from tahoe.uniform.catalog import Catalog, catalog_names, named_catalog
-from tahoe.uniform.converter import Conversion, ReadCommit, convert, newest_metadata
-from tahoe.uniform.foreign import find_foreign, foreign_writer
+from tahoe.uniform import pointers, queue
+from tahoe.uniform.catalog import PATH, Catalog, catalog_names, named_catalog
+from tahoe.uniform.converter import Conversion, ReadCommit, convert
+from tahoe.uniform.foreign import find_foreign
 from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.metadata import converted_timestamp_ms
+from tahoe.uniform.look import look_at, newest_metadata, newest_number
+from tahoe.uniform.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.record import read_record
 from tahoe.uniform.repair import Append, Repair
 from tahoe.uniform.repair import adopt as adopt_rows
+from tahoe.uniform.report import CatalogStatus, LastError, UniformStatus, status_of
 
-__all__ = ["LastError", "UniformHandle", "UniformStatus", "after_commit"]
+__all__ = ["CatalogStatus", "LastError", "UniformHandle", "UniformStatus", "after_commit"]
 
 logger = logging.getLogger(__name__)
 
+SYNC_SECONDS = 60.0
 _POLL_SECONDS = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class LastError:
-    """The newest conversion of this process that failed."""
-
-    version: int
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class UniformStatus:
-    """How far the Iceberg side of a table is.
-
-    Args:
-        table: the table's URL.
-        enabled: whether the table asks for UniForm.
-        delta_version: the newest version of the Delta table.
-        iceberg_version: the Delta version that the Iceberg side shows, None where there is none.
-        lag_versions: how many versions it is behind; None where there is no Iceberg side.
-        lag_seconds: time between the commit shown and the newest commit.
-        metadata_location: what a reader opens.
-        snapshot_id: Iceberg's id of what is shown; None for a table without snapshots.
-        catalogs: the catalogs that the table's property names.
-        is_converting: whether this process has a conversion of the table running or waiting.
-        last_error: what went wrong last in this process, or what is wrong with the metadata; None when all is well.
-    """
-
-    table: str
-    enabled: bool
-    delta_version: int
-    iceberg_version: int | None
-    lag_versions: int | None
-    lag_seconds: float | None
-    metadata_location: str | None
-    snapshot_id: int | None
-    catalogs: tuple[str, ...]
-    is_converting: bool
-    last_error: LastError | None
 
 
 class UniformHandle:
@@ -100,36 +63,16 @@ class UniformHandle:
     def __repr__(self) -> str:
         return f"UniformHandle({self._store.url})"
 
-    def status(self) -> UniformStatus:
+    def status(self, *, catalog_seconds: float | None = None) -> UniformStatus:
         """How far the Iceberg side is; reads the newest metadata file and the newest version, and never raises for what it finds
-        on the Iceberg side: that is told as `last_error`."""
+        on the Iceberg side: that is told as `last_error`.
+
+        Args:
+            catalog_seconds: how long to wait for the catalogs to say what they show. They are not asked when None: what is told then is
+                what the last conversion noted.
+        """
         target = self._snapshot_at()
-        error = _ERRORS.get(self._store.url)
-        try:
-            findings = find_foreign(self._store, (), read_record(self._store))
-            if findings:
-                raise foreign_writer(self._store.url, findings)
-            current = newest_metadata(self._store)
-        except TahoeError as found:
-            current, error = None, LastError(target.version, found.code, found.message)
-        lag = None if current is None else max(target.version - current.version, 0)
-        seconds = None
-        if current is not None:
-            behind = target.timestamp_ms - converted_timestamp_ms(current.document) if lag else 0
-            seconds = max(behind, 0) / 1000
-        return UniformStatus(
-            table=self._store.url,
-            enabled=uniform_is_enabled(target.config.properties),
-            delta_version=target.version,
-            iceberg_version=current.version if current else None,
-            lag_versions=lag,
-            lag_seconds=seconds,
-            metadata_location=current.location if current else None,
-            snapshot_id=current.document.get("current-snapshot-id") if current else None,
-            catalogs=tuple(catalog_names(target.metadata.configuration)),
-            is_converting=queue.QUEUE.is_busy(self._store.url),
-            last_error=error,
-        )
+        return status_of(self._store, target, _pointers(self._store, target), _ERRORS.get(self._store.url), catalog_seconds)
 
     def upgrade(self, compat_version: int = 2, *, dry_run: bool = False) -> Upgrade:
         """Make the table readable as Iceberg, whatever it was before: properties are set, and files that Iceberg's readers could not
@@ -147,21 +90,27 @@ class UniformHandle:
             raise Unsupported(f"{self!r} only looks at the table; use Table.uniform.upgrade().", table=self._store.url)
         return self._run_upgrade(compat_version, dry_run)
 
-    def sync(self, catalog: Catalog | str | None = None, *, rebuild: bool = False) -> Conversion:
+    def sync(self, catalog: Catalog | str | None = None, *, rebuild: bool = False, timeout: float = SYNC_SECONDS) -> Conversion:
         """Convert the newest version now, in this thread, and raise what goes wrong.
 
         Args:
             catalog: one more catalog whose pointer to move, or its name ``<catalog>:<namespace>.<table>``.
             rebuild: make everything anew from the live files, also over what another writer left on the Iceberg side.
+            timeout: seconds to wait for catalogs after readers by path have the new metadata. A `catalog` that is not given by its name
+                is waited for as long as it takes.
 
         Raises:
             InvalidRequest: the table does not ask for UniForm.
             ForeignWriter: another writer has committed to the Iceberg side.
-            StorageFailure: storage or a catalog failed.
+            StorageFailure: storage or a catalog failed, or a catalog did not answer.
         """
         target = self._newest()
-        extra = [named_catalog(catalog) if isinstance(catalog, str) else catalog] if catalog is not None else []
-        result = _convert(self._store, target, self._snapshot_at, self._read_commit, self._clock, extra, rebuild)
+        extra = []
+        if isinstance(catalog, str):
+            extra = [Pointer(self._store.url, named_catalog(catalog))]
+        elif catalog is not None:
+            extra = [Pointer(self._store.url, catalog, here=True)]
+        result = _convert(self._store, target, self._snapshot_at, self._read_commit, self._clock, extra, rebuild, timeout)
         for error in result.catalog_errors.values():
             raise error
         return result
@@ -180,14 +129,14 @@ class UniformHandle:
         """
         if adopt == discard:
             raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
-        target = self._newest()
-        catalogs = [named_catalog(name) for name in catalog_names(target.metadata.configuration)]
-        findings = find_foreign(self._store, catalogs, read_record(self._store))
+        asked = Asked(_pointers(self._store, self._newest()))
+        look = look_at(self._store)
+        findings = find_foreign(self._store, look, asked.answers()[0], read_record(self._store))
         if not findings:
             return Repair("none", ())
         done = Repair("discard", tuple(findings))
         if adopt:
-            done = adopt_rows(self._store, findings, None if dry_run else self._append)
+            done = adopt_rows(self._store, look, findings, None if dry_run else self._append)
         if dry_run:
             return done
         return replace(done, metadata_location=self.sync(rebuild=True).metadata_location)
@@ -215,11 +164,13 @@ class UniformHandle:
         """
         wanted = self._snapshot_at().version if version is None else version
         deadline = self._clock.now_ms() + timeout * 1000
+        number = None
         while True:
             busy = queue.QUEUE.is_busy(self._store.url)
-            current = newest_metadata(self._store)
-            if current is not None and current.version >= wanted:
-                return self.status()
+            if (newest := newest_number(self._store)) != number:
+                number, current = newest, newest_metadata(self._store)
+                if current is not None and current.version >= wanted:
+                    return self.status()
             error = _ERRORS.get(self._store.url)
             if error is not None and not busy and error.version >= wanted:
                 raise self._not_there(wanted, f"the conversion failed: {error.message}")
@@ -296,9 +247,14 @@ def _background(
     store: LogStore, target: Snapshot, snapshot_at: Callable[..., Snapshot], read_commit: ReadCommit, clock: Clock
 ) -> None:
     try:
-        _convert(store, target, snapshot_at, read_commit, clock, [], False)
+        _convert(store, target, snapshot_at, read_commit, clock, [], False, LOOK_SECONDS)
     except ForeignWriter as error:
         logger.error("version %d of %s is not converted to Iceberg: %s", target.version, store.url, error)
+
+
+def _pointers(store: LogStore, target: Snapshot) -> list[Pointer]:
+    """Those of the catalogs that the table's property names."""
+    return [Pointer(store.url, named_catalog(name)) for name in catalog_names(target.metadata.configuration)]
 
 
 def _convert(
@@ -307,17 +263,21 @@ def _convert(
     snapshot_at: Callable[..., Snapshot],
     read_commit: ReadCommit,
     clock: Clock,
-    extra: Sequence[Catalog],
+    extra: Sequence[Pointer],
     rebuild: bool,
+    catalog_seconds: float,
 ) -> Conversion:
     """Convert, and keep in mind how it went."""
     try:
-        catalogs = [*(named_catalog(name) for name in catalog_names(target.metadata.configuration)), *extra]
-        result = convert(store, target, snapshot_at, read_commit, catalogs, clock=clock, rebuild=rebuild)
+        found = [*_pointers(store, target), *extra]
+        pointers.CALLS.keep(store.url, [pointer.name for pointer in found])
+        result = convert(
+            store, target, snapshot_at, read_commit, found, clock=clock, rebuild=rebuild, catalog_seconds=catalog_seconds
+        )
     except BaseException as error:
         code = error.code if isinstance(error, TahoeError) else type(error).__name__
         _ERRORS.put(store.url, LastError(target.version, code, str(error)))
         raise
-    behind = next(iter(result.catalog_errors.values()), None)
+    behind = result.catalog_errors.get(PATH)
     _ERRORS.put(store.url, None if behind is None else LastError(result.version, behind.code, behind.message))
     return result

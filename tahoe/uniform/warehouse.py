@@ -18,7 +18,7 @@ from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.uniform.converter import Current, newest_metadata
+from tahoe.uniform.look import Current, newest_metadata
 from tahoe.uniform.status import UniformHandle
 
 __all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Warehouse"]

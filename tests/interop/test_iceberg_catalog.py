@@ -20,6 +20,7 @@ import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.uniform import catalog as ours
 from tahoe.uniform.catalog import NamedCatalog, metadata_number, named_catalog
+from tahoe.uniform.queue import drain
 from tests.interop.catalogs import glue_catalog, rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.hive import hive_metastore
@@ -103,9 +104,11 @@ def test_a_commit_reaches_the_catalog_in_the_background(tmp_path: Path, theirs: 
     table = made(tmp_path / "a table", identifier)
     for _ in range(3):
         version = table.append(ROWS)
-        status = table.uniform.wait(version, timeout=60)
-        assert status.catalogs == (f"{NAME}:{identifier}",)
+        table.uniform.wait(version, timeout=60)
         assert table.uniform.sync().catalog_errors == {}
+        (of_catalog,) = table.uniform.status(catalog_seconds=30).catalogs
+        assert (of_catalog.name, of_catalog.answered, of_catalog.last_error) == (f"{NAME}:{identifier}", True, None)
+        assert (of_catalog.delta_version, of_catalog.lag_versions) == (version, 0)
         found = theirs.load_table(identifier)
         assert found.metadata.properties["delta-version"] == str(version)
         assert canonical(found.scan().to_arrow()) == canonical(table.to_arrow())
@@ -218,9 +221,7 @@ def test_two_converters_race_and_no_version_is_lost(tmp_path: Path, theirs: Cata
     assert problems == []
     table = tahoe.Table(tmp_path / "t")
     table.uniform.wait(timeout=60)
-    from tahoe.uniform.queue import QUEUE
-
-    assert QUEUE.drain(60)
+    assert drain(60, 60) == []
     assert table.version() == 9
     found = theirs.load_table(identifier)
     assert found.metadata.properties["delta-version"] == "9"

@@ -27,7 +27,9 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
+from tahoe.uniform.catalog import Catalog
 from tahoe.uniform.converter import Conversion, convert
+from tahoe.uniform.pointers import Pointer
 
 __all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
 
@@ -119,7 +121,10 @@ class DeltaLog:
     def snapshot(self, version: int | None = None) -> Snapshot:
         return Snapshot.at(self.store, self.version if version is None else version)
 
-    def convert(self, version: int | None = None, store: LogStore | None = None, **options: object) -> Conversion:
+    def convert(
+        self, version: int | None = None, store: LogStore | None = None, catalogs: Sequence[Catalog] = (), **options: object
+    ) -> Conversion:
         store = store or self.store
+        pointers = [Pointer(store.url, catalog, here=True) for catalog in catalogs]
         target = Snapshot.at(store, self.version if version is None else version)
-        return convert(store, target, lambda at: Snapshot.at(store, at), lambda at: read_commit(store, at), **options)
+        return convert(store, target, lambda at: Snapshot.at(store, at), lambda at: read_commit(store, at), pointers, **options)

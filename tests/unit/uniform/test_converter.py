@@ -278,6 +278,30 @@ def test_the_cost_of_a_small_commit_does_not_grow_with_the_table(small_manifests
     assert calls(8) == calls(200)
 
 
+def test_a_conversion_looks_at_the_iceberg_side_once(log):
+    """Before the new metadata: one listing, one read of the newest metadata file, one of the hint, one of the record. After it, a listing of
+    the metadata files alone and the hint again: another conversion may have ended meanwhile."""
+    log.change(["a1"])
+    log.convert()
+    log.change(["a2"])
+    traced = TracingStore(log.store)
+    log.convert(store=traced)
+    calls = of_iceberg_side(traced)
+    put = calls.index(("put_if_absent", "metadata/v2.metadata.json"))
+    hint = ("get", "metadata/version-hint.text")
+    assert [call for call in calls[:put] if not call[1].endswith(".avro")] == [
+        ("list_from", "metadata"),
+        ("get", "metadata/v1.metadata.json"),
+        ("get", NAME),
+        hint,
+    ]
+    assert calls[put + 1 :] == [hint, hint, ("put", hint[1]), ("list_from", "metadata"), ("put", NAME)]
+
+
+def of_iceberg_side(traced: TracingStore) -> list[tuple[str, str]]:
+    return [(call.method, call.name) for call in traced.calls if call.name.startswith("metadata") or call.name == NAME]
+
+
 def test_old_snapshots_expire_and_take_their_files_with_them():
     log = DeltaLog(configuration={"delta.deletedFileRetentionDuration": "interval 10 seconds"})
     times = iter(range(1_700_000_000_000, 1_800_000_000_000, 4000))

@@ -12,7 +12,10 @@ import pytest
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure
 from tahoe.log.reader import read_commit
+from tahoe.testing.faulty_store import TracingStore
 from tahoe.uniform import queue
+from tahoe.uniform.guard import ForeignWriter
+from tahoe.uniform.record import NAME, ConversionRecord, write_record
 from tahoe.uniform.status import UniformHandle, after_commit
 from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
 from tests.unit.uniform.verifier import newest_document, verify
@@ -54,6 +57,19 @@ def test_status_tells_how_far_behind_the_iceberg_side_is(log):
     assert found.metadata_location == f"{log.store.url}/metadata/v0.metadata.json"
     assert found.snapshot_id == newest_document(log.store)["current-snapshot-id"]
     assert not found.is_converting
+
+
+def test_status_looks_at_the_iceberg_side_once(log):
+    log.change(["a1"])
+    log.convert()
+    traced = TracingStore(log.store)
+    UniformHandle(traced, log.snapshot, partial(read_commit, traced)).status()
+    assert sorted((call.method, call.name) for call in traced.calls) == [
+        ("get", NAME),
+        ("get", "metadata/v1.metadata.json"),
+        ("get", "metadata/version-hint.text"),
+        ("list_from", "metadata"),
+    ]
 
 
 def test_commits_during_a_slow_conversion_become_one_snapshot(log, monkeypatch):
@@ -132,6 +148,70 @@ def test_a_catalog_that_fails_is_told_by_sync_and_status(log):
         handle(log).sync(catalog=Broken())
     found = handle(log).status()
     assert (found.iceberg_version, found.last_error.message) == (1, "The catalog broken does not answer.")
+
+
+class Late:
+    """A catalog that answers after nobody waits any more."""
+
+    name, swaps = "late:a.b", True
+
+    def __init__(self, location):
+        self.location, self.silent, self.moves = location, Event(), []
+
+    def load(self):
+        assert self.silent.wait(20)
+        return self.location
+
+    def commit(self, old, new):
+        self.moves.append((old, new))
+        return True
+
+
+@pytest.mark.parametrize("location", ["file:///elsewhere/metadata/00001-theirs.metadata.json", None])
+def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_though_it_answers_late(monkeypatch, location):
+    """Where nothing of it is to be seen in the table's own folder: its metadata lies elsewhere, or the entry was dropped."""
+    log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b"})
+    late = Late(location)
+    monkeypatch.setattr("tahoe.uniform.status.named_catalog", lambda name: late)
+    monkeypatch.setattr("tahoe.uniform.converter.LOOK_SECONDS", 0.01)
+    write_record(log.store, ConversionRecord(catalogs={"late:a.b": f"{log.store.url}/metadata/v0.metadata.json"}))
+    log.change(["a1"])
+    with pytest.raises(StorageFailure, match=r"late:a\.b has not answered"):
+        handle(log).sync(timeout=0.01)
+    assert verify(log.store) == 1, "readers by path do not wait"
+    late.silent.set()
+    assert queue.drain(20, 20, log.store.url) == []
+    assert late.moves == []
+    found = handle(log).status()
+    assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
+    assert found.iceberg_version == 1
+    log.change(["a2"])
+    with pytest.raises(ForeignWriter, match=r"late:a\.b"):
+        handle(log).sync()
+    assert verify(log.store) == 1, "nothing is converted while it is known"
+    assert late.moves == []
+
+
+def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkeypatch):
+    """Metadata elsewhere may go on from ours, and name manifests that ours names no longer."""
+    short = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b", **short})
+    late = Late(None)
+    late.silent.set()
+    monkeypatch.setattr("tahoe.uniform.status.named_catalog", lambda name: late)
+    log.change(["a1"])
+    handle(log).sync()
+    before = {entry.name for entry in log.store.walk("metadata")}
+    SYSTEM_CLOCK.sleep(0.01)  # commits of one millisecond would expire together
+    answers = iter([None, "file:///elsewhere/metadata/00001-theirs.metadata.json"])
+    write_record(log.store, ConversionRecord(number=1))
+    monkeypatch.setattr(late, "load", lambda: next(answers))  # changed between the look and the move
+    log.commit(log.remove("a1"), log.add("b1"))
+    with pytest.raises(ForeignWriter, match="elsewhere"):
+        handle(log).sync()
+    assert verify(log.store) == 2
+    assert len(newest_document(log.store)["snapshots"]) == 1, "a snapshot has expired"
+    assert before <= {entry.name for entry in log.store.walk("metadata")}
 
 
 def test_the_clock_is_an_argument(log):

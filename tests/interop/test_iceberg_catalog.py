@@ -21,14 +21,22 @@ from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsuppo
 from tahoe.uniform import catalog as ours
 from tahoe.uniform.catalog import NamedCatalog, metadata_number, named_catalog
 from tahoe.uniform.queue import drain
-from tests.interop.catalogs import glue_catalog, rest_catalog
+from tests.interop.catalogs import glue_catalog, postgresql, rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.hive import hive_metastore
 
 NAME = "interop"
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "at": pa.array(range(10), pa.timestamp("us", "UTC"))})
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
-KINDS = ["sqlite", "postgresql", pytest.param("hive", marks=pytest.mark.spark), "glue", "rest"]
+# `make interop` brings a PostgreSQL of its own; elsewhere the environment may name one.
+POSTGRESQL = os.environ.get("TAHOE_TEST_POSTGRESQL")
+KINDS = [
+    "sqlite",
+    pytest.param("postgresql", marks=[] if POSTGRESQL else pytest.mark.readers),
+    pytest.param("hive", marks=pytest.mark.spark),
+    "glue",
+    "rest",
+]
 # Glue: boto tries an address where nobody answers for a minute, so there the client itself cannot be made.
 DOWN = {"hive": {"uri": "thrift://127.0.0.1:1"}, "glue": {"glue.max-retries": "none"}, "rest": {"uri": "http://127.0.0.1:1"}}
 
@@ -46,10 +54,8 @@ def properties(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         case "sqlite":
             yield {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db"}
         case "postgresql":
-            uri = os.environ.get("TAHOE_TEST_POSTGRESQL")
-            if not uri:
-                pytest.skip("TAHOE_TEST_POSTGRESQL names no database (postgresql+psycopg2://user@host/database)")
-            yield {"type": "sql", "uri": uri}
+            with postgresql(POSTGRESQL) as uri:
+                yield {"type": "sql", "uri": uri}
         case "hive":
             if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
                 pytest.skip("a Hive metastore needs a Java runtime")

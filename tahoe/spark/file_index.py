@@ -106,7 +106,7 @@ class FileIndex:
 
     @kept_for_the_caller
     def rootPaths(self) -> JavaObject:  # noqa: N802
-        return self._jvm.seq(self._jvm.java_class("org.apache.hadoop.fs.Path")(hadoop_url(self._snapshot.store.url)))
+        return self._root_paths
 
     @kept_for_the_caller
     def inputFiles(self) -> JavaObject:  # noqa: N802
@@ -146,6 +146,10 @@ class FileIndex:
         implements = ["org.apache.spark.sql.execution.datasources.FileIndex"]  # noqa: RUF012 - py4j's own form
 
     # -- parts -------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _root_paths(self) -> JavaObject:
+        return self._jvm.seq(self._jvm.java_class("org.apache.hadoop.fs.Path")(hadoop_url(self._snapshot.store.url)))
 
     @cached_property
     def _size(self) -> int:

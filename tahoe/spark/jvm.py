@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.java_gateway import JavaClass
+from py4j.java_gateway import JavaClass, JavaMember
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -64,7 +64,7 @@ class Jvm:
     def java_class(self, name: str) -> JavaObject:
         """The class of that full name: call it to construct, take attributes for static methods."""
         if name not in self._classes:
-            self._classes[name] = JavaClass(name, self.gateway._gateway_client)
+            self._classes[name] = _JavaClass(name, self.gateway._gateway_client)
         return self._classes[name]
 
     def catalyst(self, name: str) -> JavaObject:
@@ -158,6 +158,16 @@ class Jvm:
 _OPEN: WeakKeyDictionary[Any, Jvm] = WeakKeyDictionary()
 
 
+class _JavaClass(JavaClass):  # type: ignore[misc]
+    """A class that asks the JVM once, not at each call, whether a name is one of its static methods."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            setattr(self, name, found)
+        return found
+
+
 class Bulk:
     """Functions from a row's number to a value, made of method handles, and the arrays that they fill.
 
@@ -172,6 +182,7 @@ class Bulk:
         self._lookup = self._handles.publicLookup()
         self._int_function = jvm.reflected("java.util.function.IntFunction")
         self._known: dict[tuple[str, ...], Handle] = {}
+        self._arrays_of_zeros: dict[int, JavaObject] = {}
         self._classes: dict[str, JavaObject] = {
             "int": jvm.java_class("java.lang.Integer").TYPE,
             "long": jvm.java_class("java.lang.Long").TYPE,
@@ -213,7 +224,7 @@ class Bulk:
         combined = self._handles.filterArguments(handle, 0, self._jvm.array("java.lang.invoke.MethodHandle", arguments))
         returns = handle.type().returnType()
         kind = self._method_type.methodType(returns, self._classes["int"])
-        return self._handles.permuteArguments(combined, kind, self._ints([0] * len(arguments)))
+        return self._handles.permuteArguments(combined, kind, self._zeros(len(arguments)))
 
     def longs(self, values: pa.Array) -> Handle:
         """`i -> long` of an int64 array without nulls."""
@@ -286,8 +297,11 @@ class Bulk:
         classes = [self._class(name) for name in parameters]
         return self._method_type.methodType(self._class(returns), self._jvm.array("java.lang.Class", classes))
 
-    def _ints(self, values: Sequence[int]) -> JavaObject:
-        return self._copied(pa.array(values, pa.int32()), pa.int32(), 4, "int", "asIntBuffer")
+    def _zeros(self, count: int) -> JavaObject:
+        """An array of so many ints that nobody writes to."""
+        if count not in self._arrays_of_zeros:
+            self._arrays_of_zeros[count] = self._jvm.gateway.new_array(self._jvm.java_class("int"), count)
+        return self._arrays_of_zeros[count]
 
     def _elements(self, array: JavaObject) -> Handle:
         return self._handles.arrayElementGetter(array.getClass()).bindTo(array)

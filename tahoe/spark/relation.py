@@ -76,11 +76,14 @@ def read_snapshot(
     return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
 
 
-def read_rows(spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, options: Mapping[str, str] | None = None) -> DataFrame:
+def read_rows(
+    spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, options: Mapping[str, str] | None = None, metadata: bool = True
+) -> DataFrame:
     """The living rows of some files with the place of each: the table's columns, then `FILE` and `ROW`, then `CHOSEN` where `files` has it.
 
     Args:
         files: of the snapshot, each with its number in a further column `FILE` (int32), and maybe rows of it in `CHOSEN` (binary).
+        metadata: whether `_metadata` can be asked for, which takes Catalyst some time; where rows are tracked it always can.
     """
     install()
     jvm = Jvm.of(spark)
@@ -91,7 +94,8 @@ def read_rows(spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, optio
             table=snapshot.store.url,
             column=taken[0],
         )
-    return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
+    has_vectors = _has_vectors(snapshot, files)
+    return _scan(spark, jvm, snapshot, with_vectors=has_vectors, files=files, options=options or {}, metadata=metadata)
 
 
 def named(frame: DataFrame, alias: str | None) -> DataFrame:
@@ -161,6 +165,7 @@ def _scan(
     with_vectors: bool,
     files: pa.Table | None = None,
     options: Mapping[str, str] = MappingProxyType({}),
+    metadata: bool = True,
 ) -> DataFrame:
     more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
     hidden = [StructField(name, _POSITION_TYPES[name]) for name in more]
@@ -177,7 +182,9 @@ def _scan(
     base = scan_of(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
     if not hidden:
         return _as_logical(base, snapshot.schema)
-    base, file = row_ids.with_file_metadata(jvm, base)
+    file = None
+    if metadata or tracked is not None:
+        base, file = row_ids.with_file_metadata(jvm, base)
     row_index = row_ids.position(jvm, base)
     if with_vectors:
         base = base.where(is_alive(jvm, base[DELETED_ROWS], row_index))
@@ -186,7 +193,7 @@ def _scan(
         columns += [base[FILE], row_index.alias(ROW)]
     if CHOSEN in more:
         columns.append((~is_alive(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
-    return row_ids.with_metadata(jvm, base, columns, file, tracked)
+    return base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
 
 
 def scan_of(

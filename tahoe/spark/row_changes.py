@@ -45,6 +45,7 @@ __all__ = [
     "FILE",
     "ROW",
     "Found",
+    "changes_in",
     "changes_of",
     "commit",
     "copy_rows",
@@ -118,18 +119,21 @@ def commit(spark: SparkSession, table: Table, transaction: Transaction, staged: 
     return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
 
 
-def with_positions(spark: SparkSession, snapshot: Snapshot, files: pa.Table, hadoop: Mapping[str, str] = _NONE) -> DataFrame:
+def with_positions(
+    spark: SparkSession, snapshot: Snapshot, files: pa.Table, hadoop: Mapping[str, str] = _NONE, *, metadata: bool = True
+) -> DataFrame:
     """The living rows of these files: the table's columns, then `FILE`, the file's number in `files`, and `ROW`, the physical position.
 
     Args:
         files: of the snapshot (`tahoe.log.replay.FILES_SCHEMA`).
         hadoop: options for the file system.
+        metadata: whether the user's expressions may name `_metadata`.
     """
-    return read_rows(spark, snapshot, _numbered(files), options=hadoop)
+    return read_rows(spark, snapshot, _numbered(files), options=hadoop, metadata=metadata)
 
 
 def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
-    """Which rows these are, file by file. One Spark job.
+    """Which rows these are, file by file, however many. One Spark job.
 
     Args:
         files: those that `with_positions` was given.
@@ -146,13 +150,31 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
         .sort_by([("file", "ascending"), ("part", "ascending")])
     )
     numbers = bitmaps["file"].unique()
-    adds = add_files(files.take(numbers.cast(pa.int64())))
-    changes = [
-        FileChange(add, living_rows(snapshot, add), _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))))
-        for number, add in zip(numbers, adds, strict=True)
-    ]
-    found = pc.sum(bitmaps["rows"]).as_py() or 0
-    return Found(changes, sum(len(change.dead) for change in changes) < found)
+    found = {number: _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))) for number in numbers.to_pylist()}
+    return _found(snapshot, files, found, pc.sum(bitmaps["rows"]).as_py() or 0)
+
+
+def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
+    """Which rows these are, file by file, where they are few enough to be here.
+
+    Args:
+        files: those that `with_positions` was given.
+        places: `FILE` and `ROW` of each row.
+    """
+    places = places.select([FILE, ROW]).sort_by(FILE).combine_chunks()
+    rows = pc.cast(places[ROW], pa.uint64()).combine_chunks()
+    runs = pc.run_end_encode(places[FILE].combine_chunks())
+    found, start = {}, 0
+    for number, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        found[number] = _set_of(rows.slice(start, stop - start))
+        start = stop
+    return _found(snapshot, files, found, len(places))
+
+
+def _found(snapshot: Snapshot, files: pa.Table, dead: Mapping[int, BitMap64], rows: int) -> Found:
+    adds = add_files(files.take(pa.array(list(dead), pa.int64())))
+    changes = [FileChange(add, living_rows(snapshot, add), mine) for mine, add in zip(dead.values(), adds, strict=True)]
+    return Found(changes, sum(len(change.dead) for change in changes) < rows)
 
 
 def rows_of(
@@ -171,10 +193,10 @@ def rows_of(
     """
     files = _numbered(files_table([change.add for change in changes]))
     if all(change.is_whole for change in changes):
-        rows = read_rows(spark, snapshot, files, options=hadoop).withColumn(CHOSEN, sf.lit(True))
+        rows = read_rows(spark, snapshot, files, options=hadoop, metadata=False).withColumn(CHOSEN, sf.lit(True))
     else:
         bits = pa.array([packed(change.dead, snapshot.store.url) for change in changes], pa.binary())
-        rows = read_rows(spark, snapshot, files.append_column(CHOSEN, bits), options=hadoop)
+        rows = read_rows(spark, snapshot, files.append_column(CHOSEN, bits), options=hadoop, metadata=False)
     return with_row_ids(rows, snapshot.config, sf.col(CHOSEN) if changed else None)
 
 
@@ -288,9 +310,13 @@ def _positions(bitmaps: pa.Table) -> BitMap64:
     found = BitMap64()
     for part, bits in zip(bitmaps["part"].to_pylist(), bitmaps["bits"], strict=True):
         flags = pa.Array.from_buffers(pa.bool_(), _ROWS_OF_A_BITMAP, [None, bits.as_buffer()])
-        rows = pc.add(pc.indices_nonzero(flags), pa.scalar(part * _ROWS_OF_A_BITMAP, pa.uint64()))
-        found |= BitMap64(memoryview(rows.buffers()[1]).cast("Q")[rows.offset : rows.offset + len(rows)])
+        found |= _set_of(pc.add(pc.indices_nonzero(flags), pa.scalar(part * _ROWS_OF_A_BITMAP, pa.uint64())))
     return found
+
+
+def _set_of(rows: pa.Array) -> BitMap64:
+    """A set of numbers of type uint64."""
+    return BitMap64(memoryview(rows.buffers()[1]).cast("Q")[rows.offset : rows.offset + len(rows)])
 
 
 def _of_table(rows: DataFrame, schema: StructType) -> DataFrame:

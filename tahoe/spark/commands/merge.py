@@ -13,15 +13,16 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from tahoe.expr.predicate import TRUE, Predicate
-from tahoe.ops.merge_clauses import Kind, of_kind, only_inserts
+from tahoe.ops.merge_clauses import Kind, may_match_often, of_kind, only_inserts
 from tahoe.ops.merge_explained import MergeExplained
-from tahoe.ops.merge_report import clauses_explained
+from tahoe.ops.merge_report import ambiguous, clauses_explained
 from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only, uses_vectors
 from tahoe.protocol.constraints import ENFORCED
+from tahoe.spark.commands.merge_found import found_in
 from tahoe.spark.commands.merge_keys import candidates
-from tahoe.spark.commands.merge_match import held, numbered, pairs_of, sent_to_all
+from tahoe.spark.commands.merge_match import held, is_upsert, numbered, pairs_of, sent_to_all
 from tahoe.spark.commands.merge_statement import MergeRequest, Sides, evolved, resolved
-from tahoe.spark.commands.merge_write import Matched, found_rows
+from tahoe.spark.commands.merge_write import Matched
 from tahoe.spark.conditions import text_of
 from tahoe.spark.fitting import nullable_schema
 from tahoe.spark.relation import named, shape_of
@@ -100,9 +101,17 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
             predicate = known.predicate
             transaction.read(predicate)
         files = snapshot.files_matching(predicate)
-        rows = with_row_ids(with_positions(spark, snapshot, files, request.options), snapshot.config)
+        rows = with_row_ids(with_positions(spark, snapshot, files, request.options, metadata=False), snapshot.config)
         plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema)
-        with held(pairs_of(plan, snapshot.config, config)) as pairs:
-            yield found_rows(
-                transaction, snapshot, config, request, plan, known.source_rows, files, pairs, (started, materialized)
+        upsert = is_upsert(plan, snapshot.config, config)
+        with held(pairs_of(plan, snapshot.config, config, only_places=upsert)) as pairs:
+            found = found_in(plan, snapshot, files, pairs)
+            if found.taken.ambiguous and not may_match_often(request.clauses):
+                raise ambiguous(snapshot.store.url)
+            for change in found.met:
+                # What is written depends on the rows that matched, changed or not.
+                transaction.read_rows(change.add.key, change.dead)
+            times = (started, materialized, transaction.clock.now_ms())
+            yield Matched(
+                transaction, snapshot, config, request, plan, known.source_rows, len(files), pairs, found, upsert, times
             )

@@ -28,7 +28,19 @@ from tahoe.spark.commands.merge_values import Value, assigned
 from tahoe.spark.jvm import JavaObject, Jvm
 from tahoe.spark.row_changes import FILE, ROW
 
-__all__ = ["BEFORE", "CLAUSE", "SOURCE_ROW", "Held", "held", "inserted", "numbered", "pairs_of", "sent_to_all"]
+__all__ = [
+    "BEFORE",
+    "CLAUSE",
+    "SOURCE_ROW",
+    "Held",
+    "held",
+    "inserted",
+    "is_upsert",
+    "numbered",
+    "of_source",
+    "pairs_of",
+    "sent_to_all",
+]
 
 SOURCE_ROW = "__tahoe_source_row"
 """The column that numbers the rows of the source."""
@@ -39,6 +51,7 @@ BEFORE = "__tahoe_before"
 
 # Larger sides are shuffled, unless the session's own threshold is higher.
 _MOST_BYTES_BROADCAST = 64 * 1024 * 1024
+_UPSERT = [(Kind.MATCHED, Action.UPDATE), (Kind.NOT_MATCHED, Action.INSERT)]
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,10 @@ class Held:
 
     frame: DataFrame
     blocks: JavaObject
+
+    def count(self) -> int:
+        """How many rows there are; one job, of one stage, computes them if none has yet."""
+        return int(self.blocks.count())
 
     @property
     def bytes(self) -> int:
@@ -59,7 +76,7 @@ class Held:
 @contextmanager
 def held(frame: DataFrame) -> Iterator[Held]:
     """The rows of a query, kept until the end of the block; they are computed by the first query that reads them."""
-    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
     blocks = kept._jdf.queryExecution().logical().rdd()
     try:
         yield Held(kept, blocks)
@@ -80,17 +97,44 @@ def sent_to_all(rows: Held) -> DataFrame:
     return sf.broadcast(rows.frame)
 
 
-def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
+def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
+    """Whether what is written of a row of the source is the same whether it matches or not, and of the target's row nothing is: then pairs
+    need hold no values (`of_source`).
+
+    Args:
+        before: the table as it is.
+        after: the table as it will be.
+    """
+    if [(step.kind, step.action) for step in plan.steps] != _UPSERT or any(step.condition is not None for step in plan.steps):
+        return False
+    if after.properties.enable_change_data_feed or materialized_columns(before) is not None:
+        return False
+    jvm = Jvm.of(plan.sides.target.sparkSession)
+    source = plan.sides.source._jdf.queryExecution().analyzed().outputSet()
+    update, insert = plan.steps
+    for column in without_void(after.schema):
+        if not any(not one.path for one in update.inside(column.name)):
+            return False
+        one, other = (
+            jvm.expression(assigned(jvm, column.data_type, None, step.inside(column.name))) for step in (update, insert)
+        )
+        if not (one.references().subsetOf(source) and one.semanticEquals(other)):
+            return False
+    return True
+
+
+def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places: bool) -> DataFrame:
     """The rows of the target that match, each with its row of the source, and those that none matches but a clause takes.
 
     Args:
         plan: bound to the files to be read, with their places, and to the source as it is held.
         before: the table as it is.
         after: the table as it will be.
+        only_places: what is written is made of the source alone (`is_upsert`).
 
     Returns:
-        `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; where there are updates, the columns of the table as they will be, and the ids of rows
-        that have some, NULL for other rows; `BEFORE` where the change data feed is on.
+        `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; where there are updates the columns of the table as they will be, and the ids of rows that
+        have some, NULL for other rows; `BEFORE` where the change data feed is on.
     """
     target, source = plan.sides.target, plan.sides.source
     steps = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
@@ -104,6 +148,8 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig) -> DataFrame:
     if by_source:
         chosen = chosen.where(matched | sf.col(CLAUSE).isNotNull())
     columns = [target[FILE], target[ROW], source[SOURCE_ROW], sf.col(CLAUSE)]
+    if only_places:
+        return chosen.select(*columns)
     if steps and after.properties.enable_change_data_feed:
         fields = [target[quote_identifier(one.name)].alias(one.name) for one in before.schema]
         columns.append(sf.struct(*fields).alias(BEFORE))
@@ -126,6 +172,22 @@ def inserted(plan: Plan, pairs: Held, schema: StructType) -> DataFrame:
     alone = plan.sides.source.join(met, SOURCE_ROW, "left_anti")
     chosen = alone.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
     return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), schema))
+
+
+def of_source(plan: Plan, schema: StructType, pairs: Held | None = None) -> DataFrame:
+    """The rows that an upsert (`is_upsert`) writes: the table's columns.
+
+    Args:
+        plan: bound to the source as it is held.
+        pairs: for each of these one row; None for one of every row of the source.
+    """
+    source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
+    insert = plan.steps[-1]
+    values = [
+        assigned(jvm, column.data_type, None, insert.inside(column.name)).alias(column.name) for column in without_void(schema)
+    ]
+    rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
+    return rows.select(*values)
 
 
 def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, schema: StructType) -> list[Column]:

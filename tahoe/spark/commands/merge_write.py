@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from functools import reduce
 from math import ceil
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.expr.predicate import quote_identifier
 from tahoe.ops.merge_clauses import Action, Kind, may_match_often
-from tahoe.ops.merge_report import ClauseCount, Times, Written, ambiguous, counted, merge_metrics, merge_parameters
+from tahoe.ops.merge_report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
 from tahoe.ops.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.merge_match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted
+from tahoe.spark.commands.merge_found import PairsFound
+from tahoe.spark.commands.merge_match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted, of_source
 from tahoe.spark.commands.merge_statement import MergeRequest, Plan, Step
 from tahoe.spark.conditions import text_of
 from tahoe.spark.constraints import recomputed
-from tahoe.spark.row_changes import FILE, ROW, changes_of, rows_that_stay, write_change_data, write_rows
+from tahoe.spark.row_changes import FILE, ROW, rows_that_stay, write_change_data, write_rows
 from tahoe.spark.row_changes import of_kind as of_change
 from tahoe.spark.writer import FileOptions
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Matched", "found_rows"]
+__all__ = ["Matched"]
 
 # New files have about so many rows, and fewer where more tasks can write them side by side.
 _ROWS_OF_A_FILE = 1_000_000
@@ -44,8 +44,8 @@ class Matched:
         config: of the table as it will be.
         plan: bound to the source as it is held and to the files that were read.
         pairs: of `tahoe.spark.commands.merge_match.pairs_of`, as they are held.
-        changes: for each file that changes its rows that go.
-        changed: for each clause's number the rows of the target that fall to it.
+        found: what they say.
+        is_upsert: what is written is the source's alone (`tahoe.spark.commands.merge_match.is_upsert`), and `pairs` hold no values.
         times: when the MERGE began, when the source was held, and when the rows were found.
     """
 
@@ -57,25 +57,35 @@ class Matched:
     source_rows: int
     files_scanned: int
     pairs: Held
-    changes: list[FileChange]
-    changed: dict[int, int]
+    found: PairsFound
+    is_upsert: bool
     times: tuple[int, int, int]
+
+    @property
+    def changes(self) -> list[FileChange]:
+        """For each file that changes its rows that go."""
+        return self.found.taken.changes
 
     def counts(self) -> list[ClauseCount]:
         """In the order of the statement's clauses. One more job where rows may be inserted."""
-        found = dict(self.changed)
+        found = dict(self.found.by_clause)
         if self.plan.of(Kind.NOT_MATCHED):
-            found |= _by_clause(self._new())
+            found |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
         return self._counts(found)
 
     def staged(self) -> Staged:
         """Write files, and stage them."""
         with ExitStack() as stack:
-            new = self._new() if self.plan.of(Kind.NOT_MATCHED) else None
+            new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
             if new is not None and self._tells:
                 # The feed must tell of the rows that were written, whatever their values were made of.
                 new = stack.enter_context(held(new)).frame
             return self._staged(new)
+
+    @property
+    def _as_the_source(self) -> bool:
+        """Whether the rows to be written are those of the source, one of each."""
+        return self.is_upsert and self.found.once
 
     @property
     def _tells(self) -> bool:
@@ -91,7 +101,7 @@ class Matched:
         if marked:
             mark_dead(transaction, config, without_dead_files(self.changes))
         written = Written(self.changes, marked, gone, added, feed)
-        counts = self._counts(self.changed | self._inserted(new, written))
+        counts = self._counts(self.found.by_clause | self._inserted(written))
         if not any(one.rows for one in counts) and transaction.metadata is None:
             return Staged(None)
         metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
@@ -107,8 +117,10 @@ class Matched:
     def _updated(self) -> DataFrame | None:
         """The rows that come in the place of others; None where no row is updated."""
         steps = [step for step in self.plan.steps if step.action == Action.UPDATE]
-        if not any(self.changed.get(step.number) for step in steps):
+        if not any(self.found.by_clause.get(step.number) for step in steps):
             return None
+        if self.is_upsert:
+            return of_source(self.plan, self.config.schema, self.pairs)
         rows = self.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
         return self._with_generated(rows, steps).drop(CLAUSE)
 
@@ -125,8 +137,8 @@ class Matched:
     def _write(self, new: DataFrame | None, marked: bool) -> list[AddFile]:
         stay = [] if marked else without_dead_files(self.changes)
         rows: list[DataFrame] = []
-        count = sum(self.changed.values()) + sum(change.living - len(change.dead) for change in stay)
-        updated = self._updated()
+        count = sum(self.found.by_clause.values()) + sum(change.living - len(change.dead) for change in stay)
+        updated = self._updated() if not self._as_the_source else None
         if updated is not None:
             rows.append(updated)
         if stay:
@@ -135,6 +147,9 @@ class Matched:
         if new is not None:
             rows.append(new.drop(CLAUSE))
             count += self.source_rows
+        if self._as_the_source and self.source_rows:
+            rows.append(of_source(self.plan, self.config.schema))
+            count += self.source_rows - sum(self.found.by_clause.values())
         if not rows:
             return []
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
@@ -156,7 +171,7 @@ class Matched:
         if new is not None:
             rows.append(of_change(new.drop(CLAUSE), "insert"))
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
-        count = 2 * sum(self.changed.values()) + self.source_rows
+        count = 2 * sum(self.found.by_clause.values()) + self.source_rows
         return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
@@ -175,69 +190,13 @@ class Matched:
     def _counts(self, rows: dict[int, int]) -> list[ClauseCount]:
         return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.shown)]
 
-    def _inserted(self, new: DataFrame | None, written: Written) -> dict[int, int]:
+    def _inserted(self, written: Written) -> dict[int, int]:
         """The rows inserted, by the first clause that inserts: what was written and is neither updated nor copied."""
-        if new is None:
+        if not self.plan.of(Kind.NOT_MATCHED):
             return {}
-        updated = sum(self.changed.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
+        updated = sum(self.found.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
         rows = sum(living_rows(self.snapshot, add) for add in written.added)
         return {self.plan.of(Kind.NOT_MATCHED)[0].number: rows - updated - written.copied}
-
-
-def found_rows(
-    transaction: Transaction,
-    snapshot: Snapshot,
-    config: TableConfig,
-    request: MergeRequest,
-    plan: Plan,
-    source_rows: int,
-    files: pa.Table,
-    pairs: Held,
-    times: tuple[int, int],
-) -> Matched:
-    """Gather what the pairs say, and note on which rows the operation rests.
-
-    Args:
-        files: those that were read.
-        pairs: as they are held; the first query here computes them.
-        times: when the MERGE began, and when the source was held.
-
-    Raises:
-        InvalidRequest: ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE``.
-    """
-    changing = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
-    taken = pairs.frame.where(sf.col(CLAUSE).isNotNull())
-    found = changes_of(snapshot, files, taken) if changing else None
-    if found is not None and found.ambiguous and not may_match_often(request.clauses):
-        raise ambiguous(snapshot.store.url)
-    if not plan.of(Kind.NOT_MATCHED_BY_SOURCE):
-        all_taken = found is not None and changing[-1].condition is None
-        met = found if all_taken and found is not None else changes_of(snapshot, files, pairs.frame)
-        for change in met.changes:
-            # What is written depends on the rows that matched, changed or not.
-            transaction.read_rows(change.add.key, change.dead)
-    changes = [] if found is None else found.changes
-    if len(changing) > 1:
-        changed = _by_clause(taken.dropDuplicates([FILE, ROW]) if found is not None and found.ambiguous else taken)
-    else:
-        changed = {step.number: sum(len(change.dead) for change in changes) for step in changing}
-    return Matched(
-        transaction,
-        snapshot,
-        config,
-        request,
-        plan,
-        source_rows,
-        len(files),
-        pairs,
-        changes,
-        changed,
-        (*times, transaction.clock.now_ms()),
-    )
-
-
-def _by_clause(rows: DataFrame) -> dict[int, int]:
-    return {row[0]: row[1] for row in rows.groupBy(CLAUSE).count().collect()}
 
 
 def _is_of(steps: Sequence[Step]) -> Column:

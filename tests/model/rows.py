@@ -11,6 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 __all__ = [
+    "ONLY_NEW",
     "SCHEMA",
     "Assignment",
     "Clause",
@@ -26,7 +27,9 @@ __all__ = [
     "merged",
     "merges",
     "rows_of",
+    "rows_of_keys",
     "some_rows",
+    "with_keys",
 ]
 
 Row = tuple[Any, Any, Any]
@@ -88,7 +91,7 @@ def counted(rows: Sequence[Row]) -> Counter[Row]:
     return Counter(rows)
 
 
-def merged(target: Rows, source: Rows, merge: Merge) -> tuple[Rows, tuple[int, int, int]]:
+def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tuple[int, int, int]]:
     """The rows after a MERGE, by nested loops, and how many were updated, deleted and inserted."""
     result: Rows = []
     updated = deleted = inserted = 0
@@ -142,6 +145,14 @@ def some_rows(least: int = 0, most: int = 8) -> st.SearchStrategy[Rows]:
     return st.lists(row, min_size=least, max_size=most)
 
 
+def rows_of_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Rows]:
+    """A few rows with keys of the strategy, each once, and others."""
+    named = st.lists(
+        st.tuples(keys, st.none() | _PARTS, st.integers(-3, 14)), min_size=1, max_size=2, unique_by=lambda row: row[0]
+    )
+    return st.builds(lambda these, others: [*these, *others], named, some_rows(0, 2))
+
+
 def _less(left: int | None, right: int | None) -> bool | None:
     return None if left is None or right is None else left < right
 
@@ -180,6 +191,10 @@ def _leaf(kind: str, c: int, part: str, q: str) -> Condition:
     return leaves[kind]
 
 
+def _both(a: Condition, b: Condition) -> Condition:
+    return Condition(f"({a} and {b})", lambda t, s: _and(a.holds(t, s), b.holds(t, s)))
+
+
 _LEAVES = ("key", "keys", "below", "even", "part", "no part", "no value", "value", "both")
 
 
@@ -189,12 +204,19 @@ def conditions(qualifier: str = "") -> st.SearchStrategy[Condition]:
     return st.recursive(
         leaf,
         lambda inner: st.one_of(
-            st.builds(lambda a, b: Condition(f"({a} and {b})", lambda t, s: _and(a.holds(t, s), b.holds(t, s))), inner, inner),
+            st.builds(_both, inner, inner),
             st.builds(lambda a, b: Condition(f"({a} or {b})", lambda t, s: _or(a.holds(t, s), b.holds(t, s))), inner, inner),
             st.builds(lambda a: Condition(f"not ({a})", lambda t, s: _not(a.holds(t, s))), inner),
         ),
         max_leaves=3,
     )
+
+
+def with_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Condition]:
+    """Conditions that hold for rows with one or two keys of the strategy, or for some of these rows."""
+    one = st.builds(lambda a: Condition(f"k = {a}", lambda t, s: _equal(t[0], a)), keys)
+    two = st.builds(lambda a, b: Condition(f"k in ({a}, {b})", lambda t, s: None if t[0] is None else t[0] in (a, b)), keys, keys)
+    return one | two | st.builds(_both, one | two, conditions())
 
 
 def assignments(q: str = "") -> st.SearchStrategy[Assignment]:
@@ -223,6 +245,10 @@ _ONS = [
 _ALL = Assignment(None, lambda t, s: s)
 _BOTH = Assignment({"v": "target.v + source.v"}, lambda t, s: (t[0], t[1], None if t[2] is None or s[2] is None else t[2] + s[2]))
 _NEW = Assignment({"k": "source.k", "v": "source.v - 1"}, lambda t, s: (s[0], None, None if s[2] is None else s[2] - 1))
+
+
+ONLY_NEW = Merge(_ON, (Clause("not matched", "insert", None, _ALL),))
+"""It reads the rows that match and changes none."""
 
 
 @st.composite

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
 from typing import Any
@@ -32,6 +32,7 @@ from tahoe.ops.merge_clauses import MergeBuilder
 from tahoe.ops.update import stage_update
 from tahoe.txn.transaction import Operation, Transaction
 from tests.model.rows import (
+    ONLY_NEW,
     SCHEMA,
     Assignment,
     Condition,
@@ -46,15 +47,52 @@ from tests.model.rows import (
     merged,
     merges,
     rows_of,
+    rows_of_keys,
     some_rows,
+    with_keys,
 )
 
 VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
 TRACKING = "delta.enableRowTracking"
 CONSTRAINT = Condition("v is null or v < 15", lambda row, _: row[2] is None or row[2] < 15)
+TWICE_MATCHED = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 _NOTHING: Row = (None, None, None)
 # Without a condition all rows go or change, and what comes after has little to work on: seldom, then.
 _WHERE = st.one_of(conditions(), conditions(), conditions(), conditions(), st.none())
+_MOSTLY = st.sampled_from([True, True, False])
+
+
+@dataclass(frozen=True)
+class Change:
+    """A MERGE; or an UPDATE, or without an assignment a DELETE."""
+
+    condition: Condition | None = None
+    assignment: Assignment | None = None
+    merge: Merge | None = None
+    source: Sequence[Row] = ()
+
+    def stage(self, transaction: Transaction, table: Table) -> Operation | None:
+        where = self.condition and self.condition.text
+        if self.merge is not None:
+            return stage_merge(transaction, _builder(table, self.source, self.merge).statement).operation
+        if self.assignment is not None:
+            return stage_update(transaction, self.assignment.texts or {}, where).operation
+        return stage_delete(transaction, where).operation
+
+    def effect(self, rows: Rows) -> Rows:
+        if self.merge is not None:
+            return merged(rows, self.source, self.merge)[0]
+        return _changed(rows, self.condition, self.assignment) if self.assignment is not None else _stay(rows, self.condition)
+
+
+def changes(where: st.SearchStrategy[Condition | None], source: st.SearchStrategy[Rows]) -> st.SearchStrategy[Change]:
+    """A MERGE that only inserts commits because of rows that match nothing, and reads others that it does not change."""
+    return st.one_of(
+        st.builds(Change, where),
+        st.builds(Change, where, assignments()),
+        st.builds(Change, merge=merges(), source=source),
+        st.builds(Change, merge=st.just(ONLY_NEW), source=source),
+    )
 
 
 @dataclass
@@ -70,7 +108,7 @@ class Stale:
 class Machine(RuleBasedStateMachine):
     """The table, and beside it its rows at every version."""
 
-    most_pairs = 4
+    most_pairs = 3
     """From so many versions to others, or a few more, the feed is read at the end."""
 
     def __init__(self) -> None:
@@ -80,10 +118,11 @@ class Machine(RuleBasedStateMachine):
         self.stale: list[Stale] = []
         self.versions: list[Rows] = []
         self.feed_is_on: list[bool] = []
+        self.looked_at = -1
         self.constrained = False
 
     @initialize(
-        vectors=st.booleans(),
+        vectors=_MOSTLY,
         feed=st.booleans(),
         tracking=st.booleans(),
         mapped=st.sampled_from(["none", "name", "id"]),
@@ -94,7 +133,7 @@ class Machine(RuleBasedStateMachine):
         # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
         assume(not dull)
         self.url = f"memory://{uuid.uuid4()}/table"
-        properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "4"}
+        properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
         if tracking:
@@ -107,7 +146,7 @@ class Machine(RuleBasedStateMachine):
 
     # ---- writes
 
-    @rule(rows=some_rows(1), size=st.sampled_from([None, 2]))
+    @rule(rows=some_rows(1), size=st.sampled_from([None, None, 2]))
     def append(self, rows: Rows, size: int | None) -> None:
         after = [*self.rows, *rows]
         if self.takes(after, lambda: self.table.append(arrow(rows), max_rows_per_file=size)):
@@ -160,7 +199,7 @@ class Machine(RuleBasedStateMachine):
         except TwiceMatched:
             with pytest.raises(InvalidRequest) as caught:
                 _builder(self.table, source, merge).execute()
-            assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+            assert caught.value.code == TWICE_MATCHED
             return
         outcome = self.takes(rows, lambda: _builder(self.table, source, merge).execute())
         if outcome:
@@ -177,7 +216,7 @@ class Machine(RuleBasedStateMachine):
 
     # ---- properties
 
-    @rule(on=st.booleans())
+    @rule(on=_MOSTLY)
     def vectors(self, on: bool) -> None:
         self.table.set_properties({VECTORS: str(on).lower()})
         self.done(self.rows)
@@ -206,33 +245,29 @@ class Machine(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         assert self.table.checkpoint() == len(self.versions) - 1
 
+    @rule()
+    def purge(self) -> None:
+        before = len(self.versions) - 1
+        if self.table.purge() != before:
+            self.done(self.rows)
+
     # ---- sessions
 
     @rule()
     def a_new_session_opens(self) -> None:
         self.table = Table(self.url, clock=self.clock)
 
-    @rule(condition=_WHERE)
-    def a_session_prepares_a_delete(self, condition: Condition | None) -> None:
-        self.prepare(lambda t: stage_delete(t, condition and condition.text).operation, lambda rows: _stay(rows, condition))
+    @rule(change=st.builds(Change, _WHERE))
+    def a_session_prepares_a_delete(self, change: Change) -> None:
+        self.prepare_change(change)
 
-    @rule(condition=_WHERE, assignment=assignments())
-    def a_session_prepares_an_update(self, condition: Condition | None, assignment: Assignment) -> None:
-        texts = assignment.texts or {}
-        self.prepare(
-            lambda t: stage_update(t, texts, condition and condition.text).operation,
-            lambda rows: _changed(rows, condition, assignment),
-        )
+    @rule(change=st.builds(Change, _WHERE, assignments()))
+    def a_session_prepares_an_update(self, change: Change) -> None:
+        self.prepare_change(change)
 
-    @rule(source=some_rows(), merge=merges())
-    def a_session_prepares_a_merge(self, source: Rows, merge: Merge) -> None:
-        def stage(transaction: Transaction) -> Operation | None:
-            try:
-                return stage_merge(transaction, _builder(self.table, source, merge).statement).operation
-            except InvalidRequest:
-                return None
-
-        self.prepare(stage, lambda rows: merged(rows, source, merge)[0])
+    @rule(change=st.builds(Change, merge=merges(), source=some_rows()))
+    def a_session_prepares_a_merge(self, change: Change) -> None:
+        self.prepare_change(change)
 
     @rule(rows=some_rows(1))
     def a_session_prepares_an_append(self, rows: Rows) -> None:
@@ -241,7 +276,20 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.stale)
     @rule(data=st.data())
     def a_stale_session_commits(self, data: st.DataObject) -> None:
-        stale = self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1)))
+        self.commit(self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1))))
+
+    @rule(part=st.sampled_from(["a", "b", None]), anew=st.booleans(), data=st.data())
+    def two_sessions_change_rows_of_the_same_files(self, part: str | None, anew: bool, data: st.DataObject) -> None:
+        """Both begin now, each with a row or two that are there: the same rows, or others of the same file."""
+        if anew or len(self.keys()) < 2:
+            self.overwrite([(key, part, key + 2) for key in range(8)])
+        begun, keys = len(self.stale), st.sampled_from(self.keys())
+        for _ in range(2):
+            self.prepare_change(data.draw(changes(with_keys(keys), rows_of_keys(keys))))
+        while len(self.stale) > begun:
+            self.commit(self.stale.pop(begun))
+
+    def commit(self, stale: Stale) -> None:
         try:
             stale.table.commit(stale.transaction, stale.operation)
         except DeltaConcurrentModificationException:
@@ -253,15 +301,15 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_newest_rows_are_those_of_the_model(self) -> None:
-        if self.versions:
-            assert self.table.version() == len(self.versions) - 1
+        newest = len(self.versions) - 1
+        if newest < 0:
+            return
+        assert self.table.version() == newest
+        if self.looked_at < newest:
             assert counted(rows_of(self.table.to_arrow())) == counted(self.rows)
-
-    @invariant()
-    def nothing_is_wrong_with_the_table(self) -> None:
-        if self.versions:
             # What it found in order before, it does not read again; `teardown` does.
             assert self.checker.violations() == []
+            self.looked_at = newest
 
     def teardown(self) -> None:
         if not self.versions:
@@ -310,6 +358,12 @@ class Machine(RuleBasedStateMachine):
             assert version == len(self.versions)
             self.done(rows)
 
+    def keys(self) -> list[int]:
+        return sorted({row[0] for row in self.rows if row[0] is not None})
+
+    def prepare_change(self, change: Change) -> None:
+        self.prepare(lambda transaction: change.stage(transaction, self.table), change.effect)
+
     def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
         table = Table(self.url, clock=self.clock)
         transaction = table.begin()
@@ -317,6 +371,10 @@ class Machine(RuleBasedStateMachine):
             operation = stage(transaction)
         except InvariantViolation:
             assert self.constrained
+            return
+        except InvalidRequest as error:
+            if error.code != TWICE_MATCHED:
+                raise
             return
         if operation is not None:
             self.stale.append(Stale(table, transaction, operation, effect))
@@ -337,7 +395,7 @@ def _changed(rows: Rows, condition: Condition | None, assignment: Assignment) ->
     return [assignment.apply(row, _NOTHING) if condition is None or condition.holds(row, _NOTHING) else row for row in rows]
 
 
-def _builder(table: Table, source: Rows, merge: Merge) -> MergeBuilder:
+def _builder(table: Table, source: Sequence[Row], merge: Merge) -> MergeBuilder:
     builder = table.merge(arrow(source), merge.on.text)
     for clause in merge.clauses:
         condition = clause.condition and clause.condition.text

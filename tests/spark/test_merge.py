@@ -1,16 +1,14 @@
-"""MERGE on Spark: every clause and rule, against the MERGE without Spark on a copy of the same table."""
+"""MERGE on Spark, rule by rule."""
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.errors import ArithmeticException, ParseException
@@ -22,214 +20,33 @@ from tahoe.exceptions import DeltaConcurrentModificationException, InvalidReques
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
 from tahoe.spark.commands.merge import stage_merge
 from tahoe.tables import DeltaTable
-
-VECTORS = {"delta.enableDeletionVectors": "true"}
-FEED = {"delta.enableChangeDataFeed": "true"}
-IDS = {"delta.enableRowTracking": "true"}
-MAPPED = {"delta.columnMapping.mode": "name"}
-ON = "t.id = s.id"
-Row = dict[str, Any]
-
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("part", pa.string()),
-        ("amount", pa.float64()),
-        ("tags", pa.list_(pa.string())),
-        ("place", pa.struct([("city", pa.string()), ("zip", pa.int32())])),
-        ("notes", pa.map_(pa.string(), pa.int64())),
-    ]
-)
-
-
-def row(number: int | None, part: str | None, amount: float | None) -> Row:
-    """A row with something in every kind of column."""
-    tags = None if number is None else [str(number), None]
-    return {
-        "id": number,
-        "part": part,
-        "amount": amount,
-        "tags": tags,
-        "place": {"city": part, "zip": number},
-        "notes": [("n", number)],
-    }
-
-
-BEFORE = pa.Table.from_pylist(
-    [row(1, "a", 1.0), row(2, "a", 2.0), row(3, "b", None), row(4, "b", 4.0), row(5, None, 5.0), row(None, "a", 6.0)], SCHEMA
-)
-NEWS = pa.Table.from_pylist(
-    [row(2, "a", 20.0), row(4, "c", 40.0), row(5, "b", None), row(6, "a", 60.0), row(7, None, 70.0), row(None, "b", 80.0)], SCHEMA
+from tests.spark.merges import (
+    BEFORE,
+    FEED,
+    NEWS,
+    ON,
+    SCHEMA,
+    VECTORS,
+    amounts,
+    amounts_before,
+    as_deltalake_reads,
+    held_blocks,
+    last,
+    row,
+    target,
+    told,
+    two_files,
 )
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Table]:
-    """Makes a table of two files, or of some for each partition."""
-
-    def made(properties: dict[str, str] | None = None, rows: pa.Table = BEFORE, partition_by: tuple[str, ...] = ()) -> Table:
-        table = Table.create(tmp_path / "table", rows.schema, partition_by=partition_by, properties=properties)
-        table.append(rows.slice(0, 3))
-        table.append(rows.slice(3))
-        return table
-
-    return made
+    return partial(two_files, tmp_path / "table")
 
 
 @pytest.fixture
 def news(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(NEWS).alias("s")
-
-
-def target(spark: SparkSession, table: Table) -> DeltaTable:
-    return DeltaTable.forPath(spark, table.url).alias("t")
-
-
-def told(rows: pa.Table) -> list[str]:
-    """The rows as comparable values, in an order of their own."""
-    return sorted(str(one) for one in rows.select(sorted(rows.column_names)).to_pylist())
-
-
-def as_deltalake_reads(table: Table) -> pa.Table:
-    other = deltalake.DeltaTable(table.url)
-    return pa.table(deltalake.QueryBuilder().register("t", other).execute("SELECT * FROM t").read_all())
-
-
-def held_blocks(spark: SparkSession) -> int:
-    """How many results the executors keep."""
-    return int(spark.sparkContext._jsc.getPersistentRDDs().size())
-
-
-def last(table: Table, kind: type) -> list[Any]:
-    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
-
-
-def amounts(table: Table) -> dict[Any, Any]:
-    rows = table.to_arrow().to_pylist()
-    assert len({one["id"] for one in rows}) == len(rows)
-    return {one["id"]: one["amount"] for one in rows}
-
-
-# ---- against the core
-
-
-@dataclass(frozen=True)
-class Case:
-    """Clauses, in the words that both builders understand, and the kind of table."""
-
-    properties: tuple[str, ...]
-    partitioned: bool
-    on: str
-    clauses: tuple[tuple[str, str | None, dict[str, str] | None], ...]
-
-    def by_core(self, table: Table) -> Any:
-        builder = table.merge(NEWS, self.on, source_alias="s", target_alias="t")
-        for name, condition, values in self.clauses:
-            method = getattr(builder, {"Update": "when_matched_update", "UpdateAll": "when_matched_update_all", **_CORE}[name])
-            given = [] if values is None else [values]
-            builder = method(*given, condition=condition)
-        return builder
-
-    def by_spark(self, table: DeltaTable, source: DataFrame) -> Any:
-        builder = table.merge(source, self.on)
-        for name, condition, values in self.clauses:
-            method = getattr(builder, {"Update": "whenMatchedUpdate", "UpdateAll": "whenMatchedUpdateAll", **_SPARK}[name])
-            given = {} if values is None else {"values" if name == "Insert" else "set": values}
-            builder = method(condition, **given)
-        return builder
-
-
-_CORE = {
-    "Delete": "when_matched_delete",
-    "Insert": "when_not_matched_insert",
-    "InsertAll": "when_not_matched_insert_all",
-    "AloneUpdate": "when_not_matched_by_source_update",
-    "AloneDelete": "when_not_matched_by_source_delete",
-}
-_SPARK = {
-    "Delete": "whenMatchedDelete",
-    "Insert": "whenNotMatchedInsert",
-    "InsertAll": "whenNotMatchedInsertAll",
-    "AloneUpdate": "whenNotMatchedBySourceUpdate",
-    "AloneDelete": "whenNotMatchedBySourceDelete",
-}
-_CONDITIONS = {
-    "Matched": ["s.id = 2", "t.amount > 3", "s.amount is null or t.part = 'b'", "s.part <> t.part", "true"],
-    "NotMatched": ["s.id = 6", "part is null", "amount > 65 and s.id is not null"],
-    "Alone": ["t.id = 1", "amount is null", "part = 'b' or t.id is null"],
-}
-_BOTH = [
-    {"amount": "s.amount + coalesce(t.amount, 0)"},
-    {"part": "upper(s.part)", "place.zip": "t.id * 100", "tags": "s.tags"},
-    {"t.amount": "-1", "notes": "s.notes", "place": "s.place"},
-]
-_ALONE = [{"amount": "amount * 10"}, {"part": "'z'", "place.city": "concat('in ', part)"}]
-_NEW = [{"id": "s.id * 10", "part": "part"}, {"id": "id", "amount": "1", "place": "s.place", "tags": "tags"}]
-
-
-def case(seed: int) -> Case:
-    """One of many combinations, always the same for a seed."""
-    chance = random.Random(seed)
-
-    def some(kind: str, actions: list[tuple[str, list[dict[str, str]] | None]], most: int) -> list[Any]:
-        picked = [chance.choice(actions) for _ in range(chance.randint(0, most))]
-        found = []
-        for position, (name, values) in enumerate(picked):
-            free = position == len(picked) - 1 and chance.random() < 0.6
-            condition = None if free else chance.choice(_CONDITIONS[kind])
-            found.append((name, condition, None if values is None else chance.choice(values)))
-        return found
-
-    clauses = [
-        *some("Matched", [("Update", _BOTH), ("UpdateAll", None), ("Delete", None)], 3),
-        *some("NotMatched", [("Insert", _NEW), ("InsertAll", None)], 2),
-        *(some("Alone", [("AloneUpdate", _ALONE), ("AloneDelete", None)], 2) if chance.random() < 0.5 else []),
-    ]
-    properties = tuple(name for name in ("vectors", "feed", "ids", "mapped") if chance.random() < 0.5)
-    on = chance.choice([ON, ON, "t.id = s.id and t.id > 2", "t.id <=> s.id", "t.id + 1 = s.id + 1 and s.amount > 10"])
-    return Case(properties, chance.random() < 0.5, on, tuple(clauses) or (("UpdateAll", None, None),))
-
-
-_PROPERTIES = {"vectors": VECTORS, "feed": FEED, "ids": IDS, "mapped": MAPPED}
-_NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_what_spark_merges_is_what_the_core_merges(
-    seed: int, make: Callable[..., Table], news: DataFrame, spark: SparkSession, tmp_path: Path
-) -> None:
-    asked = case(seed)
-    properties = {key: value for name in asked.properties for key, value in _PROPERTIES[name].items()}
-    table = make(properties, partition_by=("part",) if asked.partitioned else ())
-    shutil.copytree(tmp_path / "table", tmp_path / "copy")
-    copy = Table(tmp_path / "copy")
-
-    expected = asked.by_core(copy).execute()
-    counts = asked.by_spark(target(spark, table), news).execute().first()
-
-    assert counts is not None
-    assert counts.asDict() == {name: getattr(expected, name) for name in counts.asDict()}
-    assert told(table.to_arrow()) == told(copy.to_arrow())
-    assert table.check() == []
-    if expected.version is None:
-        assert table.version() == copy.version()
-        return
-    mine, theirs = (one.history(1)[0] for one in (table, copy))
-    assert mine["operationParameters"] == theirs["operationParameters"]
-    compared = [name for name in theirs["operationMetrics"] if not any(part in name for part in _NOT_COMPARED)]
-    assert {name: mine["operationMetrics"][name] for name in compared} == {
-        name: theirs["operationMetrics"][name] for name in compared
-    }
-    if "feed" in asked.properties:
-        changes = [one.changes(expected.version).drop_columns(["_commit_timestamp"]) for one in (table, copy)]
-        assert told(changes[0]) == told(changes[1])
-    if "ids" in asked.properties:
-        # New rows get ids by the files that they are written to; old ones keep theirs.
-        first, second = ({(row["_row_id"], row["id"]) for row in one.to_arrow(row_ids=True).to_pylist()} for one in (table, copy))
-        assert {one for one in first if one[0] < len(BEFORE)} == {one for one in second if one[0] < len(BEFORE)}
-
-
-# ---- one by one
 
 
 def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
@@ -604,7 +421,3 @@ def test_merges_of_different_rows_of_one_file_both_succeed(
         table.commit(transaction, done.operation)
     assert amounts(table) == {**amounts_before(), 4: 44.0, 5: 55.0}
     assert table.check() == []
-
-
-def amounts_before() -> dict[Any, Any]:
-    return {one["id"]: one["amount"] for one in BEFORE.to_pylist()}

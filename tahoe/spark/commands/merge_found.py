@@ -41,15 +41,14 @@ class PairsFound:
     once: bool
 
 
-def found_in(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, most_here: int = _MOST_PAIRS_HERE) -> PairsFound:
+def found_in(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held) -> PairsFound:
     """Read the pairs.
 
     Args:
         files: those that were read.
         pairs: of `tahoe.spark.commands.merge_match.pairs_of`; the first query here computes them.
-        most_here: more are gathered by executors.
     """
-    find = _found_here if pairs.count() <= most_here else _found_by_executors
+    find = _found_here if pairs.count() <= _MOST_PAIRS_HERE else _found_by_executors
     return find(plan, snapshot, files, pairs)
 
 

@@ -96,7 +96,11 @@ def _of_catalog(found: CatalogStatus) -> str:
         shows = f"shows version {found.delta_version}, {_versions(found.lag_versions)} behind"
     else:
         shows = f"shows version {found.delta_version}"
-    return f"{found.name} {shows}" if found.answered else f"{found.name} gives no answer; when last heard of, it {shows}"
+    if found.answered:
+        return f"{found.name} {shows}"
+    if found.metadata_location is None:
+        return f"{found.name} gives no answer; as far as is known, it was never reached"
+    return f"{found.name} gives no answer; when last heard of, it {shows}"
 
 
 def _versions(count: int) -> str:

@@ -75,6 +75,19 @@ class LocalLogStore:
         entries.sort(key=_name)
         return entries
 
+    def names_from(self, folder: str, start: str = "") -> list[str]:
+        prefix = f"{folder}/" if folder else ""
+        try:
+            with os.scandir(self._inside(f"{prefix}.")) as found:
+                names = [
+                    prefix + item.name for item in found if item.name >= start and item.is_file() and not _is_temporary(item)
+                ]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self._failure("list", folder or ".", error) from error
+        return sorted(names)
+
     def walk(self, folder: str = "") -> Iterator[Entry]:
         pending = [folder]
         while pending:
@@ -202,10 +215,23 @@ class LocalLogStore:
             return path
         if not folder and not follow:
             return path
-        resolved = os.path.realpath(path) if follow else os.path.realpath(os.path.dirname(path))
-        if not _is_below(resolved, os.path.realpath(self._root)):
-            raise self._outside(name)
+        if self._has_link(name if follow else folder):
+            resolved = os.path.realpath(path) if follow else os.path.realpath(os.path.dirname(path))
+            if not _is_below(resolved, os.path.realpath(self._root)):
+                raise self._outside(name)
         return path
+
+    def _has_link(self, name: str) -> bool:
+        """Whether a part of the name is a symbolic link. Without one the name is where it says; where nothing is, no link is either."""
+        path = self._root
+        for part in name.split("/"):
+            path = f"{path}/{part}"
+            try:
+                if stat.S_ISLNK(os.lstat(path).st_mode):
+                    return True
+            except OSError:  # whoever opens it gets the same error, and tells it
+                return False
+        return False
 
     def _is_folder(self, item: os.DirEntry[str]) -> bool:
         """Whether the entry is a folder, or a link to one that is below the root."""

@@ -72,6 +72,9 @@ class LogStore(Protocol):
         A folder that does not exist is an empty list. Sub-folders are not entered.
         """
 
+    def names_from(self, folder: str, start: str = "") -> list[str]:
+        """The names that `list_from` would give; cheaper where the store must be asked for the size and time of each object."""
+
     def walk(self, folder: str = "") -> Iterator[Entry]:
         """All objects below `folder`, at any depth, in no order."""
 

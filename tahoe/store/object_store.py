@@ -127,6 +127,9 @@ class ObjectLogStore:
             entries.extend(page_entries)
         return sorted(entries, key=lambda entry: entry.name)
 
+    def names_from(self, folder: str, start: str = "") -> list[str]:
+        return [entry.name for entry in self.list_from(folder, start)]
+
     def walk(self, folder: str = "") -> Iterator[Entry]:
         for page in self._pages(folder, None):
             yield from (entry for entry in page if not entry.name.endswith(_PROBE))

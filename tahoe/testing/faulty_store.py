@@ -49,6 +49,9 @@ class WrappedStore:
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         return self._call("list_from", folder, lambda: self.inner.list_from(folder, start))
 
+    def names_from(self, folder: str, start: str = "") -> list[str]:
+        return self._call("list_from", folder, lambda: self.inner.names_from(folder, start))
+
     def walk(self, folder: str = "") -> Iterator[Entry]:
         return iter(self._call("walk", folder, lambda: list(self.inner.walk(folder))))
 

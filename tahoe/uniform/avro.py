@@ -6,7 +6,6 @@ and blocks hold a thousand entries, which is several times as fast and a fifth o
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -16,6 +15,8 @@ from tahoe.exceptions import CorruptTable
 
 __all__ = [
     "BLOCK_ENTRIES",
+    "container",
+    "container_header",
     "decode_long",
     "decode_value",
     "encode_bytes",
@@ -25,11 +26,10 @@ __all__ = [
     "pack_block",
     "packed_blocks",
     "read_container",
-    "write_blocks",
     "write_container",
 ]
 
-BLOCK_ENTRIES = 64
+BLOCK_ENTRIES = 512
 """Entries in one block of a container file. Fewer compress less well; more make it dearer to take one out."""
 
 _MAGIC = b"Obj\x01"
@@ -97,24 +97,29 @@ def decode_value(schema: Any, data: bytes, position: int) -> tuple[Any, int]:
     return decode_value(kind, data, position)  # a type in a type, as a partition's dates are
 
 
-def write_container(schema: Any, metadata: Mapping[str, str], entries: Iterable[bytes], *, sync: bytes) -> bytes:
+def write_container(schema: str, metadata: Mapping[str, str], entries: Iterable[bytes], *, sync: bytes) -> bytes:
     """A container file, compressed with ``deflate``.
 
     Args:
-        schema: the Avro schema as a JSON value.
+        schema: the Avro schema, JSON.
         metadata: the file's own metadata, next to ``avro.schema`` and ``avro.codec``.
         entries: each one datum, encoded.
         sync: the 16 bytes between blocks; an argument, so that equal content gives equal files.
     """
-    return write_blocks(schema, metadata, _in_blocks(entries), sync=sync)
+    return container(container_header(schema, metadata, sync=sync), _in_blocks(entries), sync=sync)
 
 
-def write_blocks(schema: Any, metadata: Mapping[str, str], blocks: Iterable[tuple[int, bytes]], *, sync: bytes) -> bytes:
-    """As `write_container`, of blocks that are compressed already: number of entries, and what `pack_block` gives."""
-    header = {**metadata, "avro.schema": json.dumps(schema, separators=(",", ":")), "avro.codec": "deflate"}
+def container_header(schema: str, metadata: Mapping[str, str], *, sync: bytes) -> bytes:
+    """What a container file begins with, arguments as those of `write_container`."""
+    header = {**metadata, "avro.schema": schema, "avro.codec": "deflate"}
     parts = [_MAGIC, encode_long(len(header))]
     parts += [encode_string(key) + encode_string(value) for key, value in header.items()]
-    parts += [b"\0", sync]
+    return b"".join([*parts, b"\0", sync])
+
+
+def container(header: bytes, blocks: Iterable[tuple[int, bytes]], *, sync: bytes) -> bytes:
+    """A container file of blocks that are compressed already: number of entries, and what `pack_block` gives."""
+    parts = [header]
     for count, packed in blocks:
         parts += (encode_long(count), encode_long(len(packed)), packed, sync)
     return b"".join(parts)

@@ -51,9 +51,8 @@ class Build:
             document = self._described(change.metadata, change.version, change.timestamp_ms)
             if not change.is_empty:
                 manifests = self._current_manifests(document)
-                document = self._with_snapshot(
-                    document, change, manifests, partial(FileEncoder.encode_adds, adds=change.adds), grown
-                )
+                added = partial(FileEncoder.encode_adds, adds=change.adds)
+                document = self._with_snapshot(document, change, manifests, added, len(change.adds), grown)
             self.document = document
         assert self.document is not None
         return self.document
@@ -64,7 +63,8 @@ class Build:
         change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
         files = _ordered(target.files(), target.metadata)
-        self.document = self._with_snapshot(document, change, [], partial(FileEncoder.encode_table, files=files), rebuilt=True)
+        added = partial(FileEncoder.encode_table, files=files)
+        self.document = self._with_snapshot(document, change, [], added, files.num_rows, rebuilt=True)
         return self.document
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
@@ -84,6 +84,7 @@ class Build:
         change: Change,
         manifests: Sequence[ManifestFile],
         added: Callable[[FileEncoder], Iterable[DataFile]],
+        coming: int,
         grown: Sequence[Grown] = (),
         *,
         rebuilt: bool = False,
@@ -99,6 +100,7 @@ class Build:
             change.removed,
             snapshot,
             self._folder,
+            coming=coming,
         )
         leaving = change.with_vectors | {one.url for one in grown if deletes.grow(encoder.target(one.add), one)}
         gone, delete_totals = next_delete_manifests(

@@ -18,7 +18,7 @@ from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, vector_data
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.files import Target, refuse_vector
-from tahoe.uniform.layout import FOLDER, Counts, Draft, ManifestFolder, NewSnapshot, chunks, many_small
+from tahoe.uniform.layout import FOLDER, Counts, Draft, ManifestFolder, NewSnapshot, chunks, many_small, most_entries
 from tahoe.uniform.manifest_schema import DELETES
 from tahoe.uniform.manifests import ADDED, DELETED, EXISTING, DataFile, Entry, ManifestFile
 from tahoe.uniform.metadata import Totals
@@ -138,7 +138,8 @@ def next_delete_manifests(
     """
     live = [manifest for manifest in current if manifest.live_files]
     touched = folder.speaking_of(leaving, live, snapshot.spec) if leaving else frozenset()
-    small = many_small([manifest for manifest in live if manifest.path not in touched])
+    most = most_entries(sum(manifest.live_files for manifest in live))
+    small = many_small([manifest for manifest in live if manifest.path not in touched], most)
     carried: list[ManifestFile] = []
     written: list[ManifestFile] = []
     merged: list[Entry] = []
@@ -154,7 +155,7 @@ def next_delete_manifests(
         else:
             carried.append(manifest)
     joined = _joined(merged, new, snapshot, counts)
-    for chunk in chunks(_entries(joined, new.finish(), snapshot, counts)):
+    for chunk in chunks(_entries(joined, new.finish(), snapshot, counts), most):
         written.append(folder.write(Draft(chunk), snapshot, len(written), DELETES))
     return [*written, *carried], counts.totals()
 

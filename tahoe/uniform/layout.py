@@ -1,18 +1,19 @@
 """Which manifests the next snapshot has: what a change touches is rewritten, all else is carried over as it is.
 
-Manifests hold at most `MAX_ENTRIES` files, so that removing a few files rewrites little; many small ones, as small commits leave
-them, are merged now and then. The cost of a small commit therefore does not grow with the table.
+Removing a file writes its manifest anew, and each commit writes the list of all manifests. So manifests are small, and larger ones only
+where else there were too many (`most_entries`); many small ones, as small commits leave them, are merged now and then. The cost of a small
+commit therefore hardly grows with the table.
 """
 
 from __future__ import annotations
 
 import hashlib
-from array import array
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from math import isqrt
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,15 @@ from tahoe.uniform.manifests import (
     DataFile,
     Entry,
     ManifestFile,
+    ManifestHeader,
     live_urls,
     manifest_bytes,
+    manifest_header,
     manifest_list_bytes,
     paths_in,
     read_manifest,
     read_manifest_list,
+    recorded,
 )
 from tahoe.uniform.metadata import Totals
 from tahoe.uniform.pieces import Piece, blocks_of, carried, pieces_of
@@ -43,30 +47,32 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOLDER",
-    "MAX_ENTRIES",
+    "LEAST_ENTRIES",
     "Counts",
     "Draft",
     "ManifestFolder",
     "NewSnapshot",
     "chunks",
     "forget_paths",
+    "manifest_data",
+    "manifest_name",
     "many_small",
+    "most_entries",
     "next_manifests",
 ]
 
 FOLDER = "metadata"
-MAX_ENTRIES = 1000
-"""Entries in one manifest at most: few enough that it costs little to write it anew, and enough that lists of manifests stay short."""
+LEAST_ENTRIES = 256
+"""So many files a manifest may hold at least."""
 
-SMALL_ENTRIES = MAX_ENTRIES // 2
 MAX_SMALL = 32
-"""More manifests than this below `SMALL_ENTRIES` are merged."""
+"""More manifests than this that hold less than half of what they may are merged, twice as many at once at most."""
 
-_INDEXED_PATHS = 4_000_000
+_INDEXED_PATHS = 2_000_000
 _KEPT_LISTS = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NewSnapshot:
     """What the entries and manifests of the snapshot under way need to know of it.
 
@@ -113,14 +119,11 @@ class ManifestFolder:
 
     def write(self, draft: Draft, snapshot: NewSnapshot, number: int, content: int = DATA) -> ManifestFile:
         """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
-        blocks = blocks_of([*draft.pieces, *pieces_of(draft.entries)])
-        data = manifest_bytes(blocks, snapshot.spec, snapshot.schema, format_version=snapshot.format_version, content=content)
-        kind = "m" if content == DATA else "d"
-        url = self.put(f"{FOLDER}/{kind}{snapshot.version}-{number}-{_digest(data)}.avro", data)
+        data = manifest_data(draft, snapshot, content)
+        url = self.put(manifest_name(data, snapshot, number, content), data)
         if draft.known is not None:
-            paths = _hashes(self._paths_of(draft.entries, content))
-            _INDEX.put(url, array("q", sorted(draft.known + paths)) if draft.known else paths)
-        return draft.manifest_file(url, len(data), snapshot, content)
+            _INDEX.put(url, draft.known | _hashes(self._paths_of(draft.entries, content)))
+        return recorded(draft.manifest_file(url, len(data), snapshot, content), snapshot.format_version)
 
     def pieces(
         self, manifest: ManifestFile, spec: Spec, removed: frozenset[str] = frozenset()
@@ -162,11 +165,11 @@ class ManifestFolder:
     def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
         """The paths of those delete manifests that may say something of these data files."""
         found = []
-        for manifest in manifests:
-            index = _INDEX.get(manifest.path)
+        hashes = _hashes(urls)
+        for manifest, index in zip(manifests, _INDEX.of(manifests), strict=True):
             if index is None:
                 index = _INDEX.put(manifest.path, _hashes(self._paths_of(self.read(manifest, spec), DELETES)))
-            if any(_contains(index, hash(url)) for url in urls):
+            if not index.isdisjoint(hashes):
                 found.append(manifest.path)
         return frozenset(found)
 
@@ -176,13 +179,12 @@ class ManifestFolder:
         What a first, fast look misses is looked for entry by entry, so nothing that is there is missed.
         """
         found: dict[str, frozenset[str]] = {}
-        for manifest in manifests:
-            index = _INDEX.get(manifest.path)
+        hashes = _hashes(urls)
+        for manifest, index in zip(manifests, _INDEX.of(manifests), strict=True):
             if index is None:
                 index = _INDEX.put(manifest.path, self._indexed(manifest))
-            here = frozenset(url for url in urls if _contains(index, hash(url)))
-            if here:
-                found[manifest.path] = here
+            if not index.isdisjoint(hashes):
+                found[manifest.path] = frozenset(url for url in urls if hash(url) in index)
         if not urls <= frozenset().union(*found.values()):
             for manifest in manifests:
                 here = urls & {entry.file.url for entry in self.read(manifest, spec)}
@@ -196,10 +198,28 @@ class ManifestFolder:
             if entry.status != DELETED:
                 yield from (entry.file.url,) if content == DATA else self.about(entry.file)
 
-    def _indexed(self, manifest: ManifestFile) -> array[int]:
+    def _indexed(self, manifest: ManifestFile) -> frozenset[int]:
         data = self._store.get(self.name(manifest.path))
         paths = paths_in(data, manifest.path, self.root_url.encode())
         return _hashes(path.decode(errors="replace") for path in paths)
+
+
+def manifest_data(draft: Draft, snapshot: NewSnapshot, content: int = DATA) -> bytes:
+    """A manifest's bytes."""
+    return manifest_bytes(blocks_of([*draft.pieces, *pieces_of(draft.entries)]), _header(snapshot, content))
+
+
+def manifest_name(data: bytes, snapshot: NewSnapshot, number: int, content: int = DATA) -> str:
+    """The store name of a manifest; it tells the content."""
+    return f"{FOLDER}/{'m' if content == DATA else 'd'}{snapshot.version}-{number}-{_digest(data)}.avro"
+
+
+def most_entries(files: int) -> int:
+    """How many files a manifest may hold in a table of so many.
+
+    The larger manifests are, the dearer to write one anew; the smaller, the longer their list. Near the square root both grow alike.
+    """
+    return max(LEAST_ENTRIES, isqrt(files) // 2)
 
 
 def next_manifests(
@@ -208,6 +228,8 @@ def next_manifests(
     removed: frozenset[str],
     snapshot: NewSnapshot,
     folder: ManifestFolder,
+    *,
+    coming: int,
 ) -> tuple[list[ManifestFile], Totals]:
     """The manifests of the next snapshot, written, and what it changed.
 
@@ -215,8 +237,10 @@ def next_manifests(
         current: the manifests of the snapshot before.
         added: files that come; may be long, and is read once, in pieces.
         removed: full paths of files that go; those that are not there are no error.
+        coming: how many files are `added`.
     """
     live = [manifest for manifest in current if manifest.live_files]
+    most = most_entries(sum(manifest.live_files for manifest in live) + coming)
     touched = folder.containing(removed, live, snapshot.spec) if removed else {}
     carried_over: list[ManifestFile] = []
     written: list[ManifestFile] = []
@@ -231,25 +255,26 @@ def next_manifests(
         draft.carry(manifest, pieces, gone)
         draft.entries += [counts.gone(entry, snapshot) for entry in gone]
         written.append(folder.write(draft, snapshot, len(written)))
-    small = many_small(carried_over)
-    carried_over = [manifest for manifest in carried_over if manifest not in small]
-    for draft in _drafts(small, _entries(added, snapshot, counts), snapshot, folder):
+    small = many_small(carried_over, most)
+    merged = {manifest.path for manifest in small}
+    carried_over = [manifest for manifest in carried_over if manifest.path not in merged]
+    for draft in _drafts(small, _entries(added, snapshot, counts), snapshot, folder, most):
         written.append(folder.write(draft, snapshot, len(written)))
     return [*written, *carried_over], counts.totals()
 
 
 def _drafts(
-    small: Sequence[ManifestFile], added: Iterator[Entry], snapshot: NewSnapshot, folder: ManifestFolder
+    small: Sequence[ManifestFile], added: Iterator[Entry], snapshot: NewSnapshot, folder: ManifestFolder, most: int
 ) -> Iterator[Draft]:
     """The manifests that small ones are merged into, filled up with what is added."""
     draft = Draft()
     for manifest in small:
-        if draft.files + manifest.live_files > MAX_ENTRIES:
+        if draft.files + manifest.live_files > most:
             yield draft
             draft = Draft()
         draft.carry(manifest, *folder.pieces(manifest, snapshot.spec))
     while True:
-        draft.entries += islice(added, MAX_ENTRIES - draft.files)
+        draft.entries += islice(added, most - draft.files)
         if not draft.files:
             return
         yield draft
@@ -262,7 +287,7 @@ class Draft:
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.pieces: list[Piece] = []
         self.entries = list(entries)
-        self.known: array[int] | None = array("q")
+        self.known: frozenset[int] | None = frozenset()
         self._carried: list[ManifestFile] = []
         self._files = 0
         self._rows = 0
@@ -277,19 +302,13 @@ class Draft:
         self._carried.append(manifest)
         self._files += manifest.live_files - len(gone)
         self._rows += manifest.added_rows + manifest.existing_rows - sum(entry.file.record_count for entry in gone)
-        index = _INDEX.get(manifest.path)
-        left = {hash(entry.file.url) for entry in gone}
+        (index,) = _INDEX.of([manifest])
         if index is None or self.known is None:
             self.known = None
         else:
-            part = index[:]
-            for found in left:
-                position = bisect_left(part, found)
-                if position < len(part) and part[position] == found:
-                    del part[position]
-            self.known += part
+            self.known |= index - _hashes(entry.file.url for entry in gone)
 
-    def manifest_file(self, path: str, length: int, snapshot: NewSnapshot, content: int) -> ManifestFile:
+    def manifest_file(self, path: str, length: int, snapshot: NewSnapshot, content: int = DATA) -> ManifestFile:
         """How a manifest list names it."""
         files = [self._files, 0, 0]
         rows = [self._rows, 0, 0]
@@ -320,15 +339,15 @@ class Draft:
         )
 
 
-def many_small(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    """The small ones among the manifests where they are too many; else none."""
-    small = [manifest for manifest in manifests if manifest.live_files < SMALL_ENTRIES]
-    return small if len(small) > MAX_SMALL else []
+def many_small(manifests: Sequence[ManifestFile], most: int) -> list[ManifestFile]:
+    """The small ones among the manifests, or the oldest of these, where they are too many; else none."""
+    small = [manifest for manifest in manifests if manifest.live_files < most // 2]
+    return small[-2 * MAX_SMALL :] if len(small) > MAX_SMALL else []
 
 
-def chunks(entries: Iterator[Entry]) -> Iterator[list[Entry]]:
+def chunks(entries: Iterator[Entry], most: int) -> Iterator[list[Entry]]:
     """The entries of one manifest after the other."""
-    while chunk := list(islice(entries, MAX_ENTRIES)):
+    while chunk := list(islice(entries, most)):
         yield chunk
 
 
@@ -358,18 +377,20 @@ class _Index:
     """Hashes of the paths in manifests read or written lately. Manifests never change, so what is known of them stays true."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, array[int]] = OrderedDict()
+        self._known: OrderedDict[str, frozenset[int]] = OrderedDict()
         self._paths = 0
         self._lock = Lock()
 
-    def get(self, path: str) -> array[int] | None:
+    def of(self, manifests: Sequence[ManifestFile]) -> list[frozenset[int] | None]:
+        """What is known of each, None where nothing is."""
         with self._lock:
-            found = self._known.get(path)
-            if found is not None:
-                self._known.move_to_end(path)
+            found = [self._known.get(manifest.path) for manifest in manifests]
+            for manifest, hashes in zip(manifests, found, strict=True):
+                if hashes is not None:
+                    self._known.move_to_end(manifest.path)
             return found
 
-    def put(self, path: str, hashes: array[int]) -> array[int]:
+    def put(self, path: str, hashes: frozenset[int]) -> frozenset[int]:
         with self._lock:
             if path not in self._known:
                 self._known[path] = hashes
@@ -420,11 +441,6 @@ def forget_paths() -> None:
     _LISTS.clear()
 
 
-def _contains(index: array[int], wanted: int) -> bool:
-    position = bisect_left(index, wanted)
-    return position < len(index) and index[position] == wanted
-
-
 def _entries(added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
     for file in added:
         counts.count(counts.added, file)
@@ -432,8 +448,13 @@ def _entries(added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -
         yield Entry(ADDED, snapshot.snapshot_id, file.sequence_number, None, file)
 
 
-def _hashes(paths: Iterable[str]) -> array[int]:
-    return array("q", sorted(map(hash, paths)))
+def _hashes(paths: Iterable[str]) -> frozenset[int]:
+    return frozenset(map(hash, paths))
+
+
+@lru_cache(maxsize=2)
+def _header(snapshot: NewSnapshot, content: int) -> ManifestHeader:
+    return manifest_header(snapshot.spec, snapshot.schema, format_version=snapshot.format_version, content=content)
 
 
 def _digest(data: bytes) -> str:

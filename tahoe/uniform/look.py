@@ -5,7 +5,7 @@ Whether another writer was there, how far the Iceberg side is, and what the next
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ def look_at(store: LogStore) -> Look:
     """One listing, and one read where there is metadata."""
     attempt = 1
     while True:
-        names = tuple(entry.name for entry in store.list_from(FOLDER))
+        names = tuple(store.names_from(FOLDER))
         numbers = tuple(sorted(_numbers(names), reverse=True))
         if not numbers:
             return Look(names, numbers)
@@ -83,7 +83,7 @@ def look_at(store: LogStore) -> Look:
 
 def newest_number(store: LogStore) -> int | None:
     """The highest number of any metadata file, whoever wrote it; by a listing of those files alone."""
-    return max(_numbers(entry.name for entry in store.list_from(FOLDER, "v")), default=None)
+    return max(_numbers(store.names_from(FOLDER, "v")), default=None)
 
 
 def newest_metadata(store: LogStore, number: int | None = None) -> Current | None:
@@ -102,5 +102,5 @@ def _opened(store: LogStore, number: int) -> Current:
     return Current(number, location, open_metadata(store.get(name), location))
 
 
-def _numbers(names: Iterator[str] | tuple[str, ...]) -> Iterator[int]:
+def _numbers(names: Iterable[str]) -> Iterator[int]:
     return (number for name in names if (number := metadata_number(name)) is not None)

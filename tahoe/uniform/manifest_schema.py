@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tahoe.uniform.values import Codec
 
-__all__ = ["DATA", "DELETES", "Spec", "entry_schema", "list_schema", "tail_of"]
+__all__ = ["DATA", "DELETES", "Spec", "entry_schema", "entry_schema_text", "list_schema", "list_schema_text", "tail_of"]
 
 DATA, DELETES = 0, 1
 """What a manifest's files hold."""
@@ -29,6 +31,14 @@ def tail_of(format_version: int, content: int) -> tuple[str, ...]:
     if format_version >= 3:
         return ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes")
     return ("referenced_data_file",) if content == DELETES else ()
+
+
+def entry_schema_text(spec: Spec, format_version: int, content: int) -> str:
+    """`entry_schema` as manifests hold it; remembered, as each of them is held against it."""
+    key = (_json(spec.fields), *(codec.iceberg_type for codec in spec.codecs), format_version, content)
+    if key not in _ENTRY_SCHEMAS:
+        _ENTRY_SCHEMAS[key] = _json(entry_schema(spec, format_version, content))
+    return _ENTRY_SCHEMAS[key]
 
 
 def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> dict[str, Any]:
@@ -69,12 +79,23 @@ def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> di
     }
 
 
+@lru_cache(maxsize=2)
+def list_schema_text(format_version: int) -> str:
+    """`list_schema` as manifest lists hold it."""
+    return _json(list_schema(format_version))
+
+
+_ENTRY_SCHEMAS: dict[tuple[Any, ...], str] = {}
 _TAIL_FIELDS = {
     "first_row_id": (142, "long"),
     "referenced_data_file": (143, "string"),
     "content_offset": (144, "long"),
     "content_size_in_bytes": (145, "long"),
 }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _optional(name: str, field_id: int, avro_type: Any) -> dict[str, Any]:

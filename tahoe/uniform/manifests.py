@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tahoe.exceptions import CorruptTable
 from tahoe.uniform.avro import (
+    container,
+    container_header,
     decode_long,
     decode_value,
     encode_bytes,
@@ -23,30 +25,39 @@ from tahoe.uniform.avro import (
     encode_string,
     packed_blocks,
     read_container,
-    write_blocks,
     write_container,
 )
-from tahoe.uniform.manifest_schema import DATA, Spec, entry_schema, list_schema, tail_of
+from tahoe.uniform.manifest_schema import DATA, Spec, entry_schema_text, list_schema_text, tail_of
 
 __all__ = [
     "ADDED",
     "DELETED",
     "EXISTING",
+    "FORMAT_FIELD",
     "DataFile",
     "Entry",
+    "EntryReader",
     "ManifestFile",
+    "ManifestHeader",
     "PartitionSummary",
     "encode_entry",
     "live_urls",
     "manifest_blocks",
     "manifest_bytes",
+    "manifest_entry",
+    "manifest_header",
     "manifest_list_bytes",
     "paths_in",
     "read_manifest",
+    "read_manifest_entry",
     "read_manifest_list",
+    "recorded",
 ]
 
 EXISTING, ADDED, DELETED = 0, 1, 2
+FORMAT_FIELD = encode_string("PARQUET")
+"""What follows the path in the record of each data file: its format."""
+
 _NONE = b"\0"
 _SOME = b"\2"
 
@@ -98,6 +109,7 @@ class ManifestFile:
     Args:
         content: `DATA` or `DELETES`.
         first_row_id: where rows of files without a first row id are counted from; None in version 2, and for delete files.
+        record: the same in Avro, as lists of the table's format version hold it; None where it is not known.
     """
 
     path: str
@@ -115,6 +127,7 @@ class ManifestFile:
     partitions: tuple[PartitionSummary, ...]
     content: int = DATA
     first_row_id: int | None = None
+    record: bytes | None = field(default=None, compare=False, repr=False)
 
     @property
     def live_files(self) -> int:
@@ -133,25 +146,35 @@ def encode_entry(entry: Entry) -> bytes:
     )
 
 
-def manifest_bytes(
-    blocks: Iterable[tuple[int, bytes]], spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA
-) -> bytes:
-    """A manifest.
+class ManifestHeader(NamedTuple):
+    """How the manifests of one snapshot begin, and what stands between their blocks."""
+
+    data: bytes
+    sync: bytes
+
+
+def manifest_header(spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA) -> ManifestHeader:
+    """The header of manifests.
 
     Args:
-        blocks: the entries, as `tahoe.uniform.pieces.blocks_of` gives them.
         schema: the table's Iceberg schema with its ``schema-id``.
     """
+    fields = _json(list(spec.fields))
     metadata = {
         "schema": _json(schema),
         "schema-id": str(schema["schema-id"]),
-        "partition-spec": _json(list(spec.fields)),
+        "partition-spec": fields,
         "partition-spec-id": str(spec.spec_id),
         "format-version": str(format_version),
         "content": "data" if content == DATA else "deletes",
     }
-    avro = entry_schema(spec, format_version, content)
-    return write_blocks(avro, metadata, blocks, sync=_sync(_json(list(spec.fields))))
+    sync = _sync(fields)
+    return ManifestHeader(container_header(entry_schema_text(spec, format_version, content), metadata, sync=sync), sync)
+
+
+def manifest_bytes(blocks: Iterable[tuple[int, bytes]], header: ManifestHeader) -> bytes:
+    """A manifest; `blocks` are the entries, as `tahoe.uniform.pieces.blocks_of` gives them."""
+    return container(header.data, blocks, sync=header.sync)
 
 
 def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry]:
@@ -159,23 +182,57 @@ def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry
 
     Raises `CorruptTable` where the layout is another one.
     """
-    blocks, read_block = manifest_blocks(data, manifest, spec)
-    return [entry for count, block, _ in blocks for entry in read_block(block, count)]
+    blocks, reader = manifest_blocks(data, manifest, spec)
+    return [entry for count, block, _ in blocks for entry in reader.entries(block, count)]
 
 
-def manifest_blocks(
-    data: bytes, manifest: ManifestFile, spec: Spec
-) -> tuple[list[tuple[int, bytes, bytes]], Callable[[bytes, int], Iterator[Entry]]]:
-    """A manifest's blocks (number of entries, the entries, the same compressed), and the function that gives a block's entries.
+def manifest_blocks(data: bytes, manifest: ManifestFile, spec: Spec) -> tuple[list[tuple[int, bytes, bytes]], EntryReader]:
+    """A manifest's blocks (number of entries, the entries, the same compressed), and what decodes the entries.
 
     Raises `CorruptTable` where the layout is another one.
     """
     metadata, blocks = packed_blocks(data, manifest.path)
     format_version = _format_version(metadata, manifest.path)
-    if metadata.get("avro.schema") != _schema_text(spec, format_version, manifest.content):
+    if metadata.get("avro.schema") != entry_schema_text(spec, format_version, manifest.content):
         raise _other_layout(manifest.path)
-    tail = tail_of(format_version, manifest.content)
-    return blocks, lambda block, count: _entries(block, count, manifest, spec, tail)
+    return blocks, EntryReader(manifest, spec, tail_of(format_version, manifest.content))
+
+
+@dataclass(frozen=True, slots=True)
+class EntryReader:
+    """Decodes the entries of one manifest, with what they inherit from it filled in.
+
+    Args:
+        tail: the optional fields at the end of its ``data_file`` records.
+    """
+
+    manifest: ManifestFile
+    spec: Spec
+    tail: tuple[str, ...]
+
+    def entry(self, block: bytes, position: int) -> tuple[Entry, int]:
+        """The entry that begins at `position`, and the position after it."""
+        manifest = self.manifest
+        status, position = decode_long(block, position)
+        snapshot_id, position = _decode_optional_long(block, position)
+        sequence_number, position = _decode_optional_long(block, position)
+        file_sequence_number, position = _decode_optional_long(block, position)
+        file, position = _decode_file(block, position, self.spec, self.tail)
+        entry = Entry(
+            status,
+            manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
+            manifest.sequence_number if sequence_number is None else sequence_number,
+            manifest.sequence_number if file_sequence_number is None else file_sequence_number,
+            file,
+        )
+        return entry, position
+
+    def entries(self, block: bytes, count: int) -> Iterator[Entry]:
+        """All entries of a block, of which there are `count`."""
+        position = 0
+        for _ in range(count):
+            entry, position = self.entry(block, position)
+            yield entry
 
 
 def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
@@ -186,7 +243,7 @@ def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
     """
     _, blocks = read_container(data, name)
     for _, block in blocks:
-        for piece in block.split(_FORMAT_FIELD)[:-1]:
+        for piece in block.split(FORMAT_FIELD)[:-1]:
             start = piece.rfind(root)
             if start >= 0:
                 yield piece[start:]
@@ -218,15 +275,20 @@ def manifest_list_bytes(
         "sequence-number": str(sequence_number),
         "format-version": str(format_version),
     }
-    entries = (_encode_manifest(manifest, format_version) for manifest in manifests)
-    return write_container(list_schema(format_version), metadata, entries, sync=_sync(str(snapshot_id)))
+    entries = (manifest.record or manifest_entry(manifest, format_version) for manifest in manifests)
+    return write_container(list_schema_text(format_version), metadata, entries, sync=_sync(str(snapshot_id)))
+
+
+def recorded(manifest: ManifestFile, format_version: int) -> ManifestFile:
+    """The manifest with its record: every later list names it too, and need not encode it again."""
+    return replace(manifest, record=manifest_entry(manifest, format_version))
 
 
 def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
     """The manifests of a list that `manifest_list_bytes` wrote. Raises `CorruptTable` where the layout is another one."""
     metadata, blocks = read_container(data, name)
     format_version = _format_version(metadata, name)
-    if metadata.get("avro.schema") != _json(list_schema(format_version)):
+    if metadata.get("avro.schema") != list_schema_text(format_version):
         raise _other_layout(name)
     found: list[ManifestFile] = []
     for count, block in blocks:
@@ -237,8 +299,19 @@ def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
     return found
 
 
-def _schema_text(spec: Spec, format_version: int, content: int) -> str:
-    return _json(entry_schema(spec, format_version, content))
+def manifest_entry(manifest: ManifestFile, format_version: int) -> bytes:
+    """The manifest's entry in a manifest list."""
+    numbers = (getattr(manifest, name) for name in _LIST_NUMBERS)
+    parts = [encode_string(manifest.path), *map(encode_long, numbers), _SOME]
+    if manifest.partitions:
+        parts += [encode_long(len(manifest.partitions)), *map(_encode_summary, manifest.partitions)]
+    tail = [_optional_long(manifest.first_row_id)] if format_version >= 3 else []
+    return b"".join([*parts, _NONE, _NONE, *tail])  # the end of the array, no key metadata
+
+
+def read_manifest_entry(data: bytes, format_version: int) -> ManifestFile:
+    """What `manifest_entry` was given."""
+    return _decode_manifest(data, 0, format_version)[0]
 
 
 def _format_version(metadata: Mapping[str, str], name: str) -> int:
@@ -272,26 +345,6 @@ def _decode_optional_long(data: bytes, position: int) -> tuple[int | None, int]:
     if data[position] == 0:
         return None, position + 1
     return decode_long(data, position + 1)
-
-
-_FORMAT_FIELD = encode_string("PARQUET")
-
-
-def _entries(block: bytes, count: int, manifest: ManifestFile, spec: Spec, tail: tuple[str, ...]) -> Iterator[Entry]:
-    position = 0
-    for _ in range(count):
-        status, position = decode_long(block, position)
-        snapshot_id, position = _decode_optional_long(block, position)
-        sequence_number, position = _decode_optional_long(block, position)
-        file_sequence_number, position = _decode_optional_long(block, position)
-        file, position = _decode_file(block, position, spec, tail)
-        yield Entry(
-            status,
-            manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
-            manifest.sequence_number if sequence_number is None else sequence_number,
-            manifest.sequence_number if file_sequence_number is None else file_sequence_number,
-            file,
-        )
 
 
 def _decode_file(block: bytes, start: int, spec: Spec, tail: tuple[str, ...]) -> tuple[DataFile, int]:
@@ -373,16 +426,6 @@ _LIST_NUMBERS = (
 )
 
 
-@lru_cache(maxsize=20_000)
-def _encode_manifest(manifest: ManifestFile, format_version: int) -> bytes:
-    numbers = (getattr(manifest, name) for name in _LIST_NUMBERS)
-    parts = [encode_string(manifest.path), *map(encode_long, numbers), _SOME]
-    if manifest.partitions:
-        parts += [encode_long(len(manifest.partitions)), *map(_encode_summary, manifest.partitions)]
-    tail = [_optional_long(manifest.first_row_id)] if format_version >= 3 else []
-    return b"".join([*parts, _NONE, _NONE, *tail])  # the end of the array, no key metadata
-
-
 def _encode_summary(summary: PartitionSummary) -> bytes:
     nan = _NONE if summary.contains_nan is None else _SOME + bytes([summary.contains_nan])
     bounds = (_NONE if bound is None else _SOME + encode_bytes(bound) for bound in (summary.lower_bound, summary.upper_bound))
@@ -390,6 +433,7 @@ def _encode_summary(summary: PartitionSummary) -> bytes:
 
 
 def _decode_manifest(block: bytes, position: int, format_version: int) -> tuple[ManifestFile, int]:
+    start = position
     length, position = decode_long(block, position)
     path = block[position : position + length].decode()
     position += length
@@ -408,7 +452,8 @@ def _decode_manifest(block: bytes, position: int, format_version: int) -> tuple[
     first_row_id: int | None = None
     if format_version >= 3:
         first_row_id, position = _decode_optional_long(block, position)
-    return ManifestFile(path=path, partitions=tuple(summaries), first_row_id=first_row_id, **numbers), position
+    record = block[start:position]
+    return ManifestFile(path=path, partitions=tuple(summaries), first_row_id=first_row_id, record=record, **numbers), position
 
 
 def _decode_summary(block: bytes, position: int) -> tuple[PartitionSummary, int]:

@@ -1,9 +1,14 @@
 """Manifests rewritten in pieces: what a change does not touch is copied as it is, without being decoded.
 
-A manifest is a sequence of blocks, a block a run of entries. To take a few files out of a manifest, only the blocks that hold them are
-decoded; blocks whose entries say ADDED are patched to EXISTING, with the sequence numbers that they inherited written out, as the
-specification demands of entries in another manifest; all others are copied compressed. So the cost of removing a file hardly depends on
-the size of the manifest.
+A manifest is a sequence of blocks, a block a run of entries. Blocks that need nothing are copied compressed. In the others
+
+* entries that say ADDED are patched to EXISTING, with the sequence numbers that they inherited written out, as the specification demands
+  of entries in another manifest;
+* entries that say DELETED, and those of removed files, are cut out; only they are decoded.
+
+Entries are found by what they are known to begin with, or to hold: their status and the manifest's own snapshot id, their path and file
+format. As each entry holds these once, a search that finds just as many as there are entries has found nothing else; where it finds more,
+because some value looks the same, the block is decoded. So the cost of removing a file hardly depends on how many files are in its manifest.
 """
 
 from __future__ import annotations
@@ -14,7 +19,17 @@ from typing import NamedTuple
 
 from tahoe.uniform.avro import BLOCK_ENTRIES, encode_long, encode_string, inflate, pack_block
 from tahoe.uniform.manifest_schema import Spec
-from tahoe.uniform.manifests import ADDED, DELETED, EXISTING, Entry, ManifestFile, encode_entry, manifest_blocks
+from tahoe.uniform.manifests import (
+    ADDED,
+    DELETED,
+    EXISTING,
+    FORMAT_FIELD,
+    Entry,
+    EntryReader,
+    ManifestFile,
+    encode_entry,
+    manifest_blocks,
+)
 
 __all__ = ["Piece", "blocks_of", "carried", "pieces_of"]
 
@@ -36,32 +51,24 @@ def carried(data: bytes, manifest: ManifestFile, spec: Spec, removed: frozenset[
         data: the manifest.
         removed: full paths of files; those that are not in it are no error.
     """
-    blocks, read_block = manifest_blocks(data, manifest, spec)
-    identifier = _SOME + encode_long(manifest.added_snapshot_id)
-    wanted = [encode_string(url) for url in removed]
+    blocks, reader = manifest_blocks(data, manifest, spec)
+    added = _counts(_begin(ADDED, manifest), manifest.added_files, blocks)
+    deleted = _counts(_begin(DELETED, manifest), manifest.deleted_files, blocks)
+    certain = sum(added) == manifest.added_files and sum(deleted) == manifest.deleted_files
+    wanted = {url: _path_field(url) for url in removed}
     kept: list[Piece] = []
     gone: list[Entry] = []
-    added = deleted = 0
-    for count, block, stored in blocks:
-        added_here = block.count(_status(ADDED) + identifier)
-        deleted_here = block.count(_status(DELETED) + identifier)
-        added += added_here
-        deleted += deleted_here
-        if deleted_here or any(url in block for url in wanted):
-            live = [entry for entry in read_block(block, count) if entry.status != DELETED]
-            stay = [entry for entry in live if entry.file.url not in removed]
-            gone += [entry for entry in live if entry.file.url in removed]
-            kept.append(_plain(stay))
-        elif added_here:
-            kept.append(Piece(count, _as_existing(block, manifest, identifier), packed=False))
-        else:
+    for (count, block, stored), added_here, deleted_here in zip(blocks, added, deleted, strict=True):
+        here = [url for url, field in wanted.items() if field in block]
+        if certain and not (here or added_here or deleted_here):
             kept.append(Piece(count, stored, packed=True))
-    if (added, deleted) != (manifest.added_files, manifest.deleted_files):
-        # Something in a value looks like the beginning of an entry: everything is decoded.
-        live = [entry for count, block, _ in blocks for entry in read_block(block, count) if entry.status != DELETED]
-        gone = [entry for entry in live if entry.file.url in removed]
-        kept = [_plain([entry for entry in live if entry.file.url not in removed])]
-    return [piece for piece in kept if piece.entries], gone
+            continue
+        found = _patched(block, count, here, reader) if certain else None
+        live, body, entries = found or _decoded(block, count, removed, reader)
+        gone += entries
+        if live:
+            kept.append(Piece(live, body, packed=False))
+    return kept, gone
 
 
 def blocks_of(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
@@ -86,17 +93,73 @@ def pieces_of(entries: Iterable[Entry]) -> Iterator[Piece]:
     return (Piece(1, encode_entry(entry), packed=False) for entry in entries)
 
 
-def _plain(entries: list[Entry]) -> Piece:
-    return Piece(len(entries), b"".join(encode_entry(entry._replace(status=EXISTING)) for entry in entries), packed=False)
+_Rewritten = tuple[int, bytes, list[Entry]]
+"""Of a block: how many entries stay, these as EXISTING ones, and the entries of removed files."""
 
 
-def _status(status: int) -> bytes:
-    return encode_long(status)
+def _decoded(block: bytes, count: int, removed: frozenset[str], reader: EntryReader) -> _Rewritten:
+    live = [entry._replace(status=EXISTING) for entry in reader.entries(block, count) if entry.status != DELETED]
+    stay = [entry for entry in live if entry.file.url not in removed]
+    return len(stay), b"".join(map(encode_entry, stay)), [entry for entry in live if entry.file.url in removed]
 
 
-def _as_existing(block: bytes, manifest: ManifestFile, identifier: bytes) -> bytes:
+def _patched(block: bytes, count: int, removed: Iterable[str], reader: EntryReader) -> _Rewritten | None:
+    """The block without being decoded, where each beginning of an entry is known to be one; None where a path cannot be told for sure.
+
+    Args:
+        removed: paths that are in the block, as it seems.
+    """
+    if removed and block.count(FORMAT_FIELD) != count:
+        return None
+    body = block
+    begin = _begin(DELETED, reader.manifest)
+    while reader.manifest.deleted_files and (start := body.find(begin)) >= 0:
+        _, end = reader.entry(body, start)
+        body = body[:start] + body[end:]
+        count -= 1
+    if reader.manifest.added_files:
+        body = _as_existing(body, reader.manifest)
+    gone: list[Entry] = []
+    for field in sorted(map(_path_field, removed), key=body.find):  # in the order of the entries, in every process
+        while (position := body.find(field)) >= 0:
+            head = _EXISTING_HEAD.search(body, max(0, position - _LONGEST_HEAD), position)
+            if head is None:
+                return None
+            entry, end = reader.entry(body, head.start())
+            body = body[: head.start()] + body[end:]
+            count -= 1
+            gone.append(entry)
+    return count, body, gone
+
+
+def _counts(wanted: bytes, files: int, blocks: Iterable[tuple[int, bytes, bytes]]) -> list[int]:
+    """How often it is in each block; where there are no such `files`, it is not looked for."""
+    return [block.count(wanted) if files else 0 for _, block, _ in blocks]
+
+
+def _begin(status: int, manifest: ManifestFile) -> bytes:
+    """What the entries begin with that the manifest's own snapshot has added or deleted."""
+    return encode_long(status) + _SOME + encode_long(manifest.added_snapshot_id)
+
+
+def _path_field(url: str) -> bytes:
+    """A data file's content, path and format, which follow each other. No other path ends so, as none contains NUL."""
+    return encode_long(0) + encode_string(url) + FORMAT_FIELD
+
+
+def _as_existing(block: bytes, manifest: ManifestFile) -> bytes:
     """The block with its ADDED entries as EXISTING ones, with both sequence numbers."""
+    begin = _begin(ADDED, manifest)
     own = _SOME + encode_long(manifest.sequence_number)
-    head = _status(EXISTING) + identifier
-    pattern = re.escape(_status(ADDED) + identifier) + rb"(?:\x00|(\x02[\x80-\xff]*[\x00-\x7f]))\x00"
+    head = encode_long(EXISTING) + _SOME + encode_long(manifest.added_snapshot_id)
+    inherits = begin + b"\0\0"
+    if block.count(inherits) == block.count(begin):  # format 2, where no entry brings a number of its own
+        return block.replace(inherits, head + own + own)
+    pattern = re.escape(begin) + rb"(?:\x00|(\x02[\x80-\xff]*[\x00-\x7f]))\x00"
     return re.sub(pattern, lambda found: head + (found[1] or own) + own, block)
+
+
+_EXISTING_HEAD = re.compile(rb"\x00(?:\x02[\x80-\xff]*[\x00-\x7f]){3}\Z")
+"""Status, and three numbers that are there: read from its end it can be read in one way only. `\\Z` is where the search ends."""
+
+_LONGEST_HEAD = 1 + 3 * 11

@@ -36,8 +36,7 @@ def log() -> DeltaLog:
 
 @pytest.fixture
 def small_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "MAX_ENTRIES", 4)
-    monkeypatch.setattr(layout, "SMALL_ENTRIES", 2)
+    monkeypatch.setattr(layout, "LEAST_ENTRIES", 4)
     monkeypatch.setattr(layout, "MAX_SMALL", 3)
 
 
@@ -518,8 +517,7 @@ MARKS = st.lists(
 def test_any_history_of_vectors_is_shown_as_it_is(steps, properties, per_commit):
     """Vectors come, grow, shrink and go; files toggle between live and gone, with or without a vector; conversions come when they come."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "MAX_ENTRIES", 3)
-        patch.setattr(layout, "SMALL_ENTRIES", 2)
+        patch.setattr(layout, "LEAST_ENTRIES", 3)
         patch.setattr(layout, "MAX_SMALL", 2)
         log = DeltaLog(
             configuration={**properties, "delta.universalFormat.config.iceberg.snapshot-per-commit": str(per_commit).lower()}
@@ -564,8 +562,7 @@ STEPS = st.lists(
 def test_any_history_is_shown_as_it_is(steps, per_commit):
     """Files toggle between live and gone; conversions come when they come."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "MAX_ENTRIES", 3)
-        patch.setattr(layout, "SMALL_ENTRIES", 2)
+        patch.setattr(layout, "LEAST_ENTRIES", 3)
         patch.setattr(layout, "MAX_SMALL", 2)
         log = DeltaLog(configuration={"delta.universalformat.config.iceberg.snapshot-per-commit": str(per_commit).lower()})
         live: set[str] = set()

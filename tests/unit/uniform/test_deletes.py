@@ -9,7 +9,7 @@ from pathlib import Path
 import fastavro
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO, _read_deletes
 from pyiceberg.manifest import DataFile as TheirDataFile
@@ -21,10 +21,19 @@ from pyroaring import BitMap64
 from tahoe.exceptions import CorruptTable
 from tahoe.protocol.dv import descriptor_in_file, inline_descriptor, pack, vector_data
 from tahoe.uniform import position_deletes
-from tahoe.uniform.avro import decode_value, read_container
+from tahoe.uniform.avro import decode_value, pack_block, read_container
 from tahoe.uniform.files import FileEncoder, Target, spec_of
 from tahoe.uniform.manifest_schema import DELETES
-from tahoe.uniform.manifests import ADDED, Entry, ManifestFile, live_urls, manifest_bytes, read_manifest
+from tahoe.uniform.manifests import (
+    ADDED,
+    Entry,
+    ManifestFile,
+    encode_entry,
+    live_urls,
+    manifest_bytes,
+    manifest_header,
+    read_manifest,
+)
 from tahoe.uniform.pieces import blocks_of, carried, pieces_of
 from tahoe.uniform.position_deletes import groups, position_delete_bytes, position_delete_entry, positions_in
 from tahoe.uniform.puffin import puffin_bytes, puffin_entry
@@ -100,7 +109,7 @@ def test_entries_of_delete_manifests_are_read_by_fastavro_and_by_us():
     for version, files in ((2, [one, two]), (3, [three])):
         found = [Entry(ADDED, 5, None, None, file) for file in files]
         schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
-        data = manifest_bytes(blocks_of(pieces_of(found)), spec, schema, format_version=version, content=DELETES)
+        data = manifest_bytes(blocks_of(pieces_of(found)), manifest_header(spec, schema, format_version=version, content=DELETES))
         manifest = ManifestFile("m", len(data), 0, 9, 9, 5, len(files), 0, 0, 6, 0, 0, (), DELETES)
         again = read_manifest(data, manifest, spec)
         assert [entry.file.encoded for entry in again] == [file.encoded for file in files]
@@ -138,33 +147,69 @@ def test_a_general_reader_reads_what_fastavro_reads():
         assert mine["data_file"]["upper_bounds"] == theirs["data_file"]["upper_bounds"]
 
 
-@settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@given(st.integers(0, 230), st.sets(st.integers(0, 240), max_size=3), st.integers(5, 2**63 - 1), st.integers(1, 2**40))
-def test_a_manifest_carried_over_in_pieces_holds_what_it_holds_decoded(count, removed, snapshot_id, sequence_number):
+@settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    st.integers(0, 230),
+    st.sets(st.integers(0, 240), max_size=3),
+    st.integers(5, 2**63 - 1) | st.integers(5, 200),
+    st.integers(1, 2**40) | st.integers(1, 200),
+    st.booleans(),
+    st.integers(1, 100),
+)
+@example(16, set(), 132, 132, False, 256)  # the numbers written out look like the beginning of another entry
+def test_a_manifest_carried_over_in_pieces_holds_what_it_holds_decoded(
+    count, removed, snapshot_id, sequence_number, brings_numbers, block_entries
+):
     """Twice, as what was carried over once is copied as it is the second time."""
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
     found = [entry._replace(snapshot_id=snapshot_id if entry.status != 0 else 4) for entry in entries(count)]
     # Format 3 gives what it adds the number under which Delta added it.
-    found = [entry._replace(sequence_number=1 + i % 2) if i % 2 else entry for i, entry in enumerate(found)]
-    # Blocks with entries of files that are gone are decoded, others are not: only the first has some.
+    if brings_numbers:
+        found = [entry._replace(sequence_number=1 + i % 2) if i % 2 else entry for i, entry in enumerate(found)]
+    # Some blocks with entries of files that are gone, some without.
     found = [entry._replace(status=0, snapshot_id=4) if entry.status == 2 and i > 30 else entry for i, entry in enumerate(found)]
     urls = [entry.file.url for entry in found]
     for _ in range(2):
-        data = manifest_bytes(blocks_of(pieces_of(found)), spec, schema)
+        runs = [found[start : start + block_entries] for start in range(0, len(found), block_entries)]
+        blocks = [(len(part), pack_block([*map(encode_entry, part)])) for part in runs]
+        data = manifest_bytes(blocks, manifest_header(spec, schema))
         statuses = [sum(entry.status == status for entry in found) for status in (1, 0, 2)]
         manifest = ManifestFile("m", len(data), 0, sequence_number, 1, snapshot_id, *statuses, 0, 0, 0, ())
         gone_urls = frozenset(urls[i] for i in removed if i < count)
         pieces, gone = carried(data, manifest, spec, gone_urls)
-        slow = [entry for entry in read_manifest(data, manifest, spec) if entry.status != 2]
+        slow = [entry._replace(status=0) for entry in read_manifest(data, manifest, spec) if entry.status != 2]
         assert gone == [entry for entry in slow if entry.file.url in gone_urls]
         stay = [entry._replace(status=0) for entry in slow if entry.file.url not in gone_urls]
-        carried_data = manifest_bytes(blocks_of(pieces), spec, schema)
+        carried_data = manifest_bytes(blocks_of(pieces), manifest_header(spec, schema))
         again = read_manifest(carried_data, ManifestFile("m", 0, 0, 1, 1, 1, 0, len(stay), 0, 0, 0, 0, ()), spec)
         assert {entry.file.url: entry for entry in again} == {entry.file.url: entry for entry in stay}
         assert len(again) == len(stay)
         assert sum(piece.entries for piece in pieces) == len(stay)
         found, snapshot_id, removed = stay, snapshot_id ^ 1, {i * 7 % 240 for i in removed}
+
+
+@pytest.mark.parametrize("status", [0, ADDED])
+def test_a_value_that_looks_like_a_file_s_path_is_not_taken_for_one(status):
+    """A text with all that stands around the path of another file, its numbers before and its format after it."""
+    spec = spec_of(SCHEMA, PARTITIONED_BY)
+    header = manifest_header(spec, {**iceberg_schema(SCHEMA), "schema-id": 0})
+    encoder = FileEncoder(SCHEMA, PARTITIONED_BY, lambda path: f"file:///t/{path}")
+    text = encode_entry(Entry(0, 9, 5, 5, encoder.encode("b", {"col-3": None, "col-4": None}, 9, {"numRecords": 1}))).decode()
+    files = [
+        encoder.encode(name, {"col-3": None, "col-4": None}, 9, {"numRecords": 1, "minValues": {"col-2": least}})
+        for name, least in (("a", text), ("b", "x"), ("c", text))
+    ]
+    found = [Entry(status, 9, None if status else 5, None if status else 5, file) for file in files]
+    data = manifest_bytes(blocks_of(pieces_of(found)), header)
+    manifest = ManifestFile("m", len(data), 0, 5, 5, 9 if status else 10, *((3, 0) if status else (0, 3)), 0, 3, 0, 0, ())
+    for removed in (frozenset({"file:///t/b"}), frozenset({"file:///t/a"}), frozenset({"file:///t/b", "file:///t/c"})):
+        pieces, gone = carried(data, manifest, spec, removed)
+        assert {entry.file.url for entry in gone} == removed
+        again = read_manifest(manifest_bytes(blocks_of(pieces), header), manifest, spec)
+        assert [(entry.status, entry.sequence_number, entry.file) for entry in again] == [
+            (0, 5, file) for file in files if file.url not in removed
+        ]
 
 
 def test_a_value_that_looks_like_the_beginning_of_an_entry_is_not_taken_for_one():
@@ -177,12 +222,12 @@ def test_a_value_that_looks_like_the_beginning_of_an_entry_is_not_taken_for_one(
         for name, least in (("a", 514), ("b", 1), ("c", 2))
     ]
     found = [Entry(ADDED, 0, None, None, file) for file in files]
-    data = manifest_bytes(blocks_of(pieces_of(found)), spec, schema)
+    data = manifest_bytes(blocks_of(pieces_of(found)), manifest_header(spec, schema))
     manifest = ManifestFile("m", len(data), 0, 5, 5, 0, 3, 0, 0, 3, 0, 0, ())
     for removed in (frozenset[str](), frozenset({"file:///t/b"})):
         pieces, gone = carried(data, manifest, spec, removed)
         assert {entry.file.url for entry in gone} == removed
-        again = read_manifest(manifest_bytes(blocks_of(pieces), spec, schema), manifest, spec)
+        again = read_manifest(manifest_bytes(blocks_of(pieces), manifest_header(spec, schema)), manifest, spec)
         assert [(entry.status, entry.sequence_number, entry.file) for entry in again] == [
             (0, 5, file) for file in files if file.url not in removed
         ]

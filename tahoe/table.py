@@ -18,6 +18,7 @@ from tahoe.log.reader import read_commit
 from tahoe.ops.create import create_operation, new_metadata
 from tahoe.ops.detail import detail
 from tahoe.protocol.constraints import ENFORCED, check_new
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import Bounds, feed
@@ -417,9 +418,14 @@ class Table:
 
     @cached_property
     def _hooks(self) -> list[Hook]:
-        from tahoe.uniform.status import after_commit
+        def convert(committed: Committed) -> None:
+            # Only a table that asks for it pays for loading what makes Iceberg of it.
+            if uniform_is_enabled(committed.snapshot.config.properties):
+                from tahoe.uniform.status import after_commit
 
-        return [*default_hooks(self.clock), after_commit(self.store, self.snapshot, self._read_commit, self.clock)]
+                after_commit(self.store, self.snapshot, self._read_commit, self.clock)(committed)
+
+        return [*default_hooks(self.clock), convert]
 
     def _read_commit(self, version: int) -> tuple[Any, ...]:
         return read_commit(self.store, version)

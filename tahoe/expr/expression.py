@@ -164,7 +164,12 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def references_of(expression: Expression) -> tuple[Reference, ...]:
     """Every column that the expression reads, once each."""
-    return tuple(dict.fromkeys(node for node in walk(expression) if isinstance(node, Reference)))
+    found: dict[tuple[str | None, tuple[str, ...]], Reference] = {}
+    for node in walk(expression):
+        if isinstance(node, Reference):
+            # By name: the type of a struct cannot be hashed.
+            found.setdefault((node.qualifier, node.path), node)
+    return tuple(found.values())
 
 
 def columns(expression: Expression) -> frozenset[tuple[str | None, str]]:

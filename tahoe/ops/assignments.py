@@ -37,6 +37,10 @@ class Assignment:
     data_type: DataType
     value: Expression
 
+    @property
+    def assigns_whole_column(self) -> bool:
+        return len(self.path) == 1
+
 
 def parse_assignments(
     texts: Mapping[str, str], target: StructType, schemas: Schemas, *, qualifier: str | None = None, time_zone: str = "UTC"
@@ -88,20 +92,26 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
     """The rows with the new values.
 
     Args:
-        rows: the columns of `schema`, or some of them; missing ones begin as null.
+        rows: the columns of `schema`, or some of them; missing ones begin as null. Columns that are assigned to as a whole are not
+            looked at.
         schema: of the result.
         context: what the expressions see, row for row beside `rows`.
     """
     arrow_schema = to_arrow_schema(schema)
     arrays = []
     for column in schema:
+        ours = [one for one in assignments if one.path[0] == column.name]
+        if ours and ours[0].assigns_whole_column:
+            arrays.append(stored(compute(ours[0].value, context), column))
+            continue
         position = rows.schema.get_field_index(column.name)
         wanted = arrow_schema.field(column.name).type
-        old = pa.nulls(context.num_rows, wanted) if position < 0 else _whole(rows.column(position))
-        array = stored(old, column)
-        for one in assignments:
-            if one.path[0] == column.name:
-                array = _assigned(array, column, one.path[1:], compute(one.value, context))
+        if not ours and position >= 0 and rows.schema.field(position).type == wanted:
+            arrays.append(rows.column(position))
+            continue
+        array = stored(pa.nulls(context.num_rows, wanted) if position < 0 else _whole(rows.column(position)), column)
+        for one in ours:
+            array = _assigned(array, column, one.path[1:], compute(one.value, context))
         arrays.append(array)
     found = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
     return recomputed(schema, found, {one.path[0] for one in assignments}) if assignments else found

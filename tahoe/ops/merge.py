@@ -8,7 +8,7 @@ A MERGE that only inserts touches no file of the target: it is an append of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -116,6 +116,10 @@ class _Step:
     clause: Clause[str]
     condition: Expression | None
     assignments: tuple[Assignment, ...]
+
+    def columns_seen(self, alias: str) -> set[str]:
+        """The columns of one side that the new values are made of."""
+        return {name for one in self.assignments for qualifier, name in columns(one.value) if qualifier == alias}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +275,8 @@ def _others(count: int, rows: pa.Array) -> pa.Array:
 
 # ---- writing
 
+_NO_ROWS = pa.table({}), pa.array([], pa.int64())
+
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
@@ -315,16 +321,17 @@ class _Writing:
 
     def file_changes(self) -> list[FileChange]:
         changes = []
-        for number, add in enumerate(self.match.adds):
-            found = self._of_file(number)
+        for add in self.match.adds:
+            found = self._of_file(add)
             if found:
                 rows = pa.concat_arrays([pairs.target for _, pairs in found])
                 _, positions = file_with_positions(self.snapshot, add, ())
                 changes.append(FileChange(add, len(positions), bitmap(positions.take(rows))))
         return changes
 
-    def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
+    def _of_file(self, add: AddFile) -> list[tuple[_Step, Pairs]]:
         """For each clause the rows of one file that it changes, numbered within the file."""
+        number = self.match.adds.index(add)
         start, end = self.match.offsets[number : number + 2]
         found = []
         for step, pairs in self.match.changes:
@@ -336,39 +343,57 @@ class _Writing:
     def _rows(self, changes: Sequence[FileChange], marked: bool) -> Iterator[pa.Table]:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
         for change in changes:
-            rows, positions = file_with_positions(self.snapshot, change.add)
+            found = [(step, pairs) for step, pairs in self._of_file(change.add) if step.clause.action == Action.UPDATE]
+            if marked and not found:
+                continue
+            # Where copied, every column; else those that new values are made of, or that keep theirs.
+            wanted = self._columns_of(step for step, _ in found) if marked else None
+            rows, positions = _NO_ROWS if wanted == [] else file_with_positions(self.snapshot, change.add, wanted)
             ids = RowIds.of(self.snapshot, change.add)
             if not marked:
                 stay = pc.invert(is_in(positions, change.dead))
                 kept = rows.filter(stay)
                 yield ids.onto(assigned(kept, self.plan.config.schema, (), kept), stay, changed=False)
-            found = self._of_file(self.match.adds.index(change.add))
-            for (step, _, after), (_, pairs) in zip(self._outcomes(change.add, rows), found, strict=True):
-                if step.clause.action == Action.UPDATE:
-                    yield ids.onto(after, pairs.target, changed=True)
+            for step, pairs in found:
+                yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
         yield from self._inserted()
 
     def _feed(self, changes: Sequence[FileChange]) -> Iterator[pa.Table]:
         for change in changes:
             rows, _ = file_with_positions(self.snapshot, change.add)
-            for step, before, after in self._outcomes(change.add, rows):
+            for step, pairs in self._of_file(change.add):
+                taken = rows.take(pairs.target)
+                before = assigned(taken, self.plan.config.schema, (), taken)
                 if step.clause.action == Action.DELETE:
                     yield with_change_type(before, "delete")
                 else:
                     yield with_change_type(before, "update_preimage")
-                    yield with_change_type(after, "update_postimage")
+                    yield with_change_type(self._after(rows, step, pairs), "update_postimage")
         for table in self._inserted():
             yield with_change_type(table, "insert")
 
-    def _outcomes(self, add: AddFile, rows: pa.Table) -> Iterator[tuple[_Step, pa.Table, pa.Table]]:
-        """For each clause its rows of a file, before and after, in the schema that the table will have."""
-        schema = self.plan.config.schema
-        target = Side(self.plan.statement.target_alias, rows, rows.num_rows)
-        for step, pairs in self._of_file(self.match.adds.index(add)):
-            matched = step.clause.kind == Kind.MATCHED
-            seen = context(target, pairs.target, self.source if matched else None, pairs.source if matched else None)
-            before = rows.take(pairs.target)
-            yield step, assigned(before, schema, (), seen), assigned(before, schema, step.assignments, seen)
+    def _after(self, rows: pa.Table, step: _Step, pairs: Pairs) -> pa.Table:
+        """What a clause makes of its rows of a file, in the schema that the table will have.
+
+        Args:
+            rows: those of the file, at least the columns of `_columns_of`.
+        """
+        alias = self.plan.statement.target_alias
+        target = Side(alias, rows, rows.num_rows).only(step.columns_seen(alias))
+        source = self.source.only(step.columns_seen(self.source.alias)) if step.clause.kind == Kind.MATCHED else None
+        seen = context(target, pairs.target, source, None if source is None else pairs.source)
+        whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
+        before = rows.select([name for name in rows.column_names if name not in whole])
+        before = before.take(pairs.target) if before.num_columns else before
+        return assigned(before, self.plan.config.schema, step.assignments, seen)
+
+    def _columns_of(self, steps: Iterable[_Step]) -> list[str]:
+        """The target's columns without which `_after` could not tell the new rows."""
+        found: set[str] = set()
+        for step in steps:
+            whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
+            found |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
+        return sorted(found)
 
     def _inserted(self) -> Iterator[pa.Table]:
         schema = self.plan.config.schema

@@ -43,8 +43,14 @@ class Side:
     rows: pa.Table
     count: int
 
+    def only(self, names: Iterable[str]) -> Side:
+        """The same with fewer columns."""
+        return Side(self.alias, self.rows.select(sorted(names)), self.count)
+
     def taken(self, indices: pa.Array) -> dict[str, pa.ChunkedArray]:
         """The rows at the indices, as columns ``alias.name``."""
+        if not self.rows.num_columns:
+            return {}
         found = self.rows.take(indices)
         return {f"{self.alias}.{name}": found.column(i) for i, name in enumerate(found.column_names)}
 

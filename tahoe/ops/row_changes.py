@@ -63,6 +63,9 @@ __all__ = [
     "write_rows",
 ]
 
+BYTES_OF_A_FILE = 64 * 1024 * 1024
+"""Changed and copied rows become files of about so many bytes in memory, less than half of it on disk: while one is written, the rows
+of the next are read."""
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
 """Deletion vectors are packed into files of about this size."""
 
@@ -260,7 +263,9 @@ def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.
     """
     data = _stream(with_id_columns(config, table) for table in rows)
     stored = config_with_row_ids(config)
-    written = [] if data is None else write_arrow(stored, transaction.store, data, transaction.clock)
+    written = (
+        [] if data is None else write_arrow(stored, transaction.store, data, transaction.clock, bytes_per_file=BYTES_OF_A_FILE)
+    )
     adds = [tagged(config, without_id_statistics(config, add)) for add in written]
     transaction.row_ids_kept = True
     transaction.stage(*adds)

@@ -3,6 +3,7 @@
     data ─ cast to the table's schema, generated columns, constraints ─► split by partition ─► one Parquet file in memory each
         ─► put under an unused name ─► AddFile with statistics
 
+Large files are encoded and put on threads of their own, while the rows that follow are made.
 A table in memory is checked whole before the first file is written; of a stream, the files already written are deleted
 again when a later batch does not fit.
 """
@@ -10,6 +11,7 @@ again when a later batch does not fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
@@ -49,6 +51,9 @@ ArrowData: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowS
 
 MOST_BYTES_IN_MEMORY = 512 * 1024 * 1024
 """Of Arrow data that waits to be written; beyond it the largest partition is written, however few its rows."""
+_BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
+_FILES_AT_ONCE = 2
+"""So many files are on their way to storage while others are made: more would need more memory."""
 _SUFFIXES = {
     "snappy": ".snappy",
     "zstd": ".zstd",
@@ -70,6 +75,7 @@ def write_arrow(
     compression: str | None = None,
     *,
     change_data: bool = False,
+    bytes_per_file: int = MOST_BYTES_IN_MEMORY,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
@@ -80,6 +86,8 @@ def write_arrow(
         compression: ``snappy``, ``zstd``, ``gzip``, ``lz4_raw`` or ``none``; None for the table's
             ``delta.parquet.compression.codec``, or snappy.
         change_data: the files are change data files: named and placed as these.
+        bytes_per_file: of a stream, when so many bytes in memory wait for a partition, they become a file; the file is a good
+            deal smaller.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
@@ -100,12 +108,12 @@ def write_arrow(
     fitted = layout.conformed if enforcer is None else lambda table: enforcer.checked(table, layout.conformed)
     writer = _Writer(config, layout, store, clock, _codec(compression, config), change_data)
     try:
-        for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file):
+        for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file, bytes_per_file):
             writer.write(partition, rows)
+        return writer.added()
     except BaseException:
         writer.delete_written()
         raise
-    return writer.added
 
 
 def as_table(data: ArrowData) -> pa.Table:
@@ -227,7 +235,8 @@ class _Writer:
     def __init__(
         self, config: TableConfig, layout: _Layout, store: LogStore, clock: Clock, codec: str, change_data: bool
     ) -> None:
-        self.added: list[AddFile] = []
+        self._files: list[Future[AddFile]] = []
+        self._threads: ThreadPoolExecutor | None = None
         self._names: list[str] = []
         self._config = config
         self._layout = layout
@@ -240,30 +249,51 @@ class _Writer:
         self._prefix_length = string_prefix_length(configuration)
 
     def write(self, partition: _Partition, rows: pa.Table) -> None:
-        stored = rows.select(self._layout.file_columns)
-        content = _parquet(stored, self._codec, self._config.properties.get("delta.parquet.format.version"))
+        """Put a file, or have it put soon; an error may then be raised by a later call."""
         values = {c.physical_name: value for c, value in zip(self._layout.partition, partition, strict=True)}
         name = self._new_name(values)
         # Remembered before the bytes go out: an answer that is lost may have left a file.
         self._names.append(name)
-        self._store.put(name, content)
-        statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
-        self.added.append(
-            AddFile(
-                path=encode_path(name),
-                partition_values=values,
-                size=len(content),
-                modification_time=self._clock.now_ms(),
-                data_change=True,
-                stats=statistics.to_json(),
-            )
-        )
+        if rows.nbytes < _BYTES_WORTH_A_THREAD:
+            done: Future[AddFile] = Future()
+            done.set_result(self._put(name, values, rows, self._clock.now_ms()))
+            self._files.append(done)
+            return
+        self._threads = self._threads or ThreadPoolExecutor(_FILES_AT_ONCE)
+        if len(self._files) >= _FILES_AT_ONCE:
+            self._files[-_FILES_AT_ONCE].result()
+        self._files.append(self._threads.submit(self._put, name, values, rows, self._clock.now_ms()))
+
+    def added(self) -> list[AddFile]:
+        """The files, in the order of writing, when all of them are in storage."""
+        found = [file.result() for file in self._files]
+        self._stop()
+        return found
 
     def delete_written(self) -> None:
         """Take back what was written, after an error that will be raised; files that storage keeps are left for VACUUM."""
+        self._stop()
         for name in self._names:
             with suppress(StorageFailure):
                 self._store.delete(name)
+
+    def _stop(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    def _put(self, name: str, values: Mapping[str, str | None], rows: pa.Table, now_ms: int) -> AddFile:
+        stored = rows.select(self._layout.file_columns)
+        content = _parquet(stored, self._codec, self._config.properties.get("delta.parquet.format.version"))
+        self._store.put(name, content)
+        statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
+        return AddFile(
+            path=encode_path(name),
+            partition_values=values,
+            size=len(content),
+            modification_time=now_ms,
+            data_change=True,
+            stats=statistics.to_json(),
+        )
 
     def _new_name(self, values: Mapping[str, str | None]) -> str:
         """As the reference names files, ``part-00000-<uuid>-c000.snappy.parquet``, with ``.c000`` in partitioned tables."""
@@ -290,7 +320,9 @@ def _tables(data: ArrowData) -> tuple[Iterable[pa.Table], pa.Schema]:
     return (pa.Table.from_batches([batch]) for batch in data), data.schema
 
 
-def _files_of(layout: _Layout, tables: Iterable[pa.Table], max_rows: int | None) -> Iterator[tuple[_Partition, pa.Table]]:
+def _files_of(
+    layout: _Layout, tables: Iterable[pa.Table], max_rows: int | None, most_bytes: int
+) -> Iterator[tuple[_Partition, pa.Table]]:
     """The rows of each file to be written, partition by partition, within bounded memory."""
     waiting: dict[_Partition, list[pa.Table]] = {}
     bytes_of: dict[_Partition, int] = {}
@@ -303,6 +335,9 @@ def _files_of(layout: _Layout, tables: Iterable[pa.Table], max_rows: int | None)
                 if rest.num_rows:
                     waiting[partition] = [rest]
             bytes_of[partition] = sum(part.nbytes for part in waiting.get(partition, ())) if number else 0
+            if bytes_of[partition] >= most_bytes:
+                del bytes_of[partition]
+                yield partition, pa.concat_tables(waiting.pop(partition))
         while sum(bytes_of.values()) > MOST_BYTES_IN_MEMORY:
             largest = max(bytes_of, key=lambda key: bytes_of[key])
             del bytes_of[largest]
@@ -340,11 +375,36 @@ def _empty_as_null(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(pc.binary_length(values), 0), pa.scalar(None, values.type), values)
 
 
+_ROWS_LOOKED_AT = 4096
+"""At the middle of a column, and as many spread over all of it."""
+
+
+def _columns_worth_a_dictionary(table: pa.Table) -> list[str]:
+    """Every leaf column, as Parquet writes its path, but those that hold next to nothing twice.
+
+    For these Parquet would make a dictionary until it is too large and then write them plain: a third of the whole work, for nothing.
+    """
+    leaves = [leaf for name, column in zip(table.column_names, table.columns, strict=True) for leaf in _leaves(name, column)]
+    return [path for path, values in leaves if not _seldom_repeats(values)]
+
+
+def _seldom_repeats(values: pa.ChunkedArray) -> bool:
+    count = len(values)
+    if count < 16 * _ROWS_LOOKED_AT or pa.types.is_boolean(values.type) or pa.types.is_null(values.type):
+        return False
+    middle = values.slice(count // 2, _ROWS_LOOKED_AT)
+    if len(middle.unique()) < 0.995 * _ROWS_LOOKED_AT:
+        return False
+    spread = pa.arange(0, count, count // _ROWS_LOOKED_AT)
+    return len(values.take(spread).unique()) >= 0.995 * len(spread)
+
+
 def _parquet(table: pa.Table, codec: str, format_version: str) -> bytes:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
         table.schema,
+        use_dictionary=_columns_worth_a_dictionary(table),
         compression="none" if codec == "uncompressed" else codec,
         data_page_version="2.0" if format_version.startswith("2.") else "1.0",
         # Readers take types from the Delta schema; Arrow's copy of its own would only make the file larger.

@@ -59,6 +59,14 @@ def test_rows_for_which_the_condition_is_null_stay(table: Table) -> None:
     assert table.to_arrow(columns=["name"])["name"].to_pylist() == ["x"]
 
 
+def test_a_condition_may_name_a_whole_struct(tmp_path: Path) -> None:
+    kind = pa.struct([("x", pa.int64())])
+    table = Table.create(tmp_path / "structs", pa.schema([("k", pa.int64()), ("s", kind)]))
+    table.append(pa.table({"k": [1, 2, 3], "s": pa.array([{"x": 1}, None, {"x": None}], kind)}))
+    assert table.delete("s is null").num_deleted_rows == 1
+    assert table.to_arrow()["k"].to_pylist() == [1, 3]
+
+
 def test_no_matching_row_makes_no_commit(table: Table) -> None:
     outcome = table.delete("id = 1000")
     assert (outcome.version, outcome.num_affected_rows, dict(outcome.metrics)) == (None, 0, {})

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,7 +17,7 @@ from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure, Tah
 from tahoe.ops.write import file_schema, write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
+from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
 from tahoe.schema.mapping import assign_ids, nested_ids_of
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
@@ -492,3 +493,65 @@ def test_errors_carry_no_values_of_other_columns(store):
     with pytest.raises(TahoeError) as raised:
         write_arrow(config_of(struct(secret=P("string"), a=P("long"))), store, data, SeededClock())
     assert "hidden" not in str(raised.value)
+
+
+class TestThreads:
+    """Large files go to storage on threads, while the rows that follow are made."""
+
+    SCHEMA = struct(p=P("long"), v=P("long"))
+
+    @pytest.fixture(autouse=True)
+    def _every_file_is_large(self, monkeypatch):
+        monkeypatch.setattr("tahoe.ops.write._BYTES_WORTH_A_THREAD", 0)
+
+    def stream(self, last=None):
+        batches = [pa.record_batch({"p": [0] * 90 + [1] * 10, "v": [number] * 100}) for number in range(12)]
+        return pa.RecordBatchReader.from_batches(batches[0].schema, iter([*batches, *([] if last is None else [last])]))
+
+    def test_files_come_in_the_order_of_writing_and_hold_all_rows(self, store):
+        config = config_of(self.SCHEMA, ["p"])
+        adds = write_arrow(config, store, self.stream(), SeededClock(), bytes_per_file=4000)
+        assert [re.search(r"part-(\d+)", add.path).group(1) for add in adds] == [f"{i:05d}" for i in range(len(adds))]
+        assert [add.partition_values["p"] for add in adds].count("0") >= 3
+        assert [add.partition_values["p"] for add in adds].count("1") == 1
+        found = read_back(config, store, adds).sort_by([("p", "ascending"), ("v", "ascending")])
+        assert found["v"].to_pylist() == [v for v in range(12) for _ in range(90)] + [v for v in range(12) for _ in range(10)]
+
+    def test_a_row_that_does_not_fit_takes_back_the_files_before_it(self, store):
+        config = config_of(StructType((required("p", P("long")), StructField("v", P("long")))))
+        bad = pa.record_batch({"p": pa.array([None], pa.int64()), "v": [1]})
+        with pytest.raises(TahoeError) as raised:
+            write_arrow(config, store, self.stream(bad), SeededClock(), bytes_per_file=4000)
+        assert raised.value.code == "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+        assert names(store) == []
+
+    @pytest.mark.parametrize("number", [0, 2, 3])
+    def test_storage_that_fails_on_a_thread_is_told_and_nothing_stays(self, store, monkeypatch, number):
+        def put(name, data):
+            if f"part-{number:05d}" in name:
+                raise StorageFailure("no space is left")
+            type(store).put(store, name, data)
+
+        monkeypatch.setattr(store, "put", put)
+        with pytest.raises(StorageFailure, match="no space is left"):
+            write_arrow(config_of(self.SCHEMA), store, self.stream(), SeededClock(), bytes_per_file=4000)
+        assert names(store) == []
+
+
+def test_columns_that_hold_next_to_nothing_twice_get_no_dictionary(store):
+    count = 100_000
+    numbers = pa.array(range(count))
+    data = pa.table(
+        {
+            "key": numbers,
+            "text": numbers.cast(pa.string()),
+            "few": pc.bit_wise_and(numbers, 1023),
+            "runs": pc.divide(numbers, 8),
+            "nulls": pa.nulls(count, pa.int64()),
+            "nested": pa.StructArray.from_arrays([numbers], ["x"]),
+        }
+    )
+    adds = write_arrow(config_of(from_arrow_schema(data.schema)), store, data, SeededClock())
+    row_group = pq.read_metadata(store.open_input(decode_path(adds[0].path, store.url))).row_group(0)
+    columns = [row_group.column(i) for i in range(row_group.num_columns)]
+    assert {c.path_in_schema for c in columns if not c.has_dictionary_page} == {"key", "text", "nested.x"}

@@ -24,10 +24,12 @@ from tahoe.spark.errors import install
 from tahoe.spark.jvm import Jvm, is_classic
 from tahoe.spark.options import insert_request, read_request
 from tahoe.spark.relation import read_snapshot
+from tahoe.spark.slices import SparkSlices
 from tahoe.spark.snapshots import moment, requested_snapshot
 from tahoe.spark.sql import run
 from tahoe.spark.storage import table_at
 from tahoe.sql.parse import may_be_delta, parse_table_name
+from tahoe.uniform import slices
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -53,6 +55,7 @@ def enable(spark: SparkSession) -> SparkSession:
         _wrap_connect()
         spark.conf.set(_FILTERS, "true")
     spark.conf.set(ENABLED, "true")
+    slices.offer(SparkSlices(spark))
     return spark
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,9 +23,13 @@ from tahoe.uniform.files import FileEncoder, spec_of
 from tahoe.uniform.layout import ManifestFolder, NewSnapshot, next_manifests
 from tahoe.uniform.manifest_schema import DATA
 from tahoe.uniform.manifests import DataFile, ManifestFile
+from tahoe.uniform.metadata import Totals
 from tahoe.uniform.plan import Change
+from tahoe.uniform.slices import SliceEncoder, SliceOrder, see_vectors, sliced_manifests
 
 __all__ = ["Build"]
+
+logger = logging.getLogger(__name__)
 
 
 class Build:
@@ -32,15 +37,23 @@ class Build:
 
     Args:
         document: the metadata to go on from, None for a table without.
+        slices: encodes the manifests of large tables, None where this process does.
     """
 
-    def __init__(self, store: LogStore, folder: ManifestFolder, document: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        folder: ManifestFolder,
+        document: Mapping[str, Any] | None,
+        slices: SliceEncoder | None = None,
+    ) -> None:
         self.document = document
         self.snapshots = 0
         self.files_added = 0
         self.files_removed = 0
         self._store = store
         self._folder = folder
+        self._slices = slices
         self._vectors = Vectors(store)
         self._manifests: list[ManifestFile] | None = None
 
@@ -51,8 +64,9 @@ class Build:
             document = self._described(change.metadata, change.version, change.timestamp_ms)
             if not change.is_empty:
                 manifests = self._current_manifests(document)
-                added = partial(FileEncoder.encode_adds, adds=change.adds)
-                document = self._with_snapshot(document, change, manifests, added, len(change.adds), grown)
+                document = self._with_snapshot(
+                    document, change, manifests, partial(FileEncoder.encode_adds, adds=change.adds), grown
+                )
             self.document = document
         assert self.document is not None
         return self.document
@@ -64,7 +78,7 @@ class Build:
         document = self._described(target.metadata, target.version, target.timestamp_ms)
         files = _ordered(target.files(), target.metadata)
         added = partial(FileEncoder.encode_table, files=files)
-        self.document = self._with_snapshot(document, change, [], added, files.num_rows, rebuilt=True)
+        self.document = self._with_snapshot(document, change, [], added, rebuilt=files)
         return self.document
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
@@ -84,23 +98,24 @@ class Build:
         change: Change,
         manifests: Sequence[ManifestFile],
         added: Callable[[FileEncoder], Iterable[DataFile]],
-        coming: int,
         grown: Sequence[Grown] = (),
         *,
-        rebuilt: bool = False,
+        rebuilt: pa.Table | None = None,
     ) -> dict[str, Any]:
+        """Args: rebuilt: all files of the snapshot, where nothing of the ones before is carried over."""
         parent = documents.current_snapshot(document)
         snapshot = self._new_snapshot(document, change, parent)
         form = deletes_form(TableProperties(change.metadata.configuration))
         deletes = delete_files(form, self._folder, snapshot, self._vectors)
         encoder = self._encoder(change.metadata, deletes, snapshot.format_version)
-        data, totals = next_manifests(
+        sliced = None if rebuilt is None else self._sliced(rebuilt, change.metadata, snapshot, encoder)
+        data, totals = sliced or next_manifests(
             [manifest for manifest in manifests if manifest.content == DATA],
             added(encoder),
             change.removed,
             snapshot,
             self._folder,
-            coming=coming,
+            coming=len(change.adds) if rebuilt is None else rebuilt.num_rows,
         )
         leaving = change.with_vectors | {one.url for one in grown if deletes.grow(encoder.target(one.add), one)}
         gone, delete_totals = next_delete_manifests(
@@ -110,7 +125,7 @@ class Build:
         self.snapshots += 1
         self.files_added += totals.added_files
         self.files_removed += totals.deleted_files
-        operation = "overwrite" if rebuilt and (parent or delete_totals.added_files) else change.operation
+        operation = "overwrite" if rebuilt is not None and (parent or delete_totals.added_files) else change.operation
         return documents.with_snapshot(
             document,
             snapshot_id=snapshot.snapshot_id,
@@ -121,8 +136,23 @@ class Build:
             totals=totals,
             deletes=delete_totals,
             row_id_mark=change.row_id_mark,
-            rebuilt=rebuilt,
+            rebuilt=rebuilt is not None,
         )
+
+    def _sliced(
+        self, files: pa.Table, metadata: Metadata, snapshot: NewSnapshot, encoder: FileEncoder
+    ) -> tuple[list[ManifestFile], Totals] | None:
+        """The manifests of a large table, encoded by other processes; None where it is not large, or they fail."""
+        if self._slices is None or files.num_rows < self._slices.least_files:
+            return None
+        order = SliceOrder.of(self._store.url, metadata, snapshot, files.num_rows)
+        try:
+            found = sliced_manifests(files, order, self._slices, self._folder)
+        except Exception as error:  # noqa: BLE001 - whatever it is, this process can do without them, and says what is wrong with a file
+            logger.warning("%s: manifests are encoded by this process alone: %s", self._store.url, error)
+            return None
+        see_vectors(files, encoder)
+        return found
 
     def _new_snapshot(self, document: Mapping[str, Any], change: Change, parent: Mapping[str, Any] | None) -> NewSnapshot:
         schema = schema_from_json(change.metadata.schema_string)

@@ -30,6 +30,7 @@ from tahoe.uniform.look import Current, Look, look_at, newest_metadata, newest_n
 from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
 from tahoe.uniform.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.record import ConversionRecord, read_record, write_record
+from tahoe.uniform.slices import SliceEncoder
 
 __all__ = ["MAX_PENDING_COMMITS", "Conversion", "convert"]
 
@@ -75,6 +76,7 @@ def convert(
     clock: Clock = SYSTEM_CLOCK,
     rebuild: bool = False,
     catalog_seconds: float = LOOK_SECONDS,
+    slices: SliceEncoder | None = None,
 ) -> Conversion:
     """Make the Iceberg side speak of the target version, or a later one.
 
@@ -86,6 +88,7 @@ def convert(
             no matter to that one.
         rebuild: build all anew, even over metadata that another writer left.
         catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
+        slices: encodes the manifests of large tables; None where this process does.
 
     Raises:
         ForeignWriter: another writer has committed to the Iceberg side.
@@ -95,13 +98,13 @@ def convert(
     asked = Asked(pointers)
     look = look_at(store)
     # A catalog that does not answer in time is looked at again before its pointer is moved.
-    record = _without_foreign(store, look, asked.answers()[0], rebuild)
+    record = _without_foreign(store, look, asked.answers(LOOK_SECONDS)[0], rebuild)
     for attempt in range(_ATTEMPTS):
         current = None if rebuild else look.current()
         if current is not None and current.version >= target.version:
             done = Conversion("none", current.version, current.location)
             return _published(store, pointers, done, [], record, catalog_seconds, take_over=False)
-        prepared = _prepare(store, current, look.number, target, snapshot_at, read_commit, clock)
+        prepared = _prepare(store, current, look.number, target, snapshot_at, read_commit, clock, slices)
         if _put_metadata(store, prepared.number, prepared.data, clock):
             return _published(store, pointers, prepared.result, prepared.garbage, record, catalog_seconds, take_over=rebuild)
         logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
@@ -148,11 +151,12 @@ def _prepare(
     snapshot_at: Callable[[int], Snapshot],
     read_commit: ReadCommit,
     clock: Clock,
+    slices: SliceEncoder | None,
 ) -> _Prepared:
     """Write everything but the metadata file itself."""
     folder = ManifestFolder(store)
     plan = _plan(folder, current, target, snapshot_at, read_commit)
-    build, plan = _build(store, folder, current, target, plan)
+    build, plan = _build(store, folder, current, target, plan, slices)
     document, old = documents.expired(_document(build), documents.snapshot_retention_ms(target.metadata.configuration))
     garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
     if current is not None:
@@ -196,7 +200,9 @@ def _plan(
     return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=folder.file_url)
 
 
-def _build(store: LogStore, folder: ManifestFolder, current: Current | None, target: Snapshot, plan: Plan) -> tuple[Build, Plan]:
+def _build(
+    store: LogStore, folder: ManifestFolder, current: Current | None, target: Snapshot, plan: Plan, slices: SliceEncoder | None
+) -> tuple[Build, Plan]:
     """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
     document = current.document if current else None
     if isinstance(plan, FurtherCommits):
@@ -212,7 +218,7 @@ def _build(store: LogStore, folder: ManifestFolder, current: Current | None, tar
                 raise
             logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
             plan = Rebuild(error.message)
-    build = Build(store, folder, document)
+    build = Build(store, folder, document, slices)
     build.rebuild(target)
     return build, plan
 
@@ -280,13 +286,8 @@ def _published(
         _move(PathCatalog(store), store, location, record, take_over=take_over)
     except TahoeError as error:
         errors[PATH] = error
-    moves = [
-        (
-            pointer,
-            pointer.move(result.version, partial(_move, store=store, location=location, record=record, take_over=take_over)),
-        )
-        for pointer in pointers
-    ]
+    run = partial(_move, store=store, location=location, record=record, take_over=take_over)
+    moves = [(pointer, pointer.move(result.version, location, run, take_over=take_over)) for pointer in pointers]
     for pointer, future in moves:
         try:
             pointer.result(future, catalog_seconds)
@@ -294,7 +295,8 @@ def _published(
             errors[pointer.name] = error
     for name, why in errors.items():
         logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, name, why)
-    registered = {pointer.name: location for pointer in pointers if pointer.name not in errors}
+    # One that was not moved in time may have been since the last conversion.
+    registered = {pointer.name: shown for pointer in pointers if (shown := pointer.shown()) is not None}
     published = replace(
         record,
         number=max(record.number, metadata_number(location) or 0),

@@ -21,7 +21,16 @@ from tahoe.uniform.manifests import DataFile, PartitionSummary
 from tahoe.uniform.schema import partition_fields, primitive_columns
 from tahoe.uniform.values import Codec, codec_of
 
-__all__ = ["FileEncoder", "OnVector", "Target", "joined_summaries", "partition_summaries", "refuse_vector", "spec_of"]
+__all__ = [
+    "FILES_COLUMNS",
+    "FileEncoder",
+    "OnVector",
+    "Target",
+    "joined_summaries",
+    "partition_summaries",
+    "refuse_vector",
+    "spec_of",
+]
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEAD = encode_long(0)  # content: data
@@ -36,10 +45,11 @@ _LIMITS = {
     pa.date32().id: (_FIRST_DAY, _LAST_DAY),
     pa.timestamp("us").id: (_FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1),
 }
-_ARROW_COLUMNS = (
+FILES_COLUMNS = (
     *("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector"),
     *("baseRowId", "defaultRowCommitVersion"),
 )
+"""What is asked of a row of the files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` where there is one)."""
 
 
 class Target(NamedTuple):
@@ -110,14 +120,14 @@ class FileEncoder:
             yield self.encode(add.path, add.partition_values, add.size, stats, add.deletion_vector, lineage)
 
     def encode_table(self, files: pa.Table) -> Iterator[DataFile]:
-        """Rows of a files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` where there is one)."""
-        for batch in files.select([name for name in _ARROW_COLUMNS if name in files.column_names]).to_batches(
+        """Rows of a files table, of the columns `FILES_COLUMNS` as far as it has them."""
+        for batch in files.select([name for name in FILES_COLUMNS if name in files.column_names]).to_batches(
             max_chunksize=10_000
         ):
             nothing: list[Any] = [None] * batch.num_rows
             filled = (name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows)
             columns = {name: _within_python(batch.column(name)).to_pylist() for name in filled}
-            rows = zip(*(columns.get(name, nothing) for name in _ARROW_COLUMNS), strict=True)
+            rows = zip(*(columns.get(name, nothing) for name in FILES_COLUMNS), strict=True)
             for path, values, size, text, struct, vector, base_row_id, commit_version in rows:
                 stats = _parse(text, path) if text else struct
                 found = None if vector is None else _descriptor(vector)

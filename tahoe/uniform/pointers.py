@@ -53,15 +53,22 @@ class Pointer:
         """Begin to ask where it points to."""
         return self._call(ASK, 0, self.catalog.load)
 
-    def move(self, version: int, run: Callable[[Catalog], None], *, take_over: bool = False) -> Future[None]:
+    def move(self, version: int, location: str, run: Callable[[Catalog], None], *, take_over: bool = False) -> Future[None]:
         """Begin to move it.
 
         Args:
             version: the Delta version that it will show; of moves that wait, the newest is made.
+            location: where it will point to, or to something newer.
             run: what moves it.
             take_over: a move over what another writer left: none of the others takes its place.
         """
-        return self._call("take over" if take_over else "move", version, lambda: self._noted(version, run))
+        if take_over:
+            CALLS.note(self.table, self.name, None)
+        return self._call("take over" if take_over else "move", version, lambda: self._noted(version, location, run))
+
+    def shown(self) -> str | None:
+        """Where this process has moved it last; None where it has not."""
+        return CALLS.shown(self.table, self.name)
 
     def result(self, future: Future[T], seconds: float) -> T:
         """What it answered, within `seconds`. Raises `TahoeError` where it fails or does not answer."""
@@ -78,14 +85,14 @@ class Pointer:
         _make(future, answered)
         return future
 
-    def _noted(self, version: int, run: Callable[[Catalog], None]) -> None:
+    def _noted(self, version: int, location: str, run: Callable[[Catalog], None]) -> None:
         try:
             with answering(self.name):
                 run(self.catalog)
         except TahoeError as error:
             CALLS.note(self.table, self.name, Trouble(version, error))
             raise
-        CALLS.note(self.table, self.name, None)
+        CALLS.note(self.table, self.name, location)
 
 
 class Asked:
@@ -94,7 +101,7 @@ class Asked:
     def __init__(self, pointers: Iterable[Pointer]) -> None:
         self._calls = [(pointer, pointer.ask()) for pointer in pointers]
 
-    def answers(self, seconds: float = LOOK_SECONDS) -> tuple[dict[str, str | None], dict[str, TahoeError]]:
+    def answers(self, seconds: float) -> tuple[dict[str, str | None], dict[str, TahoeError]]:
         """By name, the answers of those that give one in time, and why the others give none."""
         answers: dict[str, str | None] = {}
         errors: dict[str, TahoeError] = {}
@@ -151,7 +158,7 @@ class CatalogCalls:
         self._clock = clock
         self._changed = Condition()
         self._lanes: dict[_Key, _Lane] = {}
-        self._troubles: dict[_Key, Trouble] = {}
+        self._outcomes: dict[_Key, Trouble | str] = {}
 
     def submit(self, table: str, catalog: str, kind: str, version: int, run: Callable[[], T]) -> Future[T]:
         """Have `run` called; returns at once. Of calls of one kind that wait, only the one of the newest version is made; all of them
@@ -189,19 +196,25 @@ class CatalogCalls:
             lane = self._lanes.get((table, catalog))
             return 0.0 if lane is None else self._seconds(lane)
 
-    def note(self, table: str, catalog: str, trouble: Trouble | None) -> None:
-        """Keep in mind how the last move of a pointer ended."""
+    def note(self, table: str, catalog: str, outcome: Trouble | str | None) -> None:
+        """Keep in mind how the last move of a pointer ended: the URL that it points to, or why it stays behind; None forgets it."""
         with self._changed:
-            if trouble is None:
-                self._troubles.pop((table, catalog), None)
-            else:
-                self._troubles[table, catalog] = trouble
+            self._outcomes.pop((table, catalog), None)
+            if outcome is not None:
+                self._outcomes[table, catalog] = outcome
+
+    def shown(self, table: str, catalog: str) -> str | None:
+        """Where a pointer was moved by its last move; None where that failed, or there was none."""
+        with self._changed:
+            found = self._outcomes.get((table, catalog))
+        return found if isinstance(found, str) else None
 
     def trouble(self, table: str, catalog: str) -> Trouble | None:
         """Why a pointer stays behind: it has not answered for a while, or how its last move failed; None when all is well."""
         seconds = self.silent_seconds(table, catalog)
         with self._changed:
-            known = self._troubles.get((table, catalog))
+            found = self._outcomes.get((table, catalog))
+        known = found if isinstance(found, Trouble) else None
         if seconds > LOOK_SECONDS:
             return Trouble(-1 if known is None else known.version, _silent(catalog, seconds))
         return known
@@ -209,14 +222,14 @@ class CatalogCalls:
     def troubles(self, table: str) -> dict[str, Trouble]:
         """By the catalog's name, of all catalogs that are in trouble."""
         with self._changed:
-            names = sorted({name for url, name in (*self._lanes, *self._troubles) if url == table})
+            names = sorted({name for url, name in (*self._lanes, *self._outcomes) if url == table})
         return {name: found for name in names if (found := self.trouble(table, name)) is not None}
 
     def keep(self, table: str, catalogs: Iterable[str]) -> None:
-        """Forget the troubles of all other catalogs: the table is no longer kept in them."""
+        """Forget what is known of all other catalogs: the table is no longer kept in them."""
         kept = set(catalogs)
         with self._changed:
-            self._troubles = {key: found for key, found in self._troubles.items() if key[0] != table or key[1] in kept}
+            self._outcomes = {key: found for key, found in self._outcomes.items() if key[0] != table or key[1] in kept}
 
     def drain(self, timeout: float, table: str | None = None) -> list[tuple[str, str]]:
         """Wait until no pointer is being moved and none is to be; what is left after `timeout` seconds, as (table, catalog).

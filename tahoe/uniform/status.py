@@ -14,7 +14,7 @@ from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
-from tahoe.uniform import pointers, queue
+from tahoe.uniform import pointers, queue, slices
 from tahoe.uniform.catalog import PATH, Catalog, catalog_names, named_catalog
 from tahoe.uniform.converter import Conversion, ReadCommit, convert
 from tahoe.uniform.foreign import find_foreign
@@ -131,7 +131,7 @@ class UniformHandle:
             raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
         asked = Asked(_pointers(self._store, self._newest()))
         look = look_at(self._store)
-        findings = find_foreign(self._store, look, asked.answers()[0], read_record(self._store))
+        findings = find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))
         if not findings:
             return Repair("none", ())
         done = Repair("discard", tuple(findings))
@@ -272,7 +272,15 @@ def _convert(
         found = [*_pointers(store, target), *extra]
         pointers.CALLS.keep(store.url, [pointer.name for pointer in found])
         result = convert(
-            store, target, snapshot_at, read_commit, found, clock=clock, rebuild=rebuild, catalog_seconds=catalog_seconds
+            store,
+            target,
+            snapshot_at,
+            read_commit,
+            found,
+            clock=clock,
+            rebuild=rebuild,
+            catalog_seconds=catalog_seconds,
+            slices=slices.offered(),
         )
     except BaseException as error:
         code = error.code if isinstance(error, TahoeError) else type(error).__name__

@@ -109,6 +109,18 @@ table = DeltaTable.forPath(spark, path)
 print("= table", table.toDF().count(), table.history().count(), table.detail().first().numFiles > 0)
 DeltaTable.create(spark).location(path + "2").addColumn("x", "int").execute()
 print("= made", spark.read.format("delta").load(path + "2").columns)
+from tahoe.spark.slices import SparkSlices
+from tahoe.uniform import slices
+class Watched(SparkSlices):
+    def encode(self, order, parts):
+        for found in super().encode(order, parts):
+            yield found
+            print("= encoded there", found.number)
+table = tahoe.Table(path)
+table.uniform.upgrade()
+table.uniform.sync()
+slices.offer(Watched(spark, least_files=1))
+print("= converted", table.uniform.sync(rebuild=True).files_added == len(table.snapshot().files()))
 """
 
 ON_A_CLUSTER = """
@@ -146,7 +158,15 @@ print("= footers", spark.read.format("delta").load(path).count())
 
 
 def test_on_spark_connect_reading_and_appending_need_no_code(path):
-    assert run(ON_CONNECT, path) == ["= read 100", "= filtered 20", "= version 100", "= table 200 2 True", "= made ['x']"]
+    assert run(ON_CONNECT, path) == [
+        "= read 100",
+        "= filtered 20",
+        "= version 100",
+        "= table 200 2 True",
+        "= made ['x']",
+        "= encoded there 0",
+        "= converted True",
+    ]
     assert Table(path).check() == []
 
 

@@ -121,8 +121,12 @@ def test_trouble_is_how_the_last_move_ended_or_that_there_is_no_answer():
     assert calls.troubles(TABLE)["c"].version == 3
     hanging.go_on.set()
     assert calls.drain(SECONDS) == []
-    calls.keep(TABLE, ["another"])
+    assert calls.shown(TABLE, "c") is None
+    calls.note(TABLE, "c", "file:///t/metadata/v3.metadata.json")
     assert calls.troubles(TABLE) == {}
+    assert calls.shown(TABLE, "c") == "file:///t/metadata/v3.metadata.json"
+    calls.keep(TABLE, ["another"])
+    assert calls.shown(TABLE, "c") is None
 
 
 def test_an_error_of_any_kind_is_one_of_ours_without_its_text(monkeypatch):

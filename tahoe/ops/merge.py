@@ -163,6 +163,11 @@ class _Match:
     changes: list[tuple[_Step, Pairs]]
     inserts: list[tuple[_Step, pa.Array]]
 
+    def living(self, add: AddFile) -> int:
+        """How many rows of a file the table has."""
+        number = self.adds.index(add)
+        return self.offsets[number + 1] - self.offsets[number]
+
 
 # ---- understanding the statement
 
@@ -325,8 +330,10 @@ class _Writing:
             found = self._of_file(add)
             if found:
                 rows = pa.concat_arrays([pairs.target for _, pairs in found])
-                _, positions = file_with_positions(self.snapshot, add, ())
-                changes.append(FileChange(add, len(positions), bitmap(positions.take(rows))))
+                if add.deletion_vector is not None:
+                    _, positions = file_with_positions(self.snapshot, add, ())
+                    rows = positions.take(rows)
+                changes.append(FileChange(add, self.match.living(add), bitmap(rows)))
         return changes
 
     def _of_file(self, add: AddFile) -> list[tuple[_Step, Pairs]]:

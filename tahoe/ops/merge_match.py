@@ -130,7 +130,8 @@ def choose(conditions: Sequence[Expression | None], rows: pa.Table) -> list[pa.A
 
 def _all(side: Side) -> pa.Table:
     whole = {f"{side.alias}.{name}": side.rows.column(i) for i, name in enumerate(side.rows.column_names)}
-    return pa.table({"": pa.arange(0, side.count), **whole})
+    # A table of no columns would have no rows.
+    return pa.table(whole or {"": pa.arange(0, side.count)})
 
 
 def _keys(on: Expression, target_alias: str) -> Iterator[tuple[Expression, Expression]]:

@@ -167,6 +167,9 @@ def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str]
     """The living rows of a file, of all columns or those named, and the physical position of each."""
     name = position_column(snapshot.schema)
     scan = Scan(snapshot, None, None if columns is None else tuple(columns))
+    if add.deletion_vector is None and len(scan.schema.fields):
+        rows = scan.read([add])
+        return rows, pa.arange(0, rows.num_rows)
     rows = scan.read_with_positions(add, name)
     return rows.select(rows.column_names[:-1]), rows.column(rows.num_columns - 1).combine_chunks()
 
@@ -184,7 +187,7 @@ def bitmap(positions: pa.Array) -> BitMap64:
 def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
     """Which of the positions are in the set."""
     found = pa.array(dead.to_array(), pa.uint64()) if len(dead) else pa.array([], pa.uint64())
-    return pc.is_in(positions.cast(pa.uint64()), value_set=found)
+    return pc.is_in(positions, value_set=found.cast(pa.int64()))
 
 
 def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:

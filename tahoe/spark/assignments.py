@@ -18,7 +18,7 @@ from tahoe.schema.evolve import without_void
 from tahoe.schema.types import ArrayType, DataType, MapType, StructType
 from tahoe.spark.commands.merge_values import Assignment, Value, assigned
 from tahoe.spark.conditions import check_expression
-from tahoe.spark.fitting import fitted_value
+from tahoe.spark.fitting import Place, fitted_value
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.translate import from_spark_schema
 
@@ -56,10 +56,11 @@ def parse_assignments(
     return tuple(found)
 
 
-def with_assigned(jvm: Jvm, schema: StructType, assignments: Sequence[Assignment], where: Column) -> list[Column]:
+def with_assigned(jvm: Jvm, table: str, schema: StructType, assignments: Sequence[Assignment], where: Column) -> list[Column]:
     """The columns of the table with the new values, in the table's order; a null struct around a field becomes one of nulls.
 
     Args:
+        table: the table's URL.
         where: the rows that get them, never NULL; the others keep what they have.
     """
     columns = []
@@ -67,8 +68,9 @@ def with_assigned(jvm: Jvm, schema: StructType, assignments: Sequence[Assignment
         value = old = sf.col(quote_identifier(column.name))
         inside = [Assignment(one.path[1:], one.value) for one in assignments if one.path[0] == column.name]
         if inside:
-            new = assigned(jvm, without_void(column.data_type), Value(old, column.data_type), inside)
-            value = sf.when(where, new).otherwise(fitted_value(jvm, old, column.data_type, without_void(column.data_type)))
+            place, target = Place(table, (column.name,)), without_void(column.data_type)
+            new = assigned(jvm, place, target, Value(old, column.data_type), inside)
+            value = sf.when(where, new).otherwise(fitted_value(jvm, old, column.data_type, target, place))
         columns.append(value.alias(column.name))
     return columns
 

@@ -64,7 +64,7 @@ def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> 
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
     constraints = constraints_of(config, str(spark.conf.get("spark.sql.session.timeZone")))
     given = {name.lower() for name in data.columns}
-    rows = fitted(jvm, data, config.schema, also)
+    rows = fitted(jvm, data, config.table, config.schema, also)
     rows = _without_empty_partitions(rows, config, constraints)
     absent = [one for one in constraints.generated if one.column.name.lower() not in given]
     if absent:

@@ -254,7 +254,7 @@ def write_rows(
     """
     stored = config_with_row_ids(config)
     given = _of_table(rows, stored.schema)
-    data = fitted(Jvm.of(rows.sparkSession), given, stored.schema) if copied else enforced(given, stored)
+    data = fitted(Jvm.of(rows.sparkSession), given, config.table, stored.schema) if copied else enforced(given, stored)
     written = write_files_with_row_ids(data, config, transaction.store, transaction.clock, files)
     adds = [tagged(config, add) for add in written]
     transaction.row_ids_kept = True
@@ -290,7 +290,7 @@ def write_change_data(
     AddCDCFile")."""
     schema = StructType((*config.schema.fields, CHANGE_TYPE))
     widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
-    data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), schema)
+    data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), config.table, schema)
     adds = write_files(data, widened, transaction.store, transaction.clock, files, change_data=True)
     found = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
     transaction.stage(*found)

@@ -380,3 +380,22 @@ def untouched(tmp_path_factory):
     files = sorted(Path(path).rglob("*"))
     yield path
     assert table.version() == Table(path).version() and sorted(Path(path).rglob("*")) == files
+
+
+def test_a_value_that_its_column_cannot_hold_is_told_and_nothing_is_committed(spark, tmp_path):
+    path = str(tmp_path / "t")
+    table = make(path, {})
+    version = table.version()
+    frame = spark.sql("select 1L id, 3000000000L p, 'x' name, null a")
+    attempts = {
+        "3000000000 (long) does not fit column 'p'": lambda: frame.write.format("delta").mode("append").save(path),
+        "3000000001 (long) does not fit column 'p'": lambda: DeltaTable.forPath(spark, path).update(
+            "id = 1", {"p": "id + 3000000000"}
+        ),
+    }
+    for words, attempt in attempts.items():
+        with pytest.raises(SchemaMismatch) as caught:
+            attempt()
+        assert words in caught.value.message and table.url in caught.value.message and "integer" in caught.value.message
+        assert (caught.value.code, caught.value.facts["column"]) == ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "p")
+    assert table.version() == version

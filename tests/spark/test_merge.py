@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import ArithmeticException, ParseException
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe import Table
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, TahoeError
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, SchemaMismatch, TahoeError
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
 from tahoe.spark.commands.merge import stage_merge
 from tahoe.tables import DeltaTable
@@ -374,8 +374,9 @@ def test_values_are_stored_as_a_write_stores_them(make: Callable[..., Table], sp
     assert changed == {
         **row(2, "2026-01-01", 2.0), "tags": ["2", "3"], "place": {"city": "a", "zip": 7}, "notes": [("k", 3)]
     }  # fmt: skip
-    with pytest.raises(ArithmeticException, match="CAST_OVERFLOW"):
+    with pytest.raises(SchemaMismatch, match=r"5000000007 \(long\) does not fit column 'place\.zip'.*integer") as caught:
         target(spark, table).merge(source, ON).whenMatchedUpdate(set={"place.zip": "s.zip + 5000000000"}).execute()
+    assert caught.value.code == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
     assert table.version() == 3
 
 

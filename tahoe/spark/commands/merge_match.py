@@ -25,6 +25,7 @@ from tahoe.schema.evolve import without_void
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.merge_statement import Plan, Step
 from tahoe.spark.commands.merge_values import Value, assigned
+from tahoe.spark.fitting import Place
 from tahoe.spark.jvm import JavaObject, Jvm
 from tahoe.spark.row_changes import FILE, ROW
 
@@ -111,13 +112,11 @@ def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
         return False
     jvm = Jvm.of(plan.sides.target.sparkSession)
     source = plan.sides.source._jdf.queryExecution().analyzed().outputSet()
-    update, insert = plan.steps
     for column in without_void(after.schema):
-        if not any(not one.path for one in update.inside(column.name)):
+        update, insert = (_whole_value(step, column.name) for step in plan.steps)
+        if update is None or insert is None or update.data_type != insert.data_type:
             return False
-        one, other = (
-            jvm.expression(assigned(jvm, column.data_type, None, step.inside(column.name))) for step in (update, insert)
-        )
+        one, other = jvm.expression(update.column), jvm.expression(insert.column)
         if not (one.references().subsetOf(source) and one.semanticEquals(other)):
             return False
     return True
@@ -158,51 +157,59 @@ def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places
     if updates and tracked is not None:
         # The version is left NULL: that of the commit to come.
         columns.append(target[tracked.row_id])
-    return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after.schema))
+    return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after))
 
 
-def inserted(plan: Plan, pairs: Held, schema: StructType) -> DataFrame:
+def inserted(plan: Plan, pairs: Held, config: TableConfig) -> DataFrame:
     """The rows that come of rows of the source that match none: `CLAUSE`, and the table's columns.
 
     Args:
         plan: bound to the source as it is held.
+        config: the table as it will be.
     """
     steps = plan.of(Kind.NOT_MATCHED)
     met = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
     alone = plan.sides.source.join(met, SOURCE_ROW, "left_anti")
     chosen = alone.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
-    return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), schema))
+    return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), config))
 
 
-def of_source(plan: Plan, schema: StructType, pairs: Held | None = None) -> DataFrame:
+def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> DataFrame:
     """The rows that an upsert (`is_upsert`) writes: the table's columns.
 
     Args:
         plan: bound to the source as it is held.
+        config: the table as it will be.
         pairs: for each of these one row; None for one of every row of the source.
     """
     source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
     insert = plan.steps[-1]
     values = [
-        assigned(jvm, column.data_type, None, insert.inside(column.name)).alias(column.name) for column in without_void(schema)
+        assigned(jvm, Place(config.table, (column.name,)), column.data_type, None, insert.inside(column.name)).alias(column.name)
+        for column in without_void(config.schema)
     ]
     rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
     return rows.select(*values)
 
 
-def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, schema: StructType) -> list[Column]:
+def _whole_value(step: Step, name: str) -> Value | None:
+    """What the clause assigns to the column; None where it leaves it alone, or assigns to fields of it."""
+    return next((one.value for one in step.inside(name) if not one.path), None)
+
+
+def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: TableConfig) -> list[Column]:
     """The table's columns, by the clause of the row."""
     if not steps:
         return []
     target = plan.sides.target
     jvm = Jvm.of(target.sparkSession)
     found = []
-    for column in without_void(schema):
-        known = before.find(column.name)
+    for column in without_void(after.schema):
+        place, known = Place(after.table, (column.name,)), before.find(column.name)
         old = None if known is None else Value(target[quote_identifier(known.name)], known.data_type)
         value: Column | None = None
         for step in steps:
-            new = assigned(jvm, column.data_type, old, step.inside(column.name))
+            new = assigned(jvm, place, column.data_type, old, step.inside(column.name))
             is_mine = sf.col(CLAUSE) == step.number
             value = sf.when(is_mine, new) if value is None else value.when(is_mine, new)
         assert value is not None

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from tahoe.schema.types import DataType, StructType
-from tahoe.spark.fitting import fitted_value
+from tahoe.spark.fitting import Place, fitted_value
 from tahoe.spark.jvm import Jvm
 
 __all__ = ["Assignment", "Value", "assigned"]
@@ -38,10 +38,11 @@ class Assignment:
     value: Value
 
 
-def assigned(jvm: Jvm, target: DataType, old: Value | None, given: Sequence[Assignment]) -> Column:
+def assigned(jvm: Jvm, place: Place, target: DataType, old: Value | None, given: Sequence[Assignment]) -> Column:
     """A column's value, in its type, after the assignments.
 
     Args:
+        place: the column.
         target: the column's type, without void.
         old: the value before, of the type before; None where there is none, which is as NULL.
         given: the assignments to the column or inside of it, their paths without its own name. A NULL struct around a field that is
@@ -49,14 +50,16 @@ def assigned(jvm: Jvm, target: DataType, old: Value | None, given: Sequence[Assi
     """
     for one in given:
         if not one.path:
-            return fitted_value(jvm, one.value.column, one.value.data_type, target)
+            return fitted_value(jvm, one.value.column, one.value.data_type, target, place)
     if not given:
-        return fitted_value(jvm, None, target, target) if old is None else fitted_value(jvm, old.column, old.data_type, target)
+        if old is None:
+            return fitted_value(jvm, None, target, target, place)
+        return fitted_value(jvm, old.column, old.data_type, target, place)
     assert isinstance(target, StructType)
     fields = []
     for field in target:
         inside = [Assignment(one.path[1:], one.value) for one in given if one.path[0] == field.name]
-        fields.append(assigned(jvm, field.data_type, _field(old, field.name), inside).alias(field.name))
+        fields.append(assigned(jvm, place.inside(field.name), field.data_type, _field(old, field.name), inside).alias(field.name))
     return sf.struct(*fields)
 
 

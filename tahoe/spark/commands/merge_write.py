@@ -112,7 +112,7 @@ class Matched:
 
     def _new(self) -> DataFrame:
         """The rows to be inserted, and `CLAUSE`."""
-        return self._with_generated(inserted(self.plan, self.pairs, self.config.schema), self.plan.of(Kind.NOT_MATCHED))
+        return self._with_generated(inserted(self.plan, self.pairs, self.config), self.plan.of(Kind.NOT_MATCHED))
 
     def _updated(self) -> DataFrame | None:
         """The rows that come in the place of others; None where no row is updated."""
@@ -120,7 +120,7 @@ class Matched:
         if not any(self.found.by_clause.get(step.number) for step in steps):
             return None
         if self.is_upsert:
-            return of_source(self.plan, self.config.schema, self.pairs)
+            return of_source(self.plan, self.config, self.pairs)
         rows = self.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
         return self._with_generated(rows, steps).drop(CLAUSE)
 
@@ -148,7 +148,7 @@ class Matched:
             rows.append(new.drop(CLAUSE))
             count += self.source_rows
         if self._as_the_source and self.source_rows:
-            rows.append(of_source(self.plan, self.config.schema))
+            rows.append(of_source(self.plan, self.config))
             count += self.source_rows - sum(self.found.by_clause.values())
         if not rows:
             return []

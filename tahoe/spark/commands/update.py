@@ -146,7 +146,7 @@ class _Writer:
     def _updated(self, rows: DataFrame) -> DataFrame:
         schema = self._snapshot.schema
         others = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
-        columns = with_assigned(Jvm.of(self._spark), schema, self._assignments, sf.col(CHOSEN))
+        columns = with_assigned(Jvm.of(self._spark), self._config.table, schema, self._assignments, sf.col(CHOSEN))
         found = named(rows, self._alias).select(*columns, *others)
         given = {one.path[0] for one in self._assignments}
         generated = [

@@ -46,7 +46,7 @@ def encode_long(number: int) -> bytes:
 
 def encode_bytes(data: bytes) -> bytes:
     size = len(data)
-    return (_LENGTHS[size] if size < len(_LENGTHS) else encode_long(size)) + data
+    return (_LENGTHS[size] if size < _PREPARED_LENGTHS else encode_long(size)) + data
 
 
 def encode_string(text: str) -> bytes:
@@ -178,6 +178,11 @@ def _decode_array(items: Any, data: bytes, position: int) -> tuple[list[Any], in
 
 
 def _varint(unsigned: int) -> bytes:
+    if 1 << 14 <= unsigned < 1 << 28:  # most file sizes
+        low = (unsigned & 0x7F | 0x80, unsigned >> 7 & 0x7F | 0x80)
+        if unsigned < 1 << 21:
+            return bytes((*low, unsigned >> 14))
+        return bytes((*low, unsigned >> 14 & 0x7F | 0x80, unsigned >> 21))
     out = bytearray()
     while unsigned >= 0x80:
         out.append((unsigned & 0x7F) | 0x80)
@@ -189,6 +194,7 @@ def _varint(unsigned: int) -> bytes:
 _PREPARED = 1 << 13
 _VARINTS = [_varint(unsigned) for unsigned in range(_PREPARED)]
 _LENGTHS = _VARINTS[::2]
+_PREPARED_LENGTHS = len(_LENGTHS)
 
 
 def _in_blocks(entries: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

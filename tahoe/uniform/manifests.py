@@ -135,15 +135,7 @@ class ManifestFile:
 
 
 def encode_entry(entry: Entry) -> bytes:
-    return b"".join(
-        (
-            encode_long(entry.status),
-            _optional_long(entry.snapshot_id),
-            _optional_long(entry.sequence_number),
-            _optional_long(entry.file_sequence_number),
-            entry.file.encoded,
-        )
-    )
+    return _entry_head(entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number) + entry.file.encoded
 
 
 class ManifestHeader(NamedTuple):
@@ -335,6 +327,12 @@ def _other_layout(name: str) -> CorruptTable:
         code="TAHOE_CORRUPT_ICEBERG_METADATA",
         file=name,
     )
+
+
+@lru_cache(maxsize=1000)
+def _entry_head(status: int, *numbers: int | None) -> bytes:
+    """Most entries of a snapshot begin alike."""
+    return b"".join((encode_long(status), *map(_optional_long, numbers)))
 
 
 def _optional_long(number: int | None) -> bytes:

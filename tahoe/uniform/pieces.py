@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from tahoe.uniform.avro import BLOCK_ENTRIES, encode_long, encode_string, inflate, pack_block
@@ -89,8 +90,10 @@ def blocks_of(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
 
 
 def pieces_of(entries: Iterable[Entry]) -> Iterator[Piece]:
-    """Entries as pieces, each encoded by itself."""
-    return (Piece(1, encode_entry(entry), packed=False) for entry in entries)
+    """Entries as pieces of a block each."""
+    rest = iter(entries)
+    while run := list(islice(rest, BLOCK_ENTRIES)):
+        yield Piece(len(run), b"".join(map(encode_entry, run)), packed=False)
 
 
 _Rewritten = tuple[int, bytes, list[Entry]]

@@ -6,12 +6,12 @@ A bound may be too wide, never too narrow: what cannot be turned into a sound bo
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
+from functools import lru_cache
 from typing import Any
 
 from tahoe.exceptions import Unsupported
@@ -108,12 +108,12 @@ def codec_of(data_type: DataType) -> Codec:
     return _CODECS[iceberg_type]
 
 
-def _bound(convert: Callable[[Any], bytes | None]) -> Bound:
-    """`convert`, giving None in place of an error: a statistic that is not understood bounds nothing."""
+def _bound(pack: Callable[[Any], bytes], parse: Callable[[Any], Any]) -> Bound:
+    """Parse, then pack, giving None in place of an error: a statistic that is not understood bounds nothing."""
 
     def guarded(value: Any) -> bytes | None:
         try:
-            return convert(value)
+            return pack(parse(value))
         except _NO_BOUND:
             return None
 
@@ -121,11 +121,12 @@ def _bound(convert: Callable[[Any], bytes | None]) -> Bound:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is not int:
         raise TypeError(value)
     return value
 
 
+@lru_cache(maxsize=10_000)
 def _days(value: Any) -> int:
     if isinstance(value, str):
         value = date.fromisoformat(value[:10]) if value[10:11] in ("", "T", " ") else None
@@ -154,7 +155,7 @@ def _real(value: Any) -> float:
     if isinstance(value, bool):
         raise TypeError(value)
     number = float(value)
-    if math.isnan(number):
+    if number != number:
         raise ValueError(value)
     return number
 
@@ -168,8 +169,8 @@ def _real_codec(name: str, packer: struct.Struct) -> Codec:
     return Codec(
         iceberg_type=name,
         avro_type=name,
-        lower=_bound(lambda value: packer.pack(_real(value) or -0.0)),
-        upper=_bound(lambda value: packer.pack(_real(value) or 0.0)),
+        lower=_bound(packer.pack, lambda value: _real(value) or -0.0),
+        upper=_bound(packer.pack, lambda value: _real(value) or 0.0),
         from_python=float,
         encode=packer.pack,
         decode=decode,
@@ -182,8 +183,8 @@ def _number_codec(name: str, avro_type: Any, pack: Callable[[int], bytes], parse
     return Codec(
         iceberg_type=name,
         avro_type=avro_type,
-        lower=_bound(lambda value: pack(parse(value))),
-        upper=_bound(lambda value: pack(parse(value) + above)),
+        lower=_bound(pack, parse),
+        upper=_bound(pack, lambda value: parse(value) + above) if above else _bound(pack, parse),
         from_python=parse,
         encode=encode_long,
         decode=decode_long,
@@ -202,10 +203,11 @@ def _pack_truth(value: Any) -> bytes:
     return b"\1" if value else b"\0"
 
 
-def _text(value: Any) -> bytes:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value.encode()
+def _text_bound(value: Any) -> bytes | None:
+    try:
+        return value.encode() if isinstance(value, str) else None
+    except UnicodeEncodeError:  # half a surrogate pair
+        return None
 
 
 def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
@@ -231,6 +233,10 @@ def _decimal_codec(data_type: DecimalType, iceberg_type: str) -> Codec:
     def unscaled(value: Any, context: Context) -> int:
         if isinstance(value, bool):
             raise TypeError(value)
+        if isinstance(value, str):
+            whole, _, fraction = value.partition(".")
+            if len(fraction) <= data_type.scale and fraction.isdecimal() and whole.removeprefix("-").isdecimal():
+                return int(whole + fraction.ljust(data_type.scale, "0"))
         number = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
         return int(number.quantize(exponent, context=context).scaleb(data_type.scale, context=context))
 
@@ -247,8 +253,8 @@ def _decimal_codec(data_type: DecimalType, iceberg_type: str) -> Codec:
             "scale": data_type.scale,
             "name": f"decimal_{data_type.precision}_{data_type.scale}",
         },
-        lower=_bound(lambda value: single(unscaled(value, low))),
-        upper=_bound(lambda value: single(unscaled(value, high))),
+        lower=_bound(single, lambda value: unscaled(value, low)),
+        upper=_bound(single, lambda value: unscaled(value, high)),
         from_python=lambda value: unscaled(value, exact),
         encode=lambda value: value.to_bytes(size, "big", signed=True),
         decode=lambda data, position: (int.from_bytes(data[position : position + size], "big", signed=True), position + size),
@@ -279,8 +285,8 @@ _CODECS = {
     "boolean": Codec(
         iceberg_type="boolean",
         avro_type="boolean",
-        lower=_bound(lambda value: _pack_truth(_truth(value))),
-        upper=_bound(lambda value: _pack_truth(_truth(value))),
+        lower=_bound(_pack_truth, _truth),
+        upper=_bound(_pack_truth, _truth),
         from_python=_truth,
         encode=_pack_truth,
         decode=lambda data, position: (data[position] == 1, position + 1),
@@ -290,8 +296,8 @@ _CODECS = {
     "string": Codec(
         iceberg_type="string",
         avro_type="string",
-        lower=_bound(_text),
-        upper=_bound(_text),
+        lower=_text_bound,
+        upper=_text_bound,
         from_python=str,
         encode=lambda value: encode_bytes(value.encode()),
         decode=_read_text,

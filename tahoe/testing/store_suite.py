@@ -138,6 +138,7 @@ class LogStoreContract:
         assert _file_names(store.list_from(LOG, f"{9:020d}.json")) == [f"{version:020d}.json" for version in (9, 10, 12)]
         assert _file_names(store.list_from(LOG, f"{8:020d}")) == [f"{version:020d}.json" for version in (9, 10, 12)]
         assert store.list_from(LOG, f"{99:020d}") == []
+        assert store.names_from(LOG, f"{9:020d}.json") == [f"{LOG}/{version:020d}.json" for version in (9, 10, 12)]
 
     def test_listing_gives_names_from_the_root_with_sizes(self, store: LogStore) -> None:
         store.put(f"{LOG}/a", b"123")
@@ -150,6 +151,7 @@ class LogStoreContract:
             store.put(f"{LOG}/{name}", b"x")
         store.put("_delta_logger/other", b"x")
         assert _file_names(store.list_from(LOG)) == ["00.json", "_last_checkpoint", "_z"]
+        assert store.names_from(LOG) == [f"{LOG}/{name}" for name in ("00.json", "_last_checkpoint", "_z")]
         assert _file_names(store.list_from(LOG, "_a")) == ["_last_checkpoint", "_z"]
         assert _file_names(store.list_from(LOG, "_z")) == ["_z"]
 
@@ -157,11 +159,11 @@ class LogStoreContract:
         store.put("b", b"x")
         store.put("a", b"x")
         store.put("folder/c", b"x")
-        assert [entry.name for entry in store.list_from("")] == ["a", "b"]
+        assert [entry.name for entry in store.list_from("")] == ["a", "b"] == store.names_from("")
         assert [entry.name for entry in store.list_from("", "b")] == ["b"]
 
     def test_listing_a_missing_folder_is_empty(self, store: LogStore) -> None:
-        assert store.list_from(LOG) == []
+        assert store.list_from(LOG) == store.names_from(LOG) == []
         assert store.list_from(LOG, "0") == []
         assert list(store.walk("missing")) == []
 

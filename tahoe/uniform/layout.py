@@ -246,8 +246,10 @@ def next_manifests(
     written: list[ManifestFile] = []
     counts = Counts()
     for manifest in live:
-        here = touched.get(manifest.path)
-        pieces, gone = folder.pieces(manifest, snapshot.spec, here) if here else ([], [])
+        if manifest.path not in touched:
+            carried_over.append(manifest)
+            continue
+        pieces, gone = folder.pieces(manifest, snapshot.spec, touched[manifest.path])
         if not gone:
             carried_over.append(manifest)
             continue
@@ -256,8 +258,9 @@ def next_manifests(
         draft.entries += [counts.gone(entry, snapshot) for entry in gone]
         written.append(folder.write(draft, snapshot, len(written)))
     small = many_small(carried_over, most)
-    merged = {manifest.path for manifest in small}
-    carried_over = [manifest for manifest in carried_over if manifest.path not in merged]
+    if small:
+        merged = {manifest.path for manifest in small}
+        carried_over = [manifest for manifest in carried_over if manifest.path not in merged]
     for draft in _drafts(small, _entries(added, snapshot, counts), snapshot, folder, most):
         written.append(folder.write(draft, snapshot, len(written)))
     return [*written, *carried_over], counts.totals()
@@ -385,9 +388,10 @@ class _Index:
         """What is known of each, None where nothing is."""
         with self._lock:
             found = [self._known.get(manifest.path) for manifest in manifests]
-            for manifest, hashes in zip(manifests, found, strict=True):
-                if hashes is not None:
-                    self._known.move_to_end(manifest.path)
+            if self._paths > _INDEXED_PATHS // 2:  # until then nothing has to leave for long
+                for manifest, hashes in zip(manifests, found, strict=True):
+                    if hashes is not None:
+                        self._known.move_to_end(manifest.path)
             return found
 
     def put(self, path: str, hashes: frozenset[int]) -> frozenset[int]:

@@ -103,4 +103,4 @@ def _opened(store: LogStore, number: int) -> Current:
 
 
 def _numbers(names: Iterable[str]) -> Iterator[int]:
-    return (number for name in names if (number := metadata_number(name)) is not None)
+    return (number for name in names if name.endswith(".metadata.json") and (number := metadata_number(name)) is not None)

@@ -11,7 +11,6 @@ them by sequence number, by bounds, or by path alone.
 
 from __future__ import annotations
 
-import io
 from array import array
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -38,6 +37,7 @@ MOST_ROWS = 1_000_000
 MOST_FILES = 5_000
 """Data files that one position delete file speaks of, at most."""
 
+_FEW_ROWS = 1000
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _SCHEMA = pa.schema(
     [
@@ -68,16 +68,17 @@ def groups(dead: Mapping[str, BitMap64]) -> Iterator[dict[str, BitMap64]]:
 
 def position_delete_bytes(group: Mapping[str, BitMap64]) -> bytes:
     """The Parquet file; `group` has the data files in the order of their paths."""
-    indices = pa.concat_arrays([pa.repeat(pa.scalar(i, pa.int32()), len(dead)) for i, dead in enumerate(group.values())])
-    paths = pa.DictionaryArray.from_arrays(indices, pa.array(group, pa.string()))
     positions = array("q")
     for dead in group.values():
         positions.frombytes(dead.to_array().tobytes())
-    rows = pa.table({"file_path": paths, "pos": pa.array(positions, pa.int64())})
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", use_dictionary=["file_path"], store_schema=False) as writer:
-        writer.write_table(rows.cast(_SCHEMA))
-    return sink.getvalue()
+    few = len(positions) <= _FEW_ROWS  # what makes large files small takes longer than all the rest
+    rows = pa.Table.from_arrays([_paths(group, repeat=few), pa.array(positions, pa.int64())], schema=_SCHEMA)
+    sink = pa.BufferOutputStream()
+    compression = "none" if few else "zstd"
+    with pq.ParquetWriter(sink, _SCHEMA, compression=compression, use_dictionary=["file_path"], store_schema=False) as writer:
+        writer.write_table(rows)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def position_delete_entry(url: str, size: int, target: Target, group: Mapping[str, BitMap64]) -> DataFile:
@@ -124,6 +125,14 @@ def positions_in(data: bytes, name: str) -> dict[str, BitMap64]:
         url = str(paths[start])
         found[url] = found[url] | dead if url in found else dead
     return found
+
+
+def _paths(group: Mapping[str, BitMap64], *, repeat: bool) -> pa.ChunkedArray | pa.Array:
+    """The path of each row's data file; where they are many, the texts are made by Arrow, from their numbers."""
+    if repeat:
+        return pa.array([url for url, dead in group.items() for _ in range(len(dead))], pa.string())
+    indices = pa.concat_arrays([pa.repeat(pa.scalar(i, pa.int32()), len(dead)) for i, dead in enumerate(group.values())])
+    return pa.DictionaryArray.from_arrays(indices, pa.array(group, pa.string())).cast(pa.string())
 
 
 def _bounds(path: str, position: int) -> bytes:

@@ -94,8 +94,14 @@ def test_links_that_stay_inside_the_table_are_followed(store: LogStore, tmp_path
     store.put(COMMIT, b"{}")
     (tmp_path / "table" / "alias").symlink_to(tmp_path / "table" / "real")
     (tmp_path / "table" / "_delta_log" / "alias.json").symlink_to(tmp_path / "table" / COMMIT)
+    (tmp_path / "table" / "_delta_log" / "nowhere.json").symlink_to(tmp_path / "table" / "missing")
     assert store.get("alias/part") == b"x"
     assert store.get("_delta_log/alias.json") == b"{}"
+    assert (
+        [entry.name for entry in store.list_from("_delta_log")]
+        == store.names_from("_delta_log")
+        == [COMMIT, "_delta_log/alias.json"]
+    )
 
 
 def test_the_tables_folder_itself_may_be_a_link(tmp_path: Path) -> None:

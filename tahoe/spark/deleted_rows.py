@@ -7,11 +7,12 @@ that a query reads are fetched, and each task gets those of its own files.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
@@ -29,6 +30,10 @@ __all__ = ["DELETED_ROWS", "bitmaps", "is_alive", "packed"]
 DELETED_ROWS = "__tahoe_deleted_rows"
 """The hidden partition column: binary, null for a file without a vector."""
 
+_BYTES_OF_A_BLOCK = 2**16 // 8
+_BLOCKS_OF_A_PART = 64
+_ROWS_OF_A_PART = _BLOCKS_OF_A_PART * 2**16
+_COOKIE_WITH_RUNS = 12347
 _MOST_ROWS = 2**33
 """Of one file; its bits fill 1 GB then. A vector that speaks of more is hostile or broken."""
 
@@ -56,13 +61,8 @@ def packed(rows: BitMap64, table: str) -> bytes:
             code="TAHOE_CORRUPT_DELETION_VECTOR",
             table=table,
         )
-    positions = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows.to_array())])
-    # What is scattered nowhere is null, so the validity bits of the result are the set of positions.
-    bits = pc.scatter(pa.repeat(True, len(positions)), positions, max_index=last).buffers()[0]
-    size = last // 8 + 1
-    data = bytearray(b"\xff" * size if bits is None else bits.to_pybytes()[:size])
-    data[-1] &= 0xFF >> (7 - last % 8)
-    return bytes(data).ljust((last // 32 + 1) * 4, b"\0")
+    parts = (_bits_of_part(rows, start) for start in range(0, last + 1, _ROWS_OF_A_PART))
+    return b"".join(parts)[: (last // 32 + 1) * 4]
 
 
 def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
@@ -83,6 +83,55 @@ def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
     )
     beyond = sf.shiftright(row_index, 3) >= sf.octet_length(deleted_rows)
     return deleted_rows.isNull() | beyond | (shifted >= 0)
+
+
+def _bits_of_part(rows: BitMap64, start: int) -> bytes:
+    """The bits of `_ROWS_OF_A_PART` rows from `start` on.
+
+    A block of a Roaring bitmap is stored as bits where many rows are set, and else as a list. United with every even row, and with every
+    odd one, each block is bits, and of the two the rows' own are every other one: two copies instead of a look at each row.
+    """
+    even, odd = _every_other_row()
+    part = (rows & _range(start)).shift(-start)
+    if not part:
+        return bytes(_ROWS_OF_A_PART // 8)
+    at_odd, at_even = (int.from_bytes(_bits_of_blocks(part | others), "little") for others in (even, odd))
+    odd_bits = int.from_bytes(b"\xaa" * (_ROWS_OF_A_PART // 8), "little")
+    return ((at_odd & odd_bits) | (at_even & (odd_bits >> 1))).to_bytes(_ROWS_OF_A_PART // 8, "little")
+
+
+def _range(start: int) -> BitMap64:
+    from pyroaring import BitMap64
+
+    return BitMap64(range(start, start + _ROWS_OF_A_PART))
+
+
+@cache
+def _every_other_row() -> tuple[BitMap64, BitMap64]:
+    from pyroaring import BitMap64
+
+    return BitMap64(range(0, _ROWS_OF_A_PART, 2)), BitMap64(range(1, _ROWS_OF_A_PART, 2))
+
+
+def _bits_of_blocks(rows: BitMap64) -> bytes:
+    """The bits of a bitmap of one bucket of `_BLOCKS_OF_A_PART` blocks, half of whose rows are set at least (RoaringFormatSpec: a cookie, a
+    head, the blocks; one of 8 KB of bits, or of runs, here one run of all rows)."""
+    data = rows.serialize()
+    at = 12  # The number of buckets, and the key of the one.
+    (cookie,) = struct.unpack_from("<I", data, at)
+    has_runs = cookie & 0xFFFF == _COOKIE_WITH_RUNS
+    flags = data[at + 4 : at + 4 + _BLOCKS_OF_A_PART // 8] if has_runs else bytes(_BLOCKS_OF_A_PART // 8)
+    at += 4 + len(flags) if has_runs else 8
+    at += 8 * _BLOCKS_OF_A_PART
+    parts = []
+    for block in range(_BLOCKS_OF_A_PART):
+        if flags[block >> 3] >> (block & 7) & 1:
+            parts.append(b"\xff" * _BYTES_OF_A_BLOCK)
+            at += 6
+        else:
+            parts.append(data[at : at + _BYTES_OF_A_BLOCK])
+            at += _BYTES_OF_A_BLOCK
+    return b"".join(parts)
 
 
 def _low_int(jvm: Jvm, values: Column) -> Column:

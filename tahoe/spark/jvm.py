@@ -8,8 +8,10 @@ made of them. No code is compiled or shipped for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -155,6 +157,7 @@ class Jvm:
         return Bulk(self)
 
 
+_MOST_BYTES_AS_TEXT = 2**18
 _OPEN: WeakKeyDictionary[Any, Jvm] = WeakKeyDictionary()
 
 
@@ -244,7 +247,7 @@ class Bulk:
         data = b"" if content is None else content.slice(first, starts[len(values)].as_py() - first).to_pybytes()
         begin, end = starts.slice(0, len(values)), starts.slice(1)
         found = self.apply(
-            self.fixed(self.static(_UTF8, "fromBytes", _UTF8, "[B", "int", "int"), 0, data),
+            self._with_bytes(self.static(_UTF8, "fromBytes", _UTF8, "[B", "int", "int"), data),
             self.ints(pc.subtract(begin, first)),
             self.ints(pc.subtract(end, begin)),
         )
@@ -296,6 +299,22 @@ class Bulk:
     def _type(self, returns: str, *parameters: str) -> JavaObject:
         classes = [self._class(name) for name in parameters]
         return self._method_type.methodType(self._class(returns), self._jvm.array("java.lang.Class", classes))
+
+    def _with_bytes(self, handle: Handle, data: bytes) -> Handle:
+        """The function with these bytes as its first argument. py4j makes texts of bytes, at each crossing; many go faster through a file,
+        which the JVM, on the same host, reads into an array that stays there."""
+        if len(data) < _MOST_BYTES_AS_TEXT:
+            return self.fixed(handle, 0, data)
+        read = self.static("java.nio.file.Files", "readAllBytes", "[B", "java.nio.file.Path")
+        with TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bytes")
+            with open(path, "wb") as file:
+                file.write(data)
+            content = self.fixed(read, 0, self._jvm.java_class("java.io.File")(path).toPath())
+            number = self._jvm.array("java.lang.Class", [self._classes["int"]])
+            held = self.objects(1, self._handles.dropArguments(content, 0, number))
+        first = self.fixed(self._elements(held), 0, 0).asType(self._type("[B"))
+        return self._handles.collectArguments(handle, 0, first)
 
     def _zeros(self, count: int) -> JavaObject:
         """An array of so many ints that nobody writes to."""

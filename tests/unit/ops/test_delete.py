@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.exceptions import ConcurrentAppendException, DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.ops import row_changes
 from tahoe.ops.delete import stage_delete
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
@@ -252,3 +252,23 @@ def test_a_delete_passes_a_winner_in_another_partition(table: Table) -> None:
     table.append(rows(50, month=2))
     stale.commit(transaction, staged.operation)
     assert ids(table) == [0, *range(2, 20), 50]
+
+
+@pytest.mark.parametrize("where", ["month = 1", None], ids=["a partition", "all rows"])
+def test_a_delete_of_whole_files_meets_a_winner_that_added_rows_to_them(table: Table, where: str | None) -> None:
+    stale = Table(table.url)
+    transaction = stale.begin()
+    staged = stage_delete(transaction, where)
+    table.append(rows(50, month=1))
+    with pytest.raises(ConcurrentAppendException):
+        stale.commit(transaction, staged.operation)
+    assert ids(table) == [*range(20), 50]
+
+
+def test_a_delete_of_a_partition_passes_a_winner_in_another(table: Table) -> None:
+    stale = Table(table.url)
+    transaction = stale.begin()
+    staged = stage_delete(transaction, "month = 1")
+    table.append(rows(50, month=2))
+    stale.commit(transaction, staged.operation)
+    assert ids(table) == [*range(10, 20), 50]

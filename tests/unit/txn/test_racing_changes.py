@@ -7,6 +7,7 @@ import pytest
 
 from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException, DeltaConcurrentModificationException
 from tahoe.ops.delete import stage_delete
+from tahoe.ops.merge import stage_merge
 from tahoe.ops.update import stage_update
 from tahoe.table import Table
 
@@ -106,3 +107,27 @@ def test_counters_that_many_writers_raise_lose_no_step(table):
 
 def _raise_by_one(number: int):
     return lambda transaction: stage_update(transaction, {"v": "v + 1"}, f"id = {number}")
+
+
+def merging(table, keys, add_clauses):
+    """A MERGE of rows with these keys and the value 9."""
+    rows = pa.table({"id": keys, "v": [9] * len(keys)})
+    statement = add_clauses(table.merge(rows, "target.id = source.id")).statement
+    return lambda transaction: stage_merge(transaction, statement)
+
+
+def test_a_row_that_matched_and_so_was_not_inserted_may_not_be_taken_meanwhile(table):
+    new = merging(table, [5, 200], lambda builder: builder.when_not_matched_insert_all())
+    assert raced(table, delete("id = 5"), new) == ["", ConcurrentDeleteReadException.__name__]
+    again = merging(table, [6, 300], lambda builder: builder.when_not_matched_insert_all())
+    assert raced(table, delete("id = 7"), again) == ["", ""]
+    assert {200, 300} & set(table.to_arrow().column("id").to_pylist()) == {300}
+
+
+def test_clauses_for_rows_that_no_source_row_matches_look_at_every_row(table):
+    others = merging(table, [5], lambda builder: builder.when_not_matched_by_source_delete("target.id > 90"))
+    assert raced(table, merging(table, [500], lambda builder: builder.when_not_matched_insert_all()), others) == [
+        "",
+        ConcurrentAppendException.__name__,
+    ]
+    assert 500 in table.to_arrow().column("id").to_pylist()

@@ -41,7 +41,8 @@ __all__ = [
     "sliced_manifests",
 ]
 
-MANIFESTS_IN_SLICE = 10
+FILES_IN_SLICE = 16_384
+"""About so many files at once: a task of half a second."""
 
 
 class Slice(NamedTuple):
@@ -207,9 +208,10 @@ _OFFERED: SliceEncoder | None = None
 def _slices(files: pa.Table, entries: int) -> Iterator[Slice]:
     """In Arrow's streaming format, compressed: texts of statistics resemble each other."""
     columns = files.select([name for name in FILES_COLUMNS if name in files.column_names and name != "deletionVector"])
-    for first in range(0, files.num_rows, entries * MANIFESTS_IN_SLICE):
-        part = columns.slice(first, entries * MANIFESTS_IN_SLICE)
+    rows = entries * max(FILES_IN_SLICE // entries, 1)
+    for first in range(0, files.num_rows, rows):
+        part = columns.slice(first, rows)
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, part.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        with pa.ipc.new_stream(sink, part.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
             stream.write_table(part)
         yield Slice(first // entries, sink.getvalue().to_pybytes())

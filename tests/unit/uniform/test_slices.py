@@ -34,7 +34,7 @@ class Elsewhere:
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(slices, "MANIFESTS_IN_SLICE", 2)
+    monkeypatch.setattr(slices, "FILES_IN_SLICE", 9)
 
 
 def content(log: DeltaLog) -> dict[str, bytes]:

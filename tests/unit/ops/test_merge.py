@@ -449,3 +449,16 @@ def test_an_update_of_everything_keeps_fields_that_the_sources_structs_lack(tmp_
         {"id": 1, "place": {"city": "x", "zip": 1}},
         {"id": 2, "place": {"city": "y", "zip": None}},
     ]
+
+
+def test_many_keys_prune_by_their_range_and_both_of_its_ends_match(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("v", pa.int64())]))
+    for number in (99, 100, 1000, 1001):
+        table.append(pa.table({"id": [number], "v": [0]}))
+    keys = [100, *range(200, 500), 1000]
+    builder = table.merge(pa.table({"id": keys, "v": [1] * len(keys)}), ON).when_matched_update_all()
+    explained = builder.explain()
+    assert (explained.files, explained.files_scanned) == (4, 2)
+    assert builder.execute().num_updated_rows == 2
+    after = table.to_arrow().to_pydict()
+    assert dict(zip(after["id"], after["v"], strict=True)) == {99: 0, 100: 1, 1000: 1, 1001: 0}

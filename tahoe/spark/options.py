@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.insert import WriteOptions
 from tahoe.spark.commands.insert import Insert
+from tahoe.spark.idempotent import application, application_of_session
 from tahoe.spark.writer import FileOptions
 
 __all__ = ["ChangeRange", "ReadRequest", "insert_request", "read_request", "travelling"]
@@ -169,7 +170,7 @@ def insert_request(
         overwrite_schema=overwrite_schema,
         replace_where=replace_where,
         dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
-        app=_application(given),
+        app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=_boolean(given, "dataChange", True),
     )
     files = FileOptions(
@@ -188,20 +189,6 @@ def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: b
         return False
     mode = asked or settings.get("spark.sql.sources.partitionOverwriteMode", "static")
     return overwrite and mode.lower() == "dynamic"
-
-
-def _application(given: Mapping[str, str]) -> tuple[str, int] | None:
-    app, version = given.get("txnappid"), given.get("txnversion")
-    if (app is None) != (version is None):
-        raise InvalidRequest(
-            "An idempotent write needs both txnAppId and txnVersion; give both or neither.",
-            code="DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
-        )
-    if app is None or version is None:
-        return None
-    if not version.isdecimal():
-        raise _illegal("txnVersion", version, "must be a non-negative integer")
-    return app, int(version)
 
 
 def _count(given: Mapping[str, str], name: str) -> int | None:

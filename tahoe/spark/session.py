@@ -21,6 +21,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.changes import read_changes
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.errors import install
+from tahoe.spark.idempotent import reset_version
 from tahoe.spark.jvm import Jvm, is_classic
 from tahoe.spark.options import insert_request, read_request
 from tahoe.spark.relation import read_snapshot
@@ -169,6 +170,7 @@ def _save(
     )
     target = _one_path(path, given)
     insert(table_at(spark, target, given), writer._df, request)
+    reset_version(spark)
 
 
 def _save_as_table(

@@ -399,3 +399,45 @@ def test_a_value_that_its_column_cannot_hold_is_told_and_nothing_is_committed(sp
         assert words in caught.value.message and table.url in caught.value.message and "integer" in caught.value.message
         assert (caught.value.code, caught.value.facts["column"]) == ("DELTA_CAST_OVERFLOW_IN_TABLE_WRITE", "p")
     assert table.version() == version
+
+
+APP = "spark.databricks.delta.write.txnAppId"
+VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+@pytest.fixture
+def settings(spark):
+    """Sets the session's settings, and forgets them afterwards."""
+    yield spark.conf.set
+    for key in (APP, VERSION, f"{VERSION}.autoReset.enabled"):
+        spark.conf.unset(key)
+
+
+def test_what_the_session_numbers_is_done_once(spark, tmp_path, settings):
+    path = str(tmp_path / "t")
+    table = make(path, {})
+    target = DeltaTable.forPath(spark, path)
+    source = spark.createDataFrame(rows(200, 203, 1)).alias("s")
+    operations = [
+        lambda: target.update("id = 5", {"p": "p + 1"}),
+        lambda: target.delete("id = 6"),
+        lambda: target.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute(),
+        lambda: source.write.format("delta").mode("append").save(path),
+    ]
+    settings(APP, "nightly")
+    for number, operation in enumerate(operations):
+        settings(VERSION, str(number))
+        operation()
+        version = table.version()
+        operation()
+        assert table.version() == version
+    assert table.snapshot().state.transactions["nightly"].version == 3
+    found = table.to_arrow().to_pylist()
+    assert (len(found), [row["p"] for row in found if row["id"] == 5]) == (140 - 2 + 6, [2])
+
+    settings(f"{VERSION}.autoReset.enabled", "true")
+    settings(VERSION, "4")
+    target.delete("id = 7")
+    assert spark.conf.get(VERSION, None) is None
+    with pytest.raises(InvalidRequest, match="both txnAppId and txnVersion"):
+        target.delete("id = 8")

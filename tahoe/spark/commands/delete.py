@@ -12,6 +12,7 @@ from tahoe.ops.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only
 from tahoe.protocol.constraints import ENFORCED
 from tahoe.spark.conditions import check_condition, find_changes, whole_files
+from tahoe.spark.idempotent import once
 from tahoe.spark.relation import condition_of
 from tahoe.spark.row_changes import (
     commit,
@@ -51,8 +52,11 @@ def delete(
     """
     refuse_connect(spark, "DELETE")
     transaction = table.begin()
-    staged = stage_delete(transaction, spark, condition, alias=alias, options=options)
-    return commit(spark, table, transaction, staged)
+
+    def run() -> RowsChanged:
+        return commit(spark, table, transaction, stage_delete(transaction, spark, condition, alias=alias, options=options))
+
+    return once(spark, transaction, run)
 
 
 def stage_delete(

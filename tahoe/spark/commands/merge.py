@@ -25,6 +25,7 @@ from tahoe.spark.commands.merge_statement import MergeRequest, Sides, evolved, r
 from tahoe.spark.commands.merge_write import Matched
 from tahoe.spark.conditions import text_of
 from tahoe.spark.fitting import nullable_schema
+from tahoe.spark.idempotent import once
 from tahoe.spark.relation import named, shape_of
 from tahoe.spark.row_changes import commit, refuse_connect, snapshot_to_change, with_positions
 from tahoe.spark.row_ids import with_row_ids
@@ -51,7 +52,7 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChang
     """
     refuse_connect(spark, "MERGE")
     transaction = table.begin()
-    return commit(spark, table, transaction, stage_merge(transaction, spark, request))
+    return once(spark, transaction, lambda: commit(spark, table, transaction, stage_merge(transaction, spark, request)))
 
 
 def stage_merge(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Staged:

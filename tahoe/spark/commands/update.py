@@ -18,6 +18,7 @@ from tahoe.spark.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.merge_values import Assignment
 from tahoe.spark.conditions import check_condition, find_changes
 from tahoe.spark.constraints import recomputed
+from tahoe.spark.idempotent import once
 from tahoe.spark.jvm import Jvm
 from tahoe.spark.relation import EVERY_ROW, condition_of, named, shape_of
 from tahoe.spark.row_changes import (
@@ -66,8 +67,13 @@ def update(
     """
     refuse_connect(spark, "UPDATE")
     transaction = table.begin()
-    staged = stage_update(transaction, spark, values, condition, alias=alias, options=options)
-    return commit(spark, table, transaction, staged)
+
+    def run() -> RowsChanged:
+        return commit(
+            spark, table, transaction, stage_update(transaction, spark, values, condition, alias=alias, options=options)
+        )
+
+    return once(spark, transaction, run)
 
 
 def stage_update(

@@ -41,6 +41,7 @@ _SOME = b"\2"
 _UNUSED = _NONE * 4  # key metadata, split offsets, equality ids, sort order
 # Numbers with a point stay text, so that decimals keep every digit.
 _DECODER = json.JSONDecoder(parse_float=str)
+_KNOWN_PARTITIONS = 10_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 _LIMITS = {
     pa.date32().id: (_FIRST_DAY, _LAST_DAY),
@@ -181,7 +182,8 @@ class FileEncoder:
         if known is None or None in texts:  # null, or there is no value at all, which is an error
             found = [column.tuple_value(partition_values, path) for column in self._partition]
             known = tuple([value for value, _ in found]), b"".join([encoded for _, encoded in found])
-            self._partitions[texts] = known
+            if len(self._partitions) < _KNOWN_PARTITIONS:
+                self._partitions[texts] = known
         return known
 
     def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes]) -> None:

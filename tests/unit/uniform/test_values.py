@@ -121,6 +121,14 @@ def test_decimals_with_more_digits_than_the_column_are_rounded_outward():
     assert codec.upper("-1.25") == to_bytes(TheirDecimal(5, 1), Decimal("-1.2"))
 
 
+@pytest.mark.parametrize("text", ["0.25", "-0.25", "-12.5", "7", "-7", "1e1", "1.5E1", "+1.5", ".5", "00.10", "12.000"])
+def test_decimals_in_any_spelling_are_those_of_python(text):
+    codec = codec_of(DecimalType(12, 2))
+    expected = int(Decimal(text).scaleb(2))
+    assert int.from_bytes(codec.lower(text), "big", signed=True) == expected
+    assert int.from_bytes(codec.upper(text), "big", signed=True) == expected
+
+
 def test_dates_count_days():
     codec = codec_of(PrimitiveType("date"))
     assert codec.lower("1969-12-31") == struct.pack("<i", -1)

@@ -77,6 +77,19 @@ def test_a_vector_that_shrinks_brings_rows_back(tmp_path: Path) -> None:
     assert told(table.changes(3)) == [(3, "insert", 2), (3, "insert", 3)]
 
 
+def test_a_file_that_comes_or_goes_with_a_vector_tells_its_living_rows(tmp_path: Path) -> None:
+    table = make(tmp_path, {**FEED, **VECTORS})
+    table.append(numbers(1, 2, 3))
+    table.delete("id = 2")
+    marked = add_files(table.files())
+    table.overwrite(numbers(9))
+    assert told(table.changes(3)) == [(3, "delete", 1), (3, "delete", 3), (3, "insert", 9)]
+    transaction = table.begin()
+    transaction.stage(*(add.remove(1) for add in add_files(table.files())), *marked)
+    table.commit(transaction, Operation("RESTORE"))
+    assert told(table.changes(4)) == [(4, "delete", 9), (4, "insert", 1), (4, "insert", 3)]
+
+
 def test_files_that_are_only_laid_out_anew_are_no_change(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(numbers(1, 2))

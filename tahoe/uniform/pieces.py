@@ -64,7 +64,7 @@ def carried(data: bytes, manifest: ManifestFile, spec: Spec, removed: frozenset[
         if certain and not (here or added_here or deleted_here):
             kept.append(Piece(count, stored, packed=True))
             continue
-        found = _patched(block, count, here, reader) if certain else None
+        found = _patched(block, count, added_here, here, reader) if certain else None
         live, body, entries = found or _decoded(block, count, removed, reader)
         gone += entries
         if live:
@@ -106,10 +106,11 @@ def _decoded(block: bytes, count: int, removed: frozenset[str], reader: EntryRea
     return len(stay), b"".join(map(encode_entry, stay)), [entry for entry in live if entry.file.url in removed]
 
 
-def _patched(block: bytes, count: int, removed: Iterable[str], reader: EntryReader) -> _Rewritten | None:
+def _patched(block: bytes, count: int, added: int, removed: Iterable[str], reader: EntryReader) -> _Rewritten | None:
     """The block without being decoded, where each beginning of an entry is known to be one; None where a path cannot be told for sure.
 
     Args:
+        added: how many of the entries say ADDED.
         removed: paths that are in the block, as it seems.
     """
     if removed and block.count(FORMAT_FIELD) != count:
@@ -120,8 +121,8 @@ def _patched(block: bytes, count: int, removed: Iterable[str], reader: EntryRead
         _, end = reader.entry(body, start)
         body = body[:start] + body[end:]
         count -= 1
-    if reader.manifest.added_files:
-        body = _as_existing(body, reader.manifest)
+    if added:
+        body = _as_existing(body, added, reader.manifest)
     gone: list[Entry] = []
     for field in sorted(map(_path_field, removed), key=body.find):  # in the order of the entries, in every process
         while (position := body.find(field)) >= 0:
@@ -150,14 +151,15 @@ def _path_field(url: str) -> bytes:
     return encode_long(0) + encode_string(url) + FORMAT_FIELD
 
 
-def _as_existing(block: bytes, manifest: ManifestFile) -> bytes:
-    """The block with its ADDED entries as EXISTING ones, with both sequence numbers."""
+def _as_existing(block: bytes, added: int, manifest: ManifestFile) -> bytes:
+    """The block with its ADDED entries, of which there are so many, as EXISTING ones, with both sequence numbers."""
     begin = _begin(ADDED, manifest)
     own = _SOME + encode_long(manifest.sequence_number)
     head = encode_long(EXISTING) + _SOME + encode_long(manifest.added_snapshot_id)
-    inherits = begin + b"\0\0"
-    if block.count(inherits) == block.count(begin):  # format 2, where no entry brings a number of its own
-        return block.replace(inherits, head + own + own)
+    inherits, explicit = begin + b"\0\0", head + own + own
+    replaced = block.replace(inherits, explicit)
+    if len(replaced) - len(block) == added * (len(explicit) - len(inherits)):  # all of them, as in format 2
+        return replaced
     pattern = re.escape(begin) + rb"(?:\x00|(\x02[\x80-\xff]*[\x00-\x7f]))\x00"
     return re.sub(pattern, lambda found: head + (found[1] or own) + own, block)
 

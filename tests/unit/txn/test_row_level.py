@@ -9,7 +9,7 @@ import pytest
 from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
-from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException
+from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 from tahoe.expr.parse import parse_predicate
 from tahoe.log.replay import add_files
 from tahoe.ops.write import write_arrow
@@ -17,7 +17,7 @@ from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.table import Table
 from tahoe.txn import evidence
-from tahoe.txn.transaction import Operation, Transaction
+from tahoe.txn.transaction import Operation, ReadSet, Transaction
 
 ROWS = 20_000
 
@@ -85,6 +85,17 @@ def test_the_same_row_changed_by_both_conflicts_and_the_message_says_by_whom_and
         commit(table, second)
     assert table.snapshot().version == 2
     assert content(table).keys() == set(range(ROWS)) - {1, 2}
+
+
+def test_writers_that_do_not_note_the_rows_they_read_still_cannot_take_the_same_row(table):
+    first, second, third = change(table, [1, 2]), change(table, [2, 3]), change(table, [4])
+    for forgetful in (second, third):
+        forgetful.reads = ReadSet(rows={key: BitMap64() for key in forgetful.reads.rows})
+    commit(table, first)
+    with pytest.raises(ConcurrentDeleteDeleteException):
+        commit(table, second)
+    commit(table, third)
+    assert content(table).keys() == set(range(ROWS)) - {1, 2, 4}
 
 
 def test_a_row_that_was_looked_for_and_is_new_conflicts_though_no_file_meets(table):

@@ -143,6 +143,13 @@ def test_a_prefix_meets_texts_from_bcd_to_ca(prefix: str, expected: bool) -> Non
     assert kept(f"s LIKE '{prefix}%'", bounds("s", "bcd", "ca")) == [expected]
 
 
+def test_a_long_list_keeps_the_file_of_each_of_its_values_and_leaves_out_what_is_beyond_all() -> None:
+    values = range(0, 9_700, 100)
+    condition = f"id IN ({', '.join(map(str, values))})"
+    assert kept(condition, *(bounds("id", value, value) for value in values)) == [True] * len(values)
+    assert kept(condition, bounds("id", -5, -1), bounds("id", 9_601, 20_000)) == [False, False]
+
+
 def test_a_greatest_timestamp_of_the_log_may_have_lost_its_microseconds() -> None:
     same = bounds("t", "2020-01-01T00:00:00.123Z", "2020-01-01T00:00:00.123Z")
     assert kept("t > '2020-01-01 00:00:00.123456Z'", same) == [True]

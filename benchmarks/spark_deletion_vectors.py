@@ -3,7 +3,7 @@
 Goals: with a hundredth or a tenth of the rows deleted, 2 times on one column and 1.3 times on all. Planning fetches the vectors and hands
 each task those of its own files, one bit a row: 12 MB for 100 million rows.
 
-    python benchmarks/spark_deletion_vectors.py [--rows 5000000] [--rounds 7]
+    python benchmarks/spark_deletion_vectors.py [--rows 5000000] [--rounds 7] [--query NAME]
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--query", choices=list(QUERIES), help="only this one")
     arguments = parser.parse_args()
     spark = session()
     with tempfile.TemporaryDirectory() as folder:
@@ -52,6 +53,7 @@ def main() -> None:
         table = {
             name: by_turns({way: lambda make=make, query=query: query(make()) for way, make in frames.items()}, arguments.rounds)  # type: ignore[misc]
             for name, query in QUERIES.items()
+            if arguments.query in (None, name)
         }
     show(f"{arguments.rows:,} rows in 8 files", "query", table, "whole", {})
     spark.stop()

@@ -25,11 +25,12 @@ uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: h
 @uniform.command(short_help="how far the Iceberg side is behind the Delta table")
 def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
     """How far the Iceberg side is: versions, lag, where readers find it by path and in catalogs, and what went wrong."""
-    handle = open_table(path, option).uniform
-    found = handle.status()
-    if found.catalogs:
+    from tahoe.uniform.catalog import catalog_names
+
+    table = open_table(path, option)
+    if any(catalog_names(table.snapshot().metadata.configuration)):
         import_anything()
-        found = handle.status(catalog_seconds=_CATALOG_SECONDS)
+    found = table.uniform.status(catalog_seconds=_CATALOG_SECONDS)
     if json:
         print_json(asdict(found))
     else:

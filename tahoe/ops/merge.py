@@ -163,9 +163,8 @@ class _Match:
     changes: list[tuple[_Step, Pairs]]
     inserts: list[tuple[_Step, pa.Array]]
 
-    def living(self, add: AddFile) -> int:
+    def living(self, number: int) -> int:
         """How many rows of a file the table has."""
-        number = self.adds.index(add)
         return self.offsets[number + 1] - self.offsets[number]
 
 
@@ -326,19 +325,23 @@ class _Writing:
 
     def file_changes(self) -> list[FileChange]:
         changes = []
-        for add in self.match.adds:
-            found = self._of_file(add)
+        for number, add in enumerate(self.match.adds):
+            found = self._of_file(number)
             if found:
                 rows = pa.concat_arrays([pairs.target for _, pairs in found])
                 if add.deletion_vector is not None:
                     _, positions = file_with_positions(self.snapshot, add, ())
                     rows = positions.take(rows)
-                changes.append(FileChange(add, self.match.living(add), bitmap(rows)))
+                changes.append(FileChange(add, self.match.living(number), bitmap(rows)))
         return changes
 
-    def _of_file(self, add: AddFile) -> list[tuple[_Step, Pairs]]:
+    def _numbered(self, changes: Sequence[FileChange]) -> Iterator[tuple[int, FileChange]]:
+        """Each change with its file's number."""
+        numbers = {add.key: number for number, add in enumerate(self.match.adds)}
+        return ((numbers[change.add.key], change) for change in changes)
+
+    def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
         """For each clause the rows of one file that it changes, numbered within the file."""
-        number = self.match.adds.index(add)
         start, end = self.match.offsets[number : number + 2]
         found = []
         for step, pairs in self.match.changes:
@@ -349,8 +352,8 @@ class _Writing:
 
     def _rows(self, changes: Sequence[FileChange], marked: bool) -> Iterator[pa.Table]:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
-        for change in changes:
-            found = [(step, pairs) for step, pairs in self._of_file(change.add) if step.clause.action == Action.UPDATE]
+        for number, change in self._numbered(changes):
+            found = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
             if marked and not found:
                 continue
             # Where copied, every column; else those that new values are made of, or that keep theirs.
@@ -366,9 +369,9 @@ class _Writing:
         yield from self._inserted()
 
     def _feed(self, changes: Sequence[FileChange]) -> Iterator[pa.Table]:
-        for change in changes:
+        for number, change in self._numbered(changes):
             rows, _ = file_with_positions(self.snapshot, change.add)
-            for step, pairs in self._of_file(change.add):
+            for step, pairs in self._of_file(number):
                 taken = rows.take(pairs.target)
                 before = assigned(taken, self.plan.config.schema, (), taken)
                 if step.clause.action == Action.DELETE:

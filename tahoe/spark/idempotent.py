@@ -50,7 +50,7 @@ def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsCh
         transaction: of the operation; the number goes with its commit.
         run: stages and commits.
     """
-    asked = application_of_session({key: value for key in (_APP, _VERSION) if (value := spark.conf.get(key, None)) is not None})
+    asked = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
     if asked is None:
         return run()
     if already_written(transaction, asked):

@@ -15,7 +15,7 @@ from tahoe.uniform.catalog import metadata_name, metadata_number
 from tahoe.uniform.foreign import find_foreign, foreign_writer
 from tahoe.uniform.look import Current, look_at, newest_metadata
 from tahoe.uniform.metadata import converted_timestamp_ms
-from tahoe.uniform.pointers import Asked, Pointer
+from tahoe.uniform.pointers import Asked, Pointer, Trouble
 from tahoe.uniform.record import ConversionRecord, read_record
 
 __all__ = ["CatalogStatus", "LastError", "UniformStatus", "status_of"]
@@ -101,12 +101,12 @@ def status_of(
     asked = Asked(() if catalog_seconds is None else pointers)
     current, record, wrong = None, ConversionRecord(), None
     answers: dict[str, str | None] = {}
-    errors = {name: (trouble.version, trouble.error) for name, trouble in calls.CALLS.troubles(store.url).items()}
+    errors = calls.CALLS.troubles(store.url)
     try:
         record = read_record(store)
         look = look_at(store)
         answers, failed = asked.answers(catalog_seconds or 0.0)
-        errors |= {name: (target.version, error) for name, error in failed.items()}
+        errors |= {name: Trouble(target.version, error) for name, error in failed.items()}
         findings = find_foreign(store, look, answers, record)
         if all(finding.kind == "catalog" for finding in findings):  # readers by path are not concerned
             current = look.current()
@@ -117,7 +117,7 @@ def status_of(
             raise foreign_writer(store.url, findings)
     except TahoeError as error:
         wrong = _error(target.version, error)
-    last_errors = {name: _error(version, error) for name, (version, error) in errors.items()}
+    last_errors = {name: _error(trouble.version, trouble.error) for name, trouble in errors.items()}
     locations = {**record.catalogs, **answers}
     catalogs = tuple(
         _of_catalog(store, pointer.name, locations, current, target.version, pointer.name in answers, last_errors)

@@ -106,7 +106,7 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
         plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema)
         upsert = is_upsert(plan, snapshot.config, config)
         with held(pairs_of(plan, snapshot.config, config, only_places=upsert)) as pairs:
-            found = found_in(plan, snapshot, files, pairs)
+            found = found_in(plan, snapshot, files, pairs, ask_once=upsert)
             if found.taken.ambiguous and not may_match_often(request.clauses):
                 raise ambiguous(snapshot.store.url)
             for change in found.met:

@@ -32,7 +32,7 @@ class PairsFound:
         taken: the rows that a clause takes; ambiguous where rows of the source take one twice.
         met: the rows that match, taken or not; empty for a MERGE that rests on all rows, WHEN NOT MATCHED BY SOURCE.
         by_clause: for each clause's number the rows that fall to it.
-        once: whether no row of the source matches two rows.
+        once: whether it is known that no row of the source matches two rows.
     """
 
     taken: Found
@@ -41,31 +41,37 @@ class PairsFound:
     once: bool
 
 
-def found_in(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held) -> PairsFound:
+def found_in(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, *, ask_once: bool) -> PairsFound:
     """Read the pairs.
 
     Args:
         files: those that were read.
         pairs: of `tahoe.spark.commands.merge_match.pairs_of`; the first query here computes them.
+        ask_once: whether `PairsFound.once` is asked for, which takes a job of its own where the pairs are many.
     """
-    find = _found_here if pairs.count() <= _MOST_PAIRS_HERE else _found_by_executors
-    return find(plan, snapshot, files, pairs)
+    if pairs.count() <= _MOST_PAIRS_HERE:
+        return _found_here(plan, snapshot, files, pairs)
+    return _found_by_executors(plan, snapshot, files, pairs, ask_once)
 
 
 def _found_here(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held) -> PairsFound:
     places = pairs.frame.select(FILE, ROW, SOURCE_ROW, CLAUSE).toArrow()
     mine = places.filter(pc.is_valid(places[CLAUSE]))
     taken = changes_in(snapshot, files, mine)
+    all_taken = len(mine) == len(places)
     if taken.ambiguous:
         mine = mine.group_by([FILE, ROW]).aggregate([(CLAUSE, "min")]).rename_columns([FILE, ROW, CLAUSE])
     counts = {one["values"]: one["counts"] for one in mine[CLAUSE].value_counts().to_pylist()}
     matched = places.filter(pc.is_valid(places[SOURCE_ROW]))
-    met = [] if plan.of(Kind.NOT_MATCHED_BY_SOURCE) else changes_in(snapshot, files, matched).changes
+    if plan.of(Kind.NOT_MATCHED_BY_SOURCE):
+        met = []
+    else:
+        met = taken.changes if all_taken else changes_in(snapshot, files, matched).changes
     once = pc.count_distinct(matched[SOURCE_ROW]).as_py() == len(matched)
     return PairsFound(taken, met, counts, once)
 
 
-def _found_by_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held) -> PairsFound:
+def _found_by_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, ask_once: bool) -> PairsFound:
     changing = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
     mine = pairs.frame.where(sf.col(CLAUSE).isNotNull())
     taken = changes_of(snapshot, files, mine) if changing else _NOTHING
@@ -79,6 +85,10 @@ def _found_by_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: 
         met = [] if by_source else taken.changes
     else:
         met = changes_of(snapshot, files, pairs.frame).changes
+    return PairsFound(taken, met, counts, ask_once and _is_once(pairs))
+
+
+def _is_once(pairs: Held) -> bool:
     matched = pairs.frame.where(sf.col(SOURCE_ROW).isNotNull()).agg(sf.count("*"), sf.count_distinct(SOURCE_ROW)).first()
     assert matched is not None
-    return PairsFound(taken, met, counts, matched[0] == matched[1])
+    return bool(matched[0] == matched[1])

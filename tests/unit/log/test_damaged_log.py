@@ -475,5 +475,18 @@ def test_in_commit_timestamps_that_do_not_increase_show_commits_out_of_their_pla
     on = {"delta.enableInCommitTimestamps": "true"}
     with pytest.raises(CorruptTable, match=re.escape(commit_name(3))):
         _log_of(infos, on).state()
+    in_order = [{**info, "readVersion": version} for version, info in enumerate(infos)]
+    assert _log_of(in_order, on).state().in_commit_timestamp == 20, "a clock was wrong, and the commits say whom they follow"
     later = {**on, "delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "20"}
     assert _log_of(infos, later).state().in_commit_timestamp == 20
+
+
+def test_another_time_of_the_same_transaction_in_the_checksum_is_told_and_costs_no_rows(caplog: pytest.LogCaptureFixture) -> None:
+    log = _log_of([{"txnId": "t", "inCommitTimestamp": 10}])
+    log.checksum(txnId="t", inCommitTimestampOpt=11)
+    with caplog.at_level(logging.WARNING):
+        assert log.state().in_commit_timestamp == 10
+    assert "at 10 by its commit and at 11 by its checksum" in caplog.text
+    log.checksum(txnId=None, inCommitTimestampOpt=11)
+    with pytest.raises(CorruptTable, match="inCommitTimestampOpt 11, but the log gives 10"):
+        log.state()

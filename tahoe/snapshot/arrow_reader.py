@@ -21,10 +21,12 @@ from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.evaluate import filter_table
 from tahoe.expr.predicate import Predicate
 from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read
 from tahoe.snapshot.row_groups import row_groups_that_may_match
 
 if TYPE_CHECKING:
@@ -121,12 +123,8 @@ def read_file(
                 yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
     except TahoeError:
         raise
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptTable(
-            f"Data file '{task.name}' cannot be read as Parquet: {error}. Restore the file from a copy, or restore the table to "
-            "an earlier version.",
-            file=task.name,
-        ) from error
+    except OF_DAMAGED_BYTES as error:
+        raise cannot_be_read(task.name, error) from error
     finally:
         source.close()
 
@@ -241,12 +239,8 @@ class _FileReader:
         return _coalesce(batch, tracking.materialized_row_id_column, default)
 
     def _partition_value(self, column: StructField) -> pa.Scalar:
-        values = self.task.partition_values
-        text = values.get(column.physical_name)
-        if text is None and column.physical_name not in values:
-            # Tables of old writers spell a partition column differently in the schema and in the log.
-            lowered = column.physical_name.lower()
-            text = next((value for name, value in values.items() if name.lower() == lowered), None)
+        check_partition_values(self.task.name, self.task.partition_values, self.schema, (column.name,), "")
+        text = self.task.partition_values[column.physical_name]
         return pa.scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:

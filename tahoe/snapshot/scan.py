@@ -23,6 +23,7 @@ from tahoe.protocol.row_tracking import ENABLED, materialized_columns
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.arrow_reader import ReadTask, RowTracking, read_file
+from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Scan:
             row_index_column=position_column,
         )
         schema = to_arrow_schema(self.schema).append(pa.field(position_column, pa.int64(), nullable=False))
-        return pa.Table.from_batches(batches, schema)
+        return pa.Table.from_batches(self._located(batches, add.path), schema)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
         """The row id and the row commit version of each living row of one file, under the names that data files keep them by.
@@ -127,7 +128,8 @@ class Scan:
             lambda descriptor: decode(descriptor, store.get, store.url),
             row_tracking=RowTracking(*names, *names),
         )
-        return pa.Table.from_batches(batches, pa.schema([pa.field(str(name), pa.int64()) for name in names]))
+        schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
+        return pa.Table.from_batches(self._located(batches, add.path), schema)
 
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
@@ -169,7 +171,7 @@ class Scan:
     ) -> Iterator[pa.RecordBatch]:
         config = self.snapshot.config
         open_input = self.snapshot.store.open_input
-        return read_file(
+        batches = read_file(
             task,
             schema,
             config.column_mapping_mode,
@@ -179,6 +181,10 @@ class Scan:
             self.predicate,
             row_tracking=self._row_tracking,
         )
+        return self._located(batches, task.name)
+
+    def _located(self, batches: Iterator[pa.RecordBatch], file: str) -> Iterator[pa.RecordBatch]:
+        return located_batches(batches, self.snapshot.store.url, self.snapshot.version, file)
 
     @cached_property
     def _row_tracking(self) -> RowTracking | None:

@@ -85,6 +85,7 @@ def read_file(
     row_index_column: str | None = None,
     row_tracking: RowTracking | None = None,
     batch_rows: int = BATCH_ROWS,
+    verify_pages: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The living rows of one file for which `predicate` is true, in file order.
 
@@ -97,6 +98,7 @@ def read_file(
         row_index_column: add the physical position of each row in the file, a long, under this name.
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
+        verify_pages: hold each page against its checksum, where it has one.
 
     Yields:
         Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
@@ -110,7 +112,7 @@ def read_file(
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
     source = _opened(task, open_input)
     try:
-        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows):
+        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages):
             alive = _alive(vector, start, batch.num_rows)
             logical = reader.logical(batch, start)
             if alive is not None:
@@ -178,7 +180,7 @@ class _FileReader:
         self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
 
     def physical_batches(
-        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int
+        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
         file = pq.ParquetFile(
@@ -188,6 +190,7 @@ class _FileReader:
             # Column chunks fetched in few large requests: what object stores need, and for mapped memory only a copy.
             pre_buffer=not isinstance(source, pa.MemoryMappedFile),
             arrow_extensions_enabled=False,
+            page_checksum_verification=verify_pages,
         )
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(

@@ -32,7 +32,7 @@ from tahoe.snapshot.row_groups import row_groups_that_may_match
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file"]
+__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file", "wrong_size"]
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
@@ -44,13 +44,13 @@ class ReadTask:
 
     Args:
         name: store name, relative to the table's root.
-        size: of the file in bytes.
+        size: of the file in bytes, as the log says; None where it does not.
         partition_values: by physical column name, as the log has them.
         num_records: physical rows, where statistics tell.
     """
 
     name: str
-    size: int
+    size: int | None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     deletion_vector: DeletionVectorDescriptor | None = None
     num_records: int | None = None
@@ -87,6 +87,7 @@ def read_file(
     row_index_column: str | None = None,
     row_tracking: RowTracking | None = None,
     batch_rows: int = BATCH_ROWS,
+    verify_pages: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The living rows of one file for which `predicate` is true, in file order.
 
@@ -99,6 +100,7 @@ def read_file(
         row_index_column: add the physical position of each row in the file, a long, under this name.
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
+        verify_pages: hold each page against its checksum, where it has one.
 
     Yields:
         Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
@@ -112,7 +114,7 @@ def read_file(
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
     source = _opened(task, open_input)
     try:
-        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows):
+        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages):
             alive = _alive(vector, start, batch.num_rows)
             logical = reader.logical(batch, start)
             if alive is not None:
@@ -130,8 +132,9 @@ def read_file(
 
 
 def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.NativeFile:
+    """The file, which must have the size that the log says: opening told it, so no question more is asked."""
     try:
-        return open_input(task.name)
+        source = open_input(task.name)
     except (NotFound, FileNotFoundError) as error:
         raise NotFound(
             f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's "
@@ -139,6 +142,21 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
             code="DELTA_FILE_NOT_FOUND",
             file=task.name,
         ) from error
+    size = source.size()
+    if task.size is not None and size != task.size:
+        source.close()
+        raise wrong_size(task.name, size, task.size)
+    return source
+
+
+def wrong_size(name: str, found: int, expected: int) -> CorruptTable:
+    """The error of a data file that has not the size that the log says."""
+    return CorruptTable(
+        f"Data file '{name}' has {found:,} bytes, but the table's log says {expected:,}: it was cut, or another file lies in its "
+        "place. Restore the file from a copy, or restore the table to an earlier version.",
+        code="TAHOE_DATA_FILE_SIZE",
+        file=name,
+    )
 
 
 class _FileReader:
@@ -165,7 +183,7 @@ class _FileReader:
         self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
 
     def physical_batches(
-        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int
+        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
         file = pq.ParquetFile(
@@ -175,6 +193,7 @@ class _FileReader:
             # Column chunks fetched in few large requests: what object stores need, and for mapped memory only a copy.
             pre_buffer=not isinstance(source, pa.MemoryMappedFile),
             arrow_extensions_enabled=False,
+            page_checksum_verification=verify_pages,
         )
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(

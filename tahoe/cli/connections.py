@@ -79,7 +79,8 @@ class Connections:
             return self._make_room(mine, new)
         if self._count > self.limits.most:
             # At the cost of the peer that has most, so that many from one place do not push out the few of another.
-            return self._make_room(max(self._of_peers.values(), key=lambda one: len(one)), new)
+            fullest = max(self._of_peers.values(), key=len)
+            return self._make_room(fullest, new)
         return True
 
     def leave(self, gone: _Connection) -> None:

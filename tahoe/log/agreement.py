@@ -25,6 +25,7 @@ from tahoe.log.state import TableState
 from tahoe.log.tail import Tail
 from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
 from tahoe.store.log_store import LogStore
+from tahoe.wording import counted
 
 __all__ = [
     "DoubtedCompactions",
@@ -86,7 +87,7 @@ def check_adds_of_checkpoint(
         # Nobody has said how many files there must be, so one that is there twice would be read twice.
         keys = pa.chunked_array([file_keys(batch, store.url) for batch in adds.to_batches()], pa.string())
         twice = adds.num_rows - pc.count_distinct(keys).as_py()
-        what = f"it holds {twice} files more than once" if twice else None
+        what = f"it holds {counted(twice, 'file')} more than once" if twice else None
     if what is not None:
         raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 

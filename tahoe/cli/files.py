@@ -11,6 +11,7 @@ from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, open_ta
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import ago, amount, size
 from tahoe.clock import SYSTEM_CLOCK
+from tahoe.wording import counted
 
 __all__ = ["files"]
 
@@ -37,10 +38,10 @@ def files(
         return
     now_ms = SYSTEM_CLOCK.now_ms()
     logical_names = {column.physical_name: column.name for column in table.snapshot(at).schema}
-    print_table(_COLUMNS, [_row(row, logical_names, now_ms) for row in rows])
+    print_table(_COLUMNS, [_row(row, logical_names, now_ms) for row in rows], wide=True)
     total = sum(found.column("size").to_pylist())
     cut = f", {amount(len(rows))} shown" if len(rows) < found.num_rows else ""
-    typer.echo(f"{amount(found.num_rows)} files, {size(total)}{cut}")
+    typer.echo(f"{counted(found.num_rows, 'file')}, {size(total)}{cut}")
 
 
 _COLUMNS = (("path", "left"), ("partition", "left"), ("rows", "right"), ("deleted", "right"), ("size", "right"), ("age", "left"))

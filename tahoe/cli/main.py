@@ -17,6 +17,7 @@ from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.check import check
 from tahoe.cli.detail import detail
 from tahoe.cli.files import files
+from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
@@ -69,7 +70,7 @@ def main() -> None:
 
 
 def _give_up(sentence: str) -> None:
-    print(f"tahoe: {visible(without_secrets(sentence, sys.argv[1:], os.environ))}", file=sys.stderr)  # noqa: T201
+    print(f"tahoe: {visible(without_secrets(in_shell_words(sentence), sys.argv[1:], os.environ))}", file=sys.stderr)  # noqa: T201
     sys.exit(NO_ANSWER)
 
 

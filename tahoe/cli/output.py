@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
@@ -30,17 +31,18 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     _print(table)
 
 
-def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> None:
+def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], *, wide: bool = False) -> None:
     """A table with a header.
 
     Args:
         columns: header and justification (``left`` or ``right``) of each.
         rows: one text a column.
+        wide: for a pipe, keep a row on one line where that is no longer than 240 characters: names that one searches for.
     """
     table = _table(columns)
     for row in rows:
         table.add_row(*(_cell(text) for text in row))
-    _print(table)
+    _print(table, _WIDE if wide else _USUAL)
 
 
 def _table(columns: Sequence[tuple[str, str]]) -> Any:
@@ -59,11 +61,17 @@ def _cell(text: str) -> Any:
     return Text(visible(text))
 
 
-def _print(table: Any) -> None:
+def _print(table: Any, usual: int = 80) -> None:
     from rich.console import Console
 
-    # Into a pipe or a file nothing is cut or folded to a terminal's width.
-    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+    # Where there is no terminal lines are folded too, and nothing is cut: whoever wants whole values takes --json.
+    Console(highlight=False, width=None if sys.stdout.isatty() else _width(usual)).print(table)
+
+
+def _width(usual: int) -> int:
+    """Of a line where there is no terminal: what COLUMNS says, or the usual one."""
+    given = os.environ.get("COLUMNS", "")
+    return max(int(given), _NARROW) if given.isascii() and given.isdecimal() and len(given) < 6 else usual
 
 
 def _plain(value: Any) -> Any:
@@ -74,4 +82,4 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-_WIDE = 240
+_USUAL, _NARROW, _WIDE = 80, 60, 240

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -18,9 +19,10 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 if TYPE_CHECKING:
     import uvicorn
 
+    from tahoe.cli.connections import Limits
     from tahoe.uniform.rest import ReadOnlyCatalog
 
-__all__ = ["serve"]
+__all__ = ["serve", "server_of"]
 
 TOKEN_VARIABLE = "TAHOE_TOKEN"
 
@@ -41,6 +43,19 @@ Token = Annotated[
         show_default=False,
     ),
 ]
+Most = Annotated[
+    int,
+    typer.Option("--connections", metavar="N", help="How many connections there may be; beyond, the slowest make room.", min=1),
+]
+MostOfAPeer = Annotated[
+    int,
+    typer.Option(
+        "--connections-of-a-peer",
+        metavar="N",
+        help="How many of them may come from one address. A proxy is one address: behind one, give as many as --connections.",
+        min=1,
+    ),
+]
 Wait = Annotated[float, typer.Option("--wait", metavar="SECONDS", help="How long a load waits for a conversion.", min=0)]
 
 
@@ -50,6 +65,8 @@ def serve(
     port: Port = 8181,
     token: Token = None,
     wait: Wait = 30.0,
+    connections: Most = 512,
+    connections_of_a_peer: MostOfAPeer = 256,
     option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
 ) -> None:
     """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's own REST catalog protocol. Ctrl-C ends it.
@@ -59,31 +76,44 @@ def serve(
     secret = token if token is not None else os.environ.get(TOKEN_VARIABLE)
     _refuse_open_door(host, secret)
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401 - told here, before anything is opened
     except ImportError as error:
         raise Unsupported("'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.") from error
+    from tahoe.cli.connections import Limits
     from tahoe.uniform.rest import ReadOnlyCatalog
     from tahoe.uniform.warehouse import Warehouse
 
     warehouse = Warehouse(iceberg, options_of(option), wait_seconds=wait)
+    warehouse.refuse_if_absent()
     listening = _listen(host, port)
-    application = _Application(ReadOnlyCatalog(warehouse, secret))
-    config = uvicorn.Config(
-        application,
-        interface="asgi3",
-        lifespan="off",
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_graceful_shutdown=_GOODBYE_SECONDS,
-    )
+    limits = Limits(connections, min(connections, connections_of_a_peer))
     shown = f"[{host}]" if ":" in host else host
     _announced(
-        uvicorn.Server(config),
+        server_of(ReadOnlyCatalog(warehouse, secret), limits),
         f"{visible(warehouse.url)} as Iceberg, read-only, at http://{shown}:{listening.getsockname()[1]} (Ctrl-C ends it)",
     ).run(sockets=[listening])
+
+
+def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
+    """The server of a catalog, which listens nowhere yet: its `run` takes the sockets."""
+    import uvicorn
+
+    from tahoe.cli.connections import affordable, protocol_of
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            _Application(catalog),
+            interface="asgi3",
+            http=protocol_of(affordable(limits)),
+            lifespan="off",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=math.ceil(limits.idle_seconds),
+            timeout_graceful_shutdown=_GOODBYE_SECONDS,
+        )
+    )
 
 
 def _announced(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
@@ -149,8 +179,10 @@ class _Application:
             scope["query_string"].decode("latin-1"),
             {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
         )
-        while (await receive()).get("more_body"):  # no answer depends on the body, and no part of it is kept
+        while (message := await receive()).get("more_body"):  # no answer depends on the body, and no part of it is kept
             pass
+        if message["type"] == "http.disconnect":
+            return
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._catalog.answer, request)
         body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **answer.headers}
@@ -162,5 +194,4 @@ class _Application:
 
 
 _THREADS = 64
-_MOST_AT_ONCE = 512
 _GOODBYE_SECONDS = 10

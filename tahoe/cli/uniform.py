@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tahoe.cli.arguments import AsJson, Path, StorageOptions, open_table
+from tahoe.cli.hints import in_shell_words
 from tahoe.cli.output import print_json, print_pairs
 from tahoe.cli.startup import import_anything
+from tahoe.wording import counted
 
 if TYPE_CHECKING:
     from tahoe.uniform.repair import Repair
@@ -38,10 +40,17 @@ def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> Non
 
 
 @uniform.command(short_help="convert the newest version now")
-def sync(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+def sync(
+    path: Path,
+    option: StorageOptions = [],  # noqa: B006
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Begin anew, whatever is there, and point catalogs to it again.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
     """Convert the newest version now, and say what was done."""
     import_anything()
-    done = open_table(path, option).uniform.sync()
+    done = open_table(path, option).uniform.sync(rebuild=rebuild)
     if json:
         print_json({**asdict(done), "catalog_errors": {name: str(error) for name, error in done.catalog_errors.items()}})
         return
@@ -80,10 +89,10 @@ def _of_status(found: UniformStatus) -> list[tuple[str, str]]:
         ("enabled", "yes" if found.enabled else "no"),
         ("Delta version", str(found.delta_version)),
         ("Iceberg shows", "nothing" if found.iceberg_version is None else f"version {found.iceberg_version}"),
-        ("behind", "" if found.lag_versions is None else f"{_versions(found.lag_versions)}, {found.lag_seconds:.1f} s"),
+        ("behind", "" if found.lag_versions is None else f"{counted(found.lag_versions, 'version')}, {found.lag_seconds:.1f} s"),
         ("metadata", found.metadata_location),
         *(("catalog", _of_catalog(catalog)) for catalog in found.catalogs),
-        *(("error", f"[{error.code}] {error.message}") for error in dict.fromkeys(errors) if error is not None),
+        *(("error", f"[{error.code}] {in_shell_words(error.message)}") for error in dict.fromkeys(errors) if error is not None),
     ]
     return [(name, value) for name, value in pairs if value]
 
@@ -94,7 +103,7 @@ def _of_catalog(found: CatalogStatus) -> str:
     elif found.delta_version is None:
         shows = f"points to {found.metadata_location}"
     elif found.lag_versions:
-        shows = f"shows version {found.delta_version}, {_versions(found.lag_versions)} behind"
+        shows = f"shows version {found.delta_version}, {counted(found.lag_versions, 'version')} behind"
     else:
         shows = f"shows version {found.delta_version}"
     if found.answered:
@@ -104,17 +113,13 @@ def _of_catalog(found: CatalogStatus) -> str:
     return f"{found.name} gives no answer; when last heard of, it {shows}"
 
 
-def _versions(count: int) -> str:
-    return f"{count} version{'' if count == 1 else 's'}"
-
-
 def _of_repair(done: Repair, dry_run: bool) -> list[tuple[str, str]]:
     if done.kind == "none":
         return [("repair", "no other writer was at work; nothing to do")]
     pairs: list[tuple[str, Any]] = [("repair", f"{done.kind}{', dry run: nothing was changed' if dry_run else ''}")]
     pairs += [("found", finding.sentence) for finding in done.findings]
     if done.kind == "adopt":
-        pairs.append(("rows", f"{done.adopted_rows} in {done.adopted_files} files"))
+        pairs.append(("rows", f"{done.adopted_rows} in {counted(done.adopted_files, 'file')}"))
     if done.version is not None:
         pairs.append(("Delta version", str(done.version)))
     if done.metadata_location is not None:

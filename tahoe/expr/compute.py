@@ -123,22 +123,28 @@ def _folded(join: Any, parts: tuple[Expression, ...], table: pa.Table, go_on: bo
     answer = _value(parts[0], table)
     for part in parts[1:]:
         open_rows = pc.fill_null(answer if go_on else pc.invert(answer), True)
+        if not pc.any(open_rows, min_count=0).as_py():
+            break
         answer = join(answer, _needed(part, table, open_rows))
     return answer
 
 
 def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, expression: Case, table: pa.Table) -> Array:
-    pending = pa.repeat(pa.scalar(True), table.num_rows)
-    masks, values = [], []
-    for condition, value in branches:
-        chosen = pc.and_(pending, pc.fill_null(_needed(condition, table, pending), False))
-        values.append(_needed(value, table, chosen))
-        masks.append(chosen)
-        pending = pc.and_(pending, pc.invert(chosen))
-    values.append(_needed(otherwise, table, pending))
-    conditions = pa.StructArray.from_arrays(masks, [str(i) for i in range(len(masks))])
     wanted = to_arrow_type(expression.data_type)
-    return pc.case_when(conditions, *(value if value.type == wanted else value.cast(wanted) for value in values))
+
+    def of_rows(value: Expression, rows: Array) -> Array:
+        found = _needed(value, table, rows)
+        return found if found.type == wanted else found.cast(wanted)
+
+    pending = pa.repeat(pa.scalar(True), table.num_rows)
+    answer = pa.nulls(table.num_rows, wanted)
+    for condition, value in branches:
+        # One branch after the other, so that no more than one value a row is held, however many branches there are.
+        chosen = pc.and_(pending, pc.fill_null(_needed(condition, table, pending), False))
+        if pc.any(chosen, min_count=0).as_py():
+            answer = pc.if_else(chosen, of_rows(value, chosen), answer)
+            pending = pc.and_(pending, pc.invert(chosen))
+    return pc.if_else(pending, of_rows(otherwise, pending), answer)
 
 
 def _first_known(parts: tuple[Expression, ...], table: pa.Table) -> Array:

@@ -144,17 +144,25 @@ def _is_in(values: Array, literals: tuple[Literal, ...]) -> Array:
         return pa.repeat(pa.scalar(False), len(values))
     if not known:
         return pa.repeat(pa.scalar(None, pa.bool_()), len(values))
-    if pa.types.is_floating(values.type):
-        mask = compare_array("=", values, known[0])
-        for literal in known[1:]:
-            mask = pc.or_kleene(mask, compare_array("=", values, literal))
-        return _with_null_literal(mask, values, len(known) != len(literals))
-    values, _ = _same_kind(values, known[0])
-    wanted = pa.array([literal.value for literal in known], to_arrow_type(known[0].data_type)).cast(values.type)
+    values, wanted = _comparable(values, known)
     mask = pc.is_in(values, value_set=wanted, skip_nulls=True)
     # Arrow's is_in answers false for null; SQL answers NULL.
     mask = pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
     return _with_null_literal(mask, values, len(known) != len(literals))
+
+
+def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
+    """Values and literals in one type, for a look-up that knows only what is the same."""
+    if pa.types.is_floating(values.type):
+        # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
+        wanted = pa.array([float(literal.value) for literal in known], pa.float64())
+        return pc.add(values.cast(pa.float64()), 0.0), pc.add(wanted, 0.0)
+    wanted = pa.array([literal.value for literal in known], to_arrow_type(known[0].data_type))
+    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted.type):
+        wider = max(values.type, wanted.type, key=lambda one: one.bit_width)
+        return values.cast(wider), wanted.cast(wider)
+    values, _ = _same_kind(values, known[0])
+    return values, wanted.cast(values.type)
 
 
 def _with_null_literal(mask: Array, values: Array, has_null: bool) -> Array:

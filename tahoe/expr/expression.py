@@ -27,6 +27,7 @@ __all__ = [
     "children",
     "columns",
     "conjuncts_of",
+    "levels_of",
     "references_of",
     "sql_of_expression",
     "sql_type",
@@ -160,6 +161,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
         node = pending.pop()
         yield node
         pending.extend(children(node))
+
+
+def levels_of(expression: Expression) -> int:
+    """How many operations stand inside one another at most."""
+    levels, level = 0, [expression]
+    while level:
+        levels += 1
+        level = [child for node in level for child in children(node)]
+    return levels
 
 
 def references_of(expression: Expression) -> tuple[Reference, ...]:

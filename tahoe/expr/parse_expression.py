@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.cast import cast_value
+from tahoe.expr.chains import without_chains
 from tahoe.expr.coerce import zone_of
 from tahoe.expr.common_types import BOOLEAN, LONG, STRING, VOID, same_type
-from tahoe.expr.expression import Case, Cast, Expression, Literal, Reference
+from tahoe.expr.expression import Case, Cast, Expression, Literal, Reference, levels_of
 from tahoe.expr.functions import FUNCTIONS, call, cast_to, condition, meet
 from tahoe.expr.syntax import (
+    MOST_LEVELS,
     check_length,
     decimal_type_of,
     flat_operands,
     hexadecimal_literal,
     names_of,
-    no_condition,
     number_literal,
     refuse_more_than,
     refused,
     sql_of,
     syntax_tree,
+    too_deep,
     type_of,
 )
 from tahoe.schema.types import DecimalType, StructField, StructType
@@ -57,9 +59,12 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
     """
     check_length(text)
     try:
-        return _Reader(schemas, time_zone).read(syntax_tree(text, plain_functions=True))
+        found = _Reader(schemas, time_zone).read(syntax_tree(text, plain_functions=True))
     except RecursionError as error:
-        raise no_condition(text, "it is nested too deep; write it flatter") from error
+        raise too_deep(text) from error
+    if (levels := levels_of(found)) > MOST_LEVELS:
+        raise too_deep(text, levels)
+    return found
 
 
 def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
@@ -98,7 +103,9 @@ class _Reader:
         if kind is e.Paren:
             return self.read(node.this)
         if kind is e.And or kind is e.Or:
-            return self.call("and" if kind is e.And else "or", *(self.read(part) for part in flat_operands(node, kind)))
+            name = "and" if kind is e.And else "or"
+            parts = without_chains(name, [self.read(part) for part in flat_operands(node, kind)])
+            return parts[0] if len(parts) == 1 else self.call(name, *parts)
         if kind in self.comparisons:
             found = self.call(self.comparisons[kind], self.operand(node.this), self.operand(node.expression))
             return self.call("not", found) if kind is e.NullSafeNEQ else found

@@ -7,7 +7,7 @@ A predicate compares one column with constants, or joins such comparisons with A
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -18,6 +18,7 @@ from tahoe.schema.types import DataType, PrimitiveType
 
 __all__ = [
     "FALSE",
+    "LONGEST_CHAIN",
     "OPERATORS",
     "TRUE",
     "UNKNOWN",
@@ -170,6 +171,9 @@ TRUE = Constant(True)
 FALSE = Constant(False)
 UNKNOWN = Constant(None)
 
+LONGEST_CHAIN = 16
+"""Longer chains of `a = 1 OR a = 2 OR …`, and of `a != 1 AND a != 2 AND …`, become one list of values."""
+
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
     """The parts joined by AND: nested ANDs flattened, TRUE and repetitions left out, FALSE if any part is."""
@@ -180,7 +184,7 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
                 return FALSE
             if inner != TRUE:
                 kept[inner] = None
-    return _joined(And, tuple(kept), TRUE)
+    return _joined(And, _lists_of_values(tuple(kept), "!=", lambda found: Not(found)), TRUE)
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
@@ -192,7 +196,7 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
                 return TRUE
             if inner != FALSE:
                 kept[inner] = None
-    return _joined(Or, tuple(kept), FALSE)
+    return _joined(Or, _lists_of_values(tuple(kept), "=", lambda found: found), FALSE)
 
 
 def normalise(predicate: Predicate) -> Predicate:
@@ -291,6 +295,27 @@ _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 def _inside(part: Predicate) -> str:
     return f"({part})" if isinstance(part, And | Or) else str(part)
+
+
+def _lists_of_values(parts: tuple[Predicate, ...], op: str, made: Callable[[In], Predicate]) -> tuple[Predicate, ...]:
+    """The parts, long chains of `column op literal` on one column replaced by one list: it is looked up once, however long it is."""
+    if len(parts) <= LONGEST_CHAIN:
+        return parts
+    chains: dict[tuple[Column, DataType], list[Literal]] = {}
+    for part in parts:
+        if isinstance(part, Comparison) and part.op == op:
+            chains.setdefault((part.column, part.literal.data_type), []).append(part.literal)
+    found: dict[Predicate, None] = {}
+    for part in parts:
+        if isinstance(part, Comparison) and part.op == op:
+            chain = chains[part.column, part.literal.data_type]
+            if len(chain) > LONGEST_CHAIN:
+                # The same list for every part of its chain: told apart by where it begins, for comparing lists would take long.
+                if chain[0] is part.literal:
+                    found[made(In(part.column, tuple(chain)))] = None
+                continue
+        found[part] = None
+    return tuple(found)
 
 
 def _joined(kind: type[And] | type[Or], parts: tuple[Predicate, ...], empty: Predicate) -> Predicate:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_LENGTH",
+    "MOST_LEVELS",
+    "MOST_PARENTHESES",
     "check_length",
     "decimal_type_of",
     "flat_operands",
@@ -27,6 +29,7 @@ __all__ = [
     "short",
     "sql_of",
     "syntax_tree",
+    "too_deep",
     "type_of",
 ]
 
@@ -34,9 +37,40 @@ MAX_LENGTH = 4_000_000
 """Characters that a text may have: a bound on the work that it can ask for."""
 
 
+MOST_LEVELS = 100
+"""Operations inside one another: what is made of an expression follows it down, and Python follows so far from anywhere."""
+MOST_PARENTHESES = 30
+
+
 def check_length(text: str) -> None:
     if len(text) > MAX_LENGTH:
         raise InvalidRequest(f"The condition has {len(text)} characters; at most {MAX_LENGTH} are read. Shorten it.")
+
+
+def too_deep(text: str, levels: int | None = None) -> InvalidRequest:
+    """The error for an expression that is nested deeper than Python can follow.
+
+    Args:
+        levels: of the expression; None where it could not be read so far.
+    """
+    found = (
+        f"{levels} operations stand inside one another" if levels else f"{_open_parentheses(text)} parentheses are open at once"
+    )
+    return InvalidRequest(
+        f"'{short(text)}' ({len(text)} characters) is nested too deep: {found}; {MOST_LEVELS} operations inside one another are allowed, "
+        f"and {MOST_PARENTHESES} of parentheses, NOT and CASE. Chains of AND and OR count once, however long they are: write it flatter, "
+        "or store a part of it in a column.",
+        code="TAHOE_EXPRESSION_TOO_DEEP",
+        condition=text[:1000],
+    )
+
+
+def _open_parentheses(text: str) -> int:
+    opened = deepest = 0
+    for sign in text:
+        opened += (sign == "(") - (sign == ")")
+        deepest = max(deepest, opened)
+    return deepest
 
 
 def syntax_tree(text: str, *, plain_functions: bool = False) -> Expr:

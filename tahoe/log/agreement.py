@@ -30,6 +30,7 @@ from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore
+from tahoe.wording import counted
 
 __all__ = [
     "DoubtedCompactions",
@@ -94,7 +95,7 @@ def check_adds_of_checkpoint(
         # Nobody has said how many files there must be, so one that is there twice would be read twice.
         keys = pa.chunked_array([file_keys(batch, store.url) for batch in adds.to_batches()], pa.string())
         twice = adds.num_rows - pc.count_distinct(keys).as_py()
-        what = f"it holds {twice} files more than once" if twice else None
+        what = f"it holds {counted(twice, 'file')} more than once" if twice else None
     if what is not None:
         raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 

@@ -14,6 +14,7 @@ from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
 
 __all__ = ["stage_add_constraint", "stage_drop_constraint"]
 
@@ -53,7 +54,8 @@ def stage_add_constraint(transaction: Transaction, snapshot: Snapshot, name: str
         broken += pc.sum(pc.invert(mask)).as_py() or 0
     if broken:
         raise InvariantViolation(
-            f"{broken} rows of table {config.table} do not fulfil the new CHECK constraint '{name}' ({condition[:300]}). "
+            f"{counted(broken, 'row')} of table {config.table} {'does' if broken == 1 else 'do'} not fulfil the new CHECK constraint "
+            f"'{name}' ({condition[:300]}). "
             "Correct the rows, or change the condition.",
             code="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
             table=config.table,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tahoe.wording import counted
+
 __all__ = ["ClauseExplained", "MergeExplained"]
 
 
@@ -26,7 +28,7 @@ class ClauseExplained:
 
     def __str__(self) -> str:
         condition = "" if self.condition is None else f" AND {self.condition}"
-        return f"WHEN {self.when}{condition} THEN {self.then}: {_counted(self.rows, 'row')}"
+        return f"WHEN {self.when}{condition} THEN {self.then}: {counted(self.rows, 'row')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class MergeExplained:
         how = "marked in deletion vectors" if self.uses_deletion_vectors else "rewritten"
         lines = [
             f"MERGE INTO {self.table}, version {self.version}, ON {self.on}",
-            f"  source: {_counted(self.source_rows, 'row')}",
+            f"  source: {counted(self.source_rows, 'row')}",
             f"  files: {self.files:,} in the table, {self.files_pruned:,} pruned, {self.files_scanned:,} scanned, "
             f"{self.files_touched:,} {how}",
         ]
@@ -93,7 +95,3 @@ class MergeExplained:
 
     def _rows(self, then: str) -> int:
         return sum(clause.rows for clause in self.clauses if clause.then == then)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

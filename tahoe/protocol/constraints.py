@@ -8,8 +8,10 @@ which is written anew from what was understood: every name in back-ticks, every 
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -315,9 +317,35 @@ def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
 
 def _understood(config: TableConfig, what: str, text: str, time_zone: str) -> Expression:
     try:
-        return parse_condition(text, config.schema, time_zone)
+        return _READ.condition(text, config.schema, time_zone)
     except (InvalidRequest, Unsupported) as error:
         raise _cannot_enforce(config.table, what, text, error) from error
+
+
+class _LongConditions:
+    """The long conditions that were read last: reading one of 50,000 terms takes seconds, and every write needs it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, str, str], Expression] = OrderedDict()
+
+    def condition(self, text: str, schema: StructType, time_zone: str) -> Expression:
+        """As `parse_condition`."""
+        if len(text) < _LONG:
+            return parse_condition(text, schema, time_zone)
+        key = (text, schema.to_json(), time_zone)
+        with self._lock:
+            found = self._known.pop(key, None)
+        found = parse_condition(text, schema, time_zone) if found is None else found
+        with self._lock:
+            self._known[key] = found
+            while len(self._known) > _MOST_KEPT:
+                self._known.popitem(last=False)
+        return found
+
+
+_LONG, _MOST_KEPT = 2_000, 8
+_READ = _LongConditions()
 
 
 def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Generated]:

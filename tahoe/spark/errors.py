@@ -13,16 +13,17 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from pyspark.errors.exceptions import captured
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import TahoeError
 
-__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values"]
+__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "without_task_failures"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -97,6 +98,57 @@ def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
         return sf.raise_error(sf.concat(sf.lit(f"tahoe-error-{number}-kept-"), sf.hex(sf.to_json(texts)), sf.lit("-")))
 
     return failing
+
+
+@contextmanager
+def without_task_failures(spark: SparkSession) -> Iterator[None]:
+    """A job whose failure the caller is told of: that a task of it failed is not logged, with all of Java's stack, once for each part of
+    Spark that hears of it. As the levels of Spark's loggers are all there is for that, the same holds for other jobs meanwhile.
+    """
+    logs = spark.sparkContext._jvm
+    assert logs is not None
+    log4j = logs.org.apache.logging.log4j
+    with _SILENCE:
+        _SILENCED[0] += 1
+        if _SILENCED[0] == 1:
+            configuration = log4j.LogManager.getContext(False).getConfiguration()
+            _LEVELS.update({name: _own_level(configuration, name) for name in _TELLING_OF_TASKS})
+            for name in _TELLING_OF_TASKS:
+                log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    try:
+        yield
+    finally:
+        with _SILENCE:
+            _SILENCED[0] -= 1
+            if not _SILENCED[0]:
+                _restore_levels(log4j)
+
+
+def _own_level(configuration: Any, name: str) -> Any:
+    """The level that was set for this very logger; None where it has that of those above."""
+    return configuration.getLoggers().get(name).getLevel() if configuration.getLoggers().containsKey(name) else None
+
+
+def _restore_levels(log4j: Any) -> None:
+    context = log4j.LogManager.getContext(False)
+    for name, level in _LEVELS.items():
+        if level is None:
+            context.getConfiguration().removeLogger(name)
+        else:
+            log4j.core.config.Configurator.setLevel(name, level)
+    context.updateLoggers()
+    _LEVELS.clear()
+
+
+_TELLING_OF_TASKS = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+    "org.apache.spark.util.Utils",
+)
+_SILENCE = threading.Lock()
+_SILENCED = [0]
+_LEVELS: dict[str, Any] = {}
 
 
 def install() -> None:

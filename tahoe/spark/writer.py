@@ -15,7 +15,7 @@ import shutil
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,7 +37,7 @@ from tahoe.protocol.stats import indexed_columns, statistics_of_footer, string_p
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
-from tahoe.spark.errors import raising
+from tahoe.spark.errors import raising, without_task_failures
 from tahoe.spark.file_index import hadoop_url
 from tahoe.spark.fitting import stored
 from tahoe.spark.jvm import Jvm
@@ -203,7 +203,17 @@ def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, opt
         job = job.option("maxRecordsPerFile", str(options.max_records_per_file))
     if layout.folders:
         job = job.partitionBy(*layout.folders)
-    job.save(target)
+    with without_task_failures(spark) if _may_refuse_rows(config) else nullcontext():
+        job.save(target)
+
+
+def _may_refuse_rows(config: TableConfig) -> bool:
+    """Whether the table demands something of its rows, so that one of them may make the job fail."""
+    fields = list(_all_fields(config.schema))
+    named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
+    return named or any(
+        not one.nullable or {"delta.invariants", "delta.generationExpression"} & one.metadata.keys() for one in fields
+    )
 
 
 def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> Iterator[_Written]:

@@ -31,6 +31,7 @@ from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_
 from tahoe.uniform.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.record import ConversionRecord, read_record, write_record
 from tahoe.uniform.slices import SliceEncoder
+from tahoe.wording import counted
 
 __all__ = ["MAX_PENDING_COMMITS", "Conversion", "convert"]
 
@@ -188,7 +189,7 @@ def _plan(
         return Rebuild("there was no Iceberg metadata")
     behind = target.version - current.version
     if behind > MAX_PENDING_COMMITS:
-        return Rebuild(f"the Iceberg side was {behind} versions behind")
+        return Rebuild(f"the Iceberg side was {counted(behind, 'version')} behind")
     try:
         commits = [
             DeltaCommit(version, tuple(read_commit(version))) for version in range(current.version + 1, target.version + 1)

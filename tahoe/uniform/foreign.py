@@ -18,6 +18,7 @@ from tahoe.uniform.guard import ForeignWriter
 from tahoe.uniform.layout import FOLDER
 from tahoe.uniform.look import Look, newest_metadata
 from tahoe.uniform.record import ConversionRecord
+from tahoe.wording import counted
 
 if TYPE_CHECKING:
     from tahoe.uniform.foreign_rows import ForeignTable
@@ -49,9 +50,10 @@ class ForeignSnapshot:
     added_files: tuple[str, ...] | None
 
     def __str__(self) -> str:
-        files = "" if self.added_files is None else f" in {len(self.added_files)} files"
+        files = "" if self.added_files is None else f" in {counted(len(self.added_files), 'file')}"
         by = "" if self.engine is None else f" by {self.engine}"
-        return f"snapshot {self.snapshot_id} ({self.operation}{by}: {self.added_rows} rows added{files}, {self.deleted_rows} deleted)"
+        rows = counted(self.added_rows, "row")
+        return f"snapshot {self.snapshot_id} ({self.operation}{by}: {rows} added{files}, {self.deleted_rows} deleted)"
 
 
 @dataclass(frozen=True, slots=True)

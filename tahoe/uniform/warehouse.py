@@ -16,6 +16,7 @@ from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.log.reader import read_commit
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import local_path
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.uniform.look import Current, newest_metadata
@@ -71,6 +72,25 @@ class Warehouse:
     @property
     def url(self) -> str:
         return self._store.url
+
+    def refuse_if_absent(self) -> None:
+        """See that there is something to show: a mistyped folder would be served as a warehouse without tables.
+
+        Object stores have no folders of their own, so what is empty there is shown as empty.
+
+        Raises:
+            NotFound: there is no such folder, or it is a file.
+            StorageFailure: it cannot be listed.
+        """
+        path = local_path(self.url)
+        if path is not None and not os.path.isdir(path):
+            what = "is no folder" if os.path.lexists(path) else "does not exist"
+            raise NotFound(
+                f"'{self.url}' {what}: give the folder above the tables, or make it first.",
+                code="TAHOE_WAREHOUSE_NOT_FOUND",
+                path=self.url,
+            )
+        self._store.folders()
 
     def namespaces(self, parent: Namespace = ()) -> Iterator[Namespace]:
         """The namespaces directly in `parent`, sorted. Raises `NotFound` where there is no such namespace."""

@@ -82,7 +82,8 @@ def held(frame: DataFrame) -> Iterator[Held]:
     try:
         yield Held(kept, blocks)
     finally:
-        blocks.unpersist(False)
+        # Not by the RDD's own method, which warns of each that is a checkpoint that it cannot be computed again; these never are.
+        frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(blocks.id(), False)
 
 
 def numbered(source: DataFrame) -> DataFrame:

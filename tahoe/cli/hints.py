@@ -1,0 +1,28 @@
+"""Remedies as they are typed in a shell: messages of the library name its Python calls, of which a shell knows nothing."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_shell_words"]
+
+
+def in_shell_words(sentence: str) -> str:
+    """The sentence with commands and options of `tahoe` in place of Python's calls and arguments."""
+    for pattern, words in _WORDS:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+_WORDS = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"\b(?:table\.)?uniform\.sync\(rebuild=True\)", "tahoe uniform sync --rebuild TABLE"),
+        (r"\b(?:table\.)?uniform\.repair\((\w+)=True\)", r"tahoe uniform repair --\1 TABLE"),
+        (r"\b(?:table\.)?uniform\.(sync|status|repair)\(\)", r"tahoe uniform \1 TABLE"),
+        (r"\b(?:tahoe\.)?[Tt]able\.(check|history|files|detail)\(\)", r"tahoe \1 TABLE"),
+        (r"\b(adopt|discard|rebuild)=True\b", r"--\1"),
+        (r"\bdry_run=True\b", "--dry-run"),
+        (r"\bstorage_options\b", "--option"),
+    )
+)

@@ -1,0 +1,185 @@
+"""`tahoe serve` beside clients that keep it waiting: whoever sends a whole request is answered. Sockets of 127.0.0.1 alone."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tahoe
+from tahoe.cli.connections import Limits, affordable
+from tahoe.cli.serve import server_of
+from tahoe.exceptions import NotFound
+from tahoe.uniform.rest import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.warehouse import Warehouse
+from tests.interop.test_iceberg_rest import start
+
+MANY = 600
+QUICK = Limits(most=40, most_of_a_peer=20, header_seconds=0.5, body_seconds=0.5, idle_seconds=0.5, answer_seconds=0.5)
+UNFINISHED_HEADER = b"GET /v1/config HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+UNFINISHED_BODY = b"POST /v1/oauth/tokens HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"
+WHOLE = b"GET /v1/config HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("warehouse")
+    tahoe.Table.create(root / "t", pa.schema([("id", pa.int64())]))
+    return root
+
+
+@contextmanager
+def running(root: Path, limits: Limits) -> Iterator[int]:
+    """The port of a server in a thread of this process."""
+    server = server_of(ReadOnlyCatalog(Warehouse(root)), limits)
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = int(listening.getsockname()[1])
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def opened(held: ExitStack, port: int, sent: bytes = b"", source: str = "127.0.0.1") -> socket.socket:
+    peer = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0)))
+    peer.sendall(sent)
+    return peer
+
+
+def seconds_to_an_answer(port: int) -> float:
+    begin = time.perf_counter()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/config", timeout=10) as answer:
+        assert answer.status == 200
+    return time.perf_counter() - begin
+
+
+def seconds_to_the_end(peer: socket.socket) -> float:
+    """Until the server has closed the connection."""
+    begin = time.perf_counter()
+    with suppress(ConnectionResetError):
+        while peer.recv(65536):
+            pass
+    return time.perf_counter() - begin
+
+
+def test_a_request_is_answered_in_a_second_beside_600_connections_that_keep_the_server_waiting(root: Path) -> None:
+    process, url = start(root)
+    port = int(url.rpartition(":")[2])
+    with ExitStack() as held:
+        for sent in (UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE, b""):
+            for _ in range(MANY):
+                opened(held, port, sent)
+            assert max(seconds_to_an_answer(port) for _ in range(5)) < 1, sent
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=20)
+    assert re.search(r"connections: \d+ are open of at most \d+.*closed since the last such line: \d+ waiting for", complaints)
+    assert len(complaints.splitlines()) < 10, "one line for many connections"
+
+
+@pytest.mark.parametrize("sent", [b"", UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE], ids=["nothing", "header", "body", "idle"])
+def test_a_connection_that_keeps_the_server_waiting_is_closed(root: Path, sent: bytes) -> None:
+    with running(root, QUICK) as port, ExitStack() as held:
+        assert seconds_to_the_end(opened(held, port, sent)) < 3
+
+
+def test_a_header_that_comes_byte_by_byte_does_not_gain_time(root: Path) -> None:
+    with running(root, QUICK) as port, ExitStack() as held:
+        peer = opened(held, port, UNFINISHED_HEADER)
+        begin = time.perf_counter()
+        with suppress(OSError):  # a broken pipe or a reset, as the system has it
+            while time.perf_counter() - begin < 5:
+                peer.sendall(b"x")
+                time.sleep(0.05)
+        assert time.perf_counter() - begin < 3
+
+
+def test_an_answer_that_is_not_taken_does_not_hold_its_connection(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReadOnlyCatalog, "answer", lambda *_: Answer(200, {"x": "x" * 20_000_000}))
+    with running(root, QUICK) as port, ExitStack() as held:
+        peer = opened(held, port, WHOLE)
+        time.sleep(3)
+        received = 0
+        with suppress(ConnectionResetError):
+            while part := peer.recv(1 << 20):
+                received += len(part)
+        assert received < 20_000_000
+
+
+def test_one_peer_does_not_take_the_places_of_another(root: Path) -> None:
+    with running(root, QUICK) as port, ExitStack() as held:
+        patient = opened(held, port, UNFINISHED_HEADER, source="127.0.0.2")
+        for _ in range(100):
+            opened(held, port, UNFINISHED_HEADER)
+        patient.sendall(b"x\r\n\r\n")
+        assert patient.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_requests_that_are_being_answered_are_not_interrupted_by_newer_ones(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, go_on = ReadOnlyCatalog.answer, threading.Event()
+
+    def slow(self: ReadOnlyCatalog, request: Request) -> Answer:
+        go_on.wait(10)
+        return answer(self, request)
+
+    monkeypatch.setattr(ReadOnlyCatalog, "answer", slow)
+    with running(root, QUICK) as port, ExitStack() as held:
+        working = [opened(held, port, WHOLE) for _ in range(QUICK.most_of_a_peer)]
+        time.sleep(1)
+        late = opened(held, port)
+        assert late.recv(100).startswith(b"HTTP/1.1 503"), "there is none to make room"
+        go_on.set()
+        assert all(peer.recv(100).startswith(b"HTTP/1.1 200") for peer in working)
+
+
+def test_a_client_may_use_a_connection_again(root: Path) -> None:
+    with running(root, QUICK) as port, ExitStack() as held:
+        peer = opened(held, port)
+        for _ in range(5):
+            peer.sendall(WHOLE)
+            answer = peer.recv(100_000)
+            while not answer.endswith(b"}"):
+                answer += peer.recv(100_000)
+            assert answer.startswith(b"HTTP/1.1 200")
+            time.sleep(0.2)
+
+
+def test_there_are_no_more_connections_than_half_of_the_files_that_may_be_open() -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
+        assert affordable(Limits()) == Limits(most=200, most_of_a_peer=100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_folder_that_is_not_there_and_a_file_are_refused_before_anything_listens(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for name, what in (("absent", "does not exist"), ("file", "is no folder")):
+        with pytest.raises(NotFound, match=what):
+            Warehouse(tmp_path / name).refuse_if_absent()
+        done = subprocess.run(
+            [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(tmp_path / name), "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert what in done.stderr
+    Warehouse(tmp_path).refuse_if_absent()

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tahoe import Table
+from tahoe.clock import SeededClock
 from tahoe.exceptions import TahoeError
 from tests.attack.damages import Case
 from tests.attack.overlay import Damage, Overlay
@@ -25,6 +26,8 @@ __all__ = ["LIMIT_SECONDS", "Failure", "Judge", "Report", "names_its_place", "ro
 
 LIMIT_SECONDS = 5.0
 """No question about any of these tables may take longer, however it is damaged."""
+
+_NOW_MS = 1_700_000_500_000
 
 Question = Callable[[Table, Victim], Any]
 
@@ -125,7 +128,7 @@ class Judge:
         if not self.open_handle:
             return table_of(self.victim, case.files)
         store = Overlay(self.victim.url, self.victim.files)
-        table = Table(self.victim.url, store=store)
+        table = Table(self.victim.url, store=store, clock=SeededClock(1, _NOW_MS))
         table.to_arrow()
         for name, data in case.files.items():
             store.damage(name, data)
@@ -150,7 +153,8 @@ _NOT_NEEDED = frozenset(
 
 def table_of(victim: Victim, damage: Damage) -> Table:
     """A fresh table over the damaged files."""
-    return Table(victim.url, store=Overlay(victim.url, victim.files, damage))
+    # A clock that follows the table's own times: what is written now must not find its log expired.
+    return Table(victim.url, store=Overlay(victim.url, victim.files, damage), clock=SeededClock(1, _NOW_MS))
 
 
 def names_its_place(error: TahoeError, victim: Victim) -> bool:

@@ -1,47 +1,26 @@
 """The version checksum, ``<version>.crc``: what a version's state adds up to (PROTOCOL.md, "Version Checksum File").
 
-Nothing is ever read from a checksum that the log itself says: it is what the log is checked against.
+Nothing is ever read from a checksum that the log itself says: it is what the log is checked against. One that Tahoe wrote also says
+which version it is of and carries a CRC-32 of itself, so that damage of the checksum is not taken for damage of the log.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from zlib import crc32
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.paths import checksum_name
+from tahoe.log.paths import checksum_name, parse
 from tahoe.log.state import TableState
-from tahoe.protocol.actions import (
-    Action,
-    AddFile,
-    DeletionVectorDescriptor,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    SetTransaction,
-    action_from_json,
-)
+from tahoe.log.totals import FileSizeHistogram, FileTotals
+from tahoe.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, action_from_json
 from tahoe.protocol.config import TableConfig
-from tahoe.store.log_store import Created, Exists, LogStore
+from tahoe.store.log_store import LogStore
 
-__all__ = [
-    "VersionChecksum",
-    "checksum_after",
-    "checksum_of",
-    "parse_checksum",
-    "read_checksum",
-    "write_checksum",
-    "write_checksum_after",
-]
-
-logger = logging.getLogger(__name__)
+__all__ = ["VersionChecksum", "encode_checksum", "parse_checksum", "read_checksum", "state_differences"]
 
 T = TypeVar("T")
 
@@ -57,6 +36,8 @@ class VersionChecksum:
         transactions, domains: all live ones, or None where the writer left them out.
         in_commit_timestamp: milliseconds since the epoch, where in-commit timestamps are on.
         num_deleted_records, num_deletion_vectors: of all live files; None where deletion vectors are not in use.
+        deleted_record_counts, file_sizes: the histograms, where the writer made them.
+        all_files: the live files themselves, where the writer listed them.
     """
 
     table_size_bytes: int
@@ -69,8 +50,24 @@ class VersionChecksum:
     domains: tuple[DomainMetadata, ...] | None = None
     num_deleted_records: int | None = None
     num_deletion_vectors: int | None = None
+    deleted_record_counts: tuple[int, ...] | None = None
+    file_sizes: FileSizeHistogram | None = None
+    all_files: tuple[AddFile, ...] | None = None
+
+    @property
+    def totals(self) -> FileTotals:
+        """What it says of the live files together."""
+        return FileTotals(
+            self.num_files,
+            self.table_size_bytes,
+            self.num_deleted_records,
+            self.num_deletion_vectors,
+            self.deleted_record_counts,
+            self.file_sizes,
+        )
 
     def to_json_value(self) -> dict[str, Any]:
+        counts, sizes = self.deleted_record_counts, self.file_sizes
         value: dict[str, Any] = {
             "txnId": self.transaction_id,
             "tableSizeBytes": self.table_size_bytes,
@@ -84,6 +81,9 @@ class VersionChecksum:
             "domainMetadata": None if self.domains is None else [each.to_json_value() for each in self.domains],
             "metadata": self.metadata.to_json_value(),
             "protocol": self.protocol.to_json_value(),
+            "fileSizeHistogram": None if sizes is None else sizes.to_json_value(),
+            "deletedRecordCountsHistogramOpt": None if counts is None else {"deletedRecordCounts": list(counts)},
+            "allFiles": None if self.all_files is None else [each.to_json_value() for each in self.all_files],
         }
         return {name: found for name, found in value.items() if found is not None}
 
@@ -102,10 +102,19 @@ def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:
     return parse_checksum(name, data, store.url)
 
 
+def encode_checksum(version: int, checksum: VersionChecksum) -> bytes:
+    """The bytes of a checksum's file; other readers pass over the members that only Tahoe knows."""
+    value = {**checksum.to_json_value(), _VERSION: version}
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+    return text + b"%s%d}" % (_OWN_CRC32, crc32(text))
+
+
 def parse_checksum(name: str, data: bytes, url: str) -> VersionChecksum:
-    """The checksum of a file's bytes; `CorruptTable` where they are none."""
+    """The checksum of a file's bytes; `CorruptTable` where they are none, or not those that were written under this name."""
     try:
-        return _checksum(json.loads(data))
+        value = json.loads(data)
+        _check_own(name, value, data)
+        return _checksum(value)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CorruptTable) as error:
         raise CorruptTable(
             f"Table {url}: the checksum {name} is damaged ({type(error).__name__}: {error}). It is not needed to "
@@ -116,132 +125,101 @@ def parse_checksum(name: str, data: bytes, url: str) -> VersionChecksum:
         ) from error
 
 
-def checksum_of(state: TableState, files: pa.Table, config: TableConfig) -> VersionChecksum:
-    """The checksum of a version whose live files are at hand.
+def state_differences(checksum: VersionChecksum, state: TableState, *, written_ms: int | None = None) -> list[str]:
+    """What a checksum says of protocol, metadata, transactions, domains and the commit, and the log does not.
 
     Args:
-        files: with the columns ``size`` and ``deletionVector`` of `tahoe.log.replay.FILES_SCHEMA`.
+        written_ms: when the log was last written. Transactions of which the table's retention is over by then may be missing, for a
+            checkpoint may have dropped them. None where no checkpoint was read.
     """
-    vectors = files.column("deletionVector") if "deletionVectors" in config.features else None
-    return VersionChecksum(
-        table_size_bytes=pc.sum(files.column("size"), min_count=0).as_py(),
-        num_files=files.num_rows,
-        protocol=state.protocol,
-        metadata=state.metadata,
-        transaction_id=state.transaction_id,
-        in_commit_timestamp=state.in_commit_timestamp if config.in_commit_timestamps else None,
-        transactions=tuple(state.transactions.values()),
-        domains=tuple(state.domains.values()),
-        num_deleted_records=None if vectors is None else pc.sum(pc.struct_field(vectors, "cardinality"), min_count=0).as_py(),
-        num_deletion_vectors=None if vectors is None else len(vectors) - vectors.null_count,
-    )
+    found = []
+    if checksum.protocol != state.protocol:
+        found.append(f"the protocol {checksum.protocol}, but the log gives {state.protocol}")
+    found += _metadata_differences(checksum.metadata, state.metadata)
+    for transaction in checksum.transactions or ():
+        mine = state.transactions.get(transaction.app_id)
+        if mine is None and written_ms is not None and _is_expired(transaction, state, written_ms):
+            continue
+        if mine is None or mine.version != transaction.version:
+            gives = "no transaction of it" if mine is None else f"its transaction {mine.version}"
+            found.append(f"transaction {transaction.version} of the application '{transaction.app_id}', but the log gives {gives}")
+    if checksum.domains is not None:
+        stated = {each.domain: each.configuration for each in checksum.domains if not each.removed}
+        given = {each.domain: each.configuration for each in state.domains.values() if not each.removed}
+        wrong = sorted(name for name in stated.keys() | given.keys() if stated.get(name) != given.get(name))
+        if wrong:
+            found.append(f"metadata domains that the log gives otherwise ({', '.join(wrong)})")
+    for name, said, given_value in (
+        ("txnId", checksum.transaction_id, state.transaction_id),
+        ("inCommitTimestampOpt", checksum.in_commit_timestamp, state.in_commit_timestamp),
+    ):
+        if said is not None and given_value is not None and said != given_value:
+            found.append(f"{name} {said}, but the log gives {given_value}")
+    return found
 
 
-def checksum_after(
-    previous: VersionChecksum | None, state: TableState, actions: Sequence[Action], url: str
-) -> VersionChecksum | None:
-    """The checksum of the version that a commit makes, from the one before and the commit alone.
-
-    Args:
-        previous: of the version before; None for the commit that makes version 0.
-        state: after the commit.
-        actions: of the commit.
-        url: the table's URL, for messages.
-
-    Returns:
-        None where the commit does not tell: a removed file without its size, or files that may have been there already.
-    """
-    adds = [action for action in actions if isinstance(action, AddFile)]
-    removes = [action for action in actions if isinstance(action, RemoveFile)]
-    if any(remove.size is None for remove in removes):
-        return None
-    if adds and not removes and not any(add.data_change for add in adds):
-        return None  # adds that change nothing may repeat files of the table, with other statistics or tags
-    config = TableConfig(state.protocol, state.metadata, url)
-    deleted, vectors = _vectors(previous, config, adds, removes)
-    return VersionChecksum(
-        table_size_bytes=(previous.table_size_bytes if previous else 0)
-        + sum(add.size for add in adds)
-        - sum(remove.size or 0 for remove in removes),
-        num_files=(previous.num_files if previous else 0) + len(adds) - len(removes),
-        protocol=state.protocol,
-        metadata=state.metadata,
-        transaction_id=state.transaction_id,
-        in_commit_timestamp=state.in_commit_timestamp if config.in_commit_timestamps else None,
-        transactions=tuple(state.transactions.values()),
-        domains=tuple(state.domains.values()),
-        num_deleted_records=deleted,
-        num_deletion_vectors=vectors,
-    )
+_VERSION = "tahoe.version"
+_OWN_CRC32 = b',"tahoe.crc32":'
 
 
-def write_checksum_after(store: LogStore, version: int, state: TableState, actions: Sequence[Action]) -> VersionChecksum | None:
-    """Write the checksum of the version that a commit made, if the version before has one; what was written.
-
-    Args:
-        state: after the commit.
-        actions: of the commit.
-    """
-    previous = read_checksum(store, version - 1) if version else None
-    if version and previous is None:
-        return None
-    found = checksum_after(previous, state, actions, store.url)
-    if found is None or found.num_files < 0 or found.table_size_bytes < 0:
-        return None
-    return found if write_checksum(store, version, found) else None
+def _check_own(name: str, value: Any, data: bytes) -> None:
+    """What Tahoe's own checksums say of themselves."""
+    position = data.rfind(_OWN_CRC32)
+    if position >= 0 and data[position:] != b"%s%d}" % (_OWN_CRC32, crc32(data[:position])):
+        raise ValueError("its bytes are not those that were written")
+    stated, parsed = value.get(_VERSION), parse(name)
+    if stated is not None and parsed is not None and stated != parsed.version:
+        raise ValueError(f"it was written for version {stated}")
 
 
-def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> bool:
-    """Write the checksum of a version unless it has one; True when it was written now."""
-    text = json.dumps(checksum.to_json_value(), separators=(",", ":"), ensure_ascii=False)
-    outcome = store.put_if_absent(checksum_name(version), text.encode())
-    if not isinstance(outcome, Created | Exists):
-        logger.warning("%s/%s was not written: %s", store.url, checksum_name(version), outcome.error)
-    return isinstance(outcome, Created)
+def _metadata_differences(stated: Metadata, mine: Metadata) -> list[str]:
+    members = {
+        "id": (stated.id, mine.id),
+        "schemaString": (stated.schema_string, mine.schema_string),
+        "partitionColumns": (stated.partition_columns, mine.partition_columns),
+        "configuration": (stated.configuration, mine.configuration),
+    }
+    wrong = [name for name, (theirs, ours) in members.items() if theirs != ours]
+    return [f"a metaData action whose {' and '.join(wrong)} the log gives otherwise"] if wrong else []
+
+
+def _is_expired(transaction: SetTransaction, state: TableState, now_ms: int) -> bool:
+    retention_ms = TableConfig(state.protocol, state.metadata, "").properties.set_transaction_retention_ms
+    updated = transaction.last_updated
+    return retention_ms is not None and updated is not None and updated + retention_ms <= now_ms
 
 
 def _checksum(value: Mapping[str, Any]) -> VersionChecksum:
     if value["numMetadata"] != 1 or value["numProtocol"] != 1:
         raise ValueError("numMetadata and numProtocol must be 1")
+    counts = (value.get("deletedRecordCountsHistogramOpt") or {}).get("deletedRecordCounts")
+    # `histogramOpt` is what delta-spark called it before the specification had a name for it.
+    sizes = value.get("fileSizeHistogram") or value.get("histogramOpt")
     return VersionChecksum(
         table_size_bytes=_count(value["tableSizeBytes"]),
         num_files=_count(value["numFiles"]),
         protocol=_action("protocol", value["protocol"], Protocol),
         metadata=_action("metaData", value["metadata"], Metadata),
         transaction_id=value.get("txnId"),
-        in_commit_timestamp=value.get("inCommitTimestampOpt"),
+        in_commit_timestamp=_count_or_none(value.get("inCommitTimestampOpt")),
         transactions=_actions("txn", value.get("setTransactions"), SetTransaction),
         domains=_actions("domainMetadata", value.get("domainMetadata"), DomainMetadata),
-        num_deleted_records=value.get("numDeletedRecordsOpt"),
-        num_deletion_vectors=value.get("numDeletionVectorsOpt"),
+        num_deleted_records=_count_or_none(value.get("numDeletedRecordsOpt")),
+        num_deletion_vectors=_count_or_none(value.get("numDeletionVectorsOpt")),
+        deleted_record_counts=None if counts is None else tuple(map(_count, counts)),
+        file_sizes=None if sizes is None else FileSizeHistogram.from_json_value(sizes),
+        all_files=_actions("add", value.get("allFiles"), AddFile),
     )
-
-
-def _vectors(
-    previous: VersionChecksum | None, config: TableConfig, adds: Sequence[AddFile], removes: Sequence[RemoveFile]
-) -> tuple[int | None, int | None]:
-    """Dead rows and deletion vectors after the commit; None where they are not in use, or were not counted so far."""
-    if "deletionVectors" not in config.features:
-        return None, None
-    deleted, vectors = 0, 0
-    if previous is not None:
-        if previous.num_deleted_records is not None and previous.num_deletion_vectors is not None:
-            deleted, vectors = previous.num_deleted_records, previous.num_deletion_vectors
-        elif "deletionVectors" in TableConfig(previous.protocol, previous.metadata, config.table).features:
-            return None, None
-    came = [add.deletion_vector for add in adds if add.deletion_vector]
-    went = [remove.deletion_vector for remove in removes if remove.deletion_vector]
-    return deleted + _cardinality(came) - _cardinality(went), vectors + len(came) - len(went)
-
-
-def _cardinality(vectors: Sequence[DeletionVectorDescriptor]) -> int:
-    return sum(vector.cardinality for vector in vectors)
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value
+
+
+def _count_or_none(value: Any) -> int | None:
+    return None if value is None else _count(value)
 
 
 def _action(name: str, value: Any, kind: type[T]) -> T:

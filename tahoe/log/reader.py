@@ -11,6 +11,7 @@ from typing import Any
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.paths import commit_name, parse
+from tahoe.log.seal import fault_in_seal
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -23,7 +24,7 @@ from tahoe.protocol.actions import (
 )
 from tahoe.store.log_store import LogStore
 
-__all__ = ["check_no_duplicates", "duplicate", "parse_actions", "parse_commit", "read_commit"]
+__all__ = ["check_no_duplicates", "check_seal", "duplicate", "parse_actions", "parse_commit", "read_commit"]
 
 
 def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
@@ -57,8 +58,10 @@ def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
         url: the table's URL, for messages.
 
     Raises:
-        CorruptTable: empty, cut, not JSON, an action of the wrong shape, or two actions that contradict each other.
+        CorruptTable: empty, cut, not JSON, an action of the wrong shape, two actions that contradict each other, or bytes that its
+            seal (`tahoe.log.seal`) contradicts.
     """
+    check_seal(name, data, url)
     actions = tuple(action for _, action in parse_actions(name, data, url))
     check_no_duplicates(actions, name, url)
     return actions
@@ -77,6 +80,15 @@ def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Actio
             action = _action(_value(stripped, name, number, url), name, number, url)
             if action is not None:
                 yield number, action
+
+
+def check_seal(name: str, data: bytes, url: str) -> None:
+    """Raise `CorruptTable` where the bytes of a commit are not those that were written under its name, if it carries a seal."""
+    parsed = parse(name)
+    if parsed is not None and parsed.kind == "commit":
+        fault = fault_in_seal(parsed.version, data)
+        if fault is not None:
+            raise _damaged(name, url, fault)
 
 
 def check_no_duplicates(actions: Sequence[Action], name: str, url: str) -> None:

@@ -13,7 +13,7 @@ from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checksum import VersionChecksum, parse_checksum
 from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_keys, files_table, key_of, tombstones_table, without_rows
 from tahoe.log.json_columns import ActionColumns, read_columns
-from tahoe.log.reader import duplicate, parse_actions, parse_commit
+from tahoe.log.reader import check_seal, duplicate, parse_actions, parse_commit
 from tahoe.log.segment import LogSegment, TailFile
 from tahoe.protocol.actions import (
     Action,
@@ -127,6 +127,8 @@ def _read_commits(store: LogStore, names: list[str]) -> list[bytes]:
 
 def _reconcile(store: LogStore, files: Sequence[TailFile], bodies: Sequence[bytes]) -> Tail:
     if sum(map(len, bodies)) >= _BYTES_WORTH_COLUMNS:
+        for file, body in zip(files, bodies, strict=True):
+            check_seal(file.entry.name, body, store.url)
         columns = read_columns([file.entry.name for file in files], bodies, store.url)
         if columns is not None:
             found = _newest_of_columns(columns, _commit_info(store, files[-1], bodies[-1]), store.url)

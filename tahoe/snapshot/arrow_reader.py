@@ -42,13 +42,13 @@ class ReadTask:
 
     Args:
         name: store name, relative to the table's root.
-        size: of the file in bytes.
+        size: of the file in bytes, as the log says; None where it does not.
         partition_values: by physical column name, as the log has them.
         num_records: physical rows, where statistics tell.
     """
 
     name: str
-    size: int
+    size: int | None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     deletion_vector: DeletionVectorDescriptor | None = None
     num_records: int | None = None
@@ -132,8 +132,9 @@ def read_file(
 
 
 def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.NativeFile:
+    """The file, which must have the size that the log says: opening told it, so no question more is asked."""
     try:
-        return open_input(task.name)
+        source = open_input(task.name)
     except (NotFound, FileNotFoundError) as error:
         raise NotFound(
             f"Data file '{task.name}' is in the table's log but not in storage. It was removed by other means than the table's "
@@ -141,6 +142,16 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
             code="DELTA_FILE_NOT_FOUND",
             file=task.name,
         ) from error
+    size = source.size()
+    if task.size is not None and size != task.size:
+        source.close()
+        raise CorruptTable(
+            f"Data file '{task.name}' has {size:,} bytes, but the table's log says {task.size:,}: it was cut, or another file lies in its "
+            "place. Restore the file from a copy, or restore the table to an earlier version.",
+            code="TAHOE_DATA_FILE_SIZE",
+            file=task.name,
+        )
+    return source
 
 
 class _FileReader:

@@ -91,6 +91,7 @@ class ChangedFile:
 
     Args:
         path: as the log has it.
+        size: in bytes; 0 where the log does not say, as a `remove` need not.
         kind: of all of its rows; None for a change data file, whose rows tell theirs in ``_change_type``.
         within: only the rows that this vector marks; None for all.
         without: but not those that this one marks; None for no exception.
@@ -364,15 +365,15 @@ class _Reader:
         name = decode_path(file.path, self._store.url)
         if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))
-            yield from self._read(ReadTask(name, file.size, file.partition_values), schema)
+            yield from self._read(ReadTask(name, file.size or None, file.partition_values), schema)
             return
         meant = file.rows(self._vector)
         if meant is None:
-            for batch in self._read(ReadTask(name, file.size, file.partition_values, file.without), self._schema):
+            for batch in self._read(ReadTask(name, file.size or None, file.partition_values, file.without), self._schema):
                 yield _with_kind(batch, file.kind)
         elif len(meant):
             positions = pa.array(meant.to_array(), _LONG)
-            for batch in self._read(ReadTask(name, file.size, file.partition_values), self._schema, self._position):
+            for batch in self._read(ReadTask(name, file.size or None, file.partition_values), self._schema, self._position):
                 kept = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
                 if kept.num_rows:
                     yield _with_kind(kept.select(range(batch.num_columns - 1)), file.kind)

@@ -147,7 +147,7 @@ class Scan:
 
         wanted = self.arrow_schema.names
         read_schema = self._read_schema()
-        if len(tasks) == 1 or (store.url.startswith(_NEAR) and sum(task.size for task in tasks) <= _BYTES_WORTH_THREADS):
+        if len(tasks) == 1 or (store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS):
             streams: Iterator[Iterable[pa.RecordBatch]] = (self._read(task, read_schema, read_vector) for task in tasks)
         else:
             streams = _ahead(read, tasks)

@@ -22,7 +22,7 @@ from tahoe.exceptions import (
     StorageFailure,
 )
 from tahoe.log.paths import commit_name
-from tahoe.log.reader import parse_commit
+from tahoe.log.reader import parse_actions, parse_commit
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
@@ -183,8 +183,8 @@ def _transaction_id(store: LogStore, name: str, data: bytes) -> str | None:
     # A torn or foreign commit is not ours; what is wrong with it is told where it is read as a winner.
     first_line = data.split(b"\n", 1)[0]
     if b'"commitInfo"' not in first_line:
-        return next((a.transaction_id for a in parse_commit(name, data, store.url) if isinstance(a, CommitInfo)), None)
-    info = parse_commit(name, first_line, store.url)[0]
+        return next((a.transaction_id for _, a in parse_actions(name, data, store.url) if isinstance(a, CommitInfo)), None)
+    _, info = next(parse_actions(name, first_line, store.url))
     return info.transaction_id if isinstance(info, CommitInfo) else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tahoe.clock import Clock
 from tahoe.log.checkpoint import write_checkpoint
-from tahoe.log.checksum import write_checksum_after
+from tahoe.log.checksum_writer import write_checksum_after
 from tahoe.log.cleanup import clean_up_log
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -27,8 +27,7 @@ def default_hooks(clock: Clock) -> list[Hook]:
 
     def checkpoint(committed: Committed) -> None:
         snapshot = committed.snapshot
-        interval = snapshot.config.properties.checkpoint_interval
-        if committed.version == 0 or committed.version % interval or snapshot.version != committed.version:
+        if not _asks_for_checkpoint(committed):
             return
         checkpoint_snapshot(snapshot, clock)
         if snapshot.config.properties.enable_expired_log_cleanup:
@@ -59,5 +58,14 @@ def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:
             logger.exception("after version %d of %s: a post-commit hook failed", committed.version, committed.snapshot.store.url)
 
 
+def _asks_for_checkpoint(committed: Committed) -> bool:
+    snapshot = committed.snapshot
+    due = committed.version > 0 and committed.version % snapshot.config.properties.checkpoint_interval == 0
+    return due and snapshot.version == committed.version
+
+
 def _checksum(committed: Committed) -> None:
-    write_checksum_after(committed.snapshot.store, committed.version, committed.snapshot.state, committed.actions)
+    snapshot = committed.snapshot
+    # A checkpoint needs the live files anyway. With them the chain of checksums is checked, and begins anew where it was broken.
+    files = snapshot.files() if _asks_for_checkpoint(committed) else None
+    write_checksum_after(snapshot.store, committed.version, snapshot.state, committed.actions, files)

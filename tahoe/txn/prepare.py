@@ -10,7 +10,8 @@ from typing import Any
 from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, to_json_line
+from tahoe.log.seal import sealed
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.features import upgraded
@@ -112,7 +113,7 @@ class PreparedCommit:
         return (CommitInfo(info), *actions)
 
     def to_bytes(self) -> bytes:
-        return "".join(to_json_line(action) + "\n" for action in self.full_actions()).encode("utf-8", "surrogatepass")
+        return sealed(self.version, self.full_actions())
 
 
 def prepare(

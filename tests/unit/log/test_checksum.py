@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from tahoe.exceptions import CorruptTable
-from tahoe.log.checksum import checksum_of, parse_checksum, read_checksum, write_checksum, write_checksum_after
+from tahoe.log.checksum import parse_checksum, read_checksum
+from tahoe.log.checksum_writer import checksum_of, write_checksum, write_checksum_after
 from tahoe.log.paths import checksum_name, commit_name
 from tahoe.log.reader import parse_commit
 from tahoe.log.replay import advance_state, replay_files, replay_state
@@ -35,6 +36,9 @@ def test_the_first_commit_has_a_checksum_in_the_specifications_words() -> None:
     log = memory_log()
     commit(log, PROTOCOL, METADATA, add("a", size=5), SetTransaction("app", 3), DomainMetadata("d", "x"))
     value = json.loads(log.store.get(checksum_name(0)))
+    sizes = value.pop("fileSizeHistogram")
+    assert (len(sizes["sortedBinBoundaries"]), sum(sizes["fileCounts"]), sum(sizes["totalBytes"])) == (95, 1, 5)
+    assert {name: value.pop(name) for name in list(value) if name.startswith("tahoe.")}.keys() == {"tahoe.version", "tahoe.crc32"}
     assert value == {
         "txnId": "txn-0",
         "tableSizeBytes": 5,
@@ -127,3 +131,83 @@ def test_one_as_spark_writes_it_is_understood() -> None:
     }
     found = parse_checksum(checksum_name(0), json.dumps(text).encode(), "memory://m/t")
     assert (found.num_files, found.num_deleted_records, found.protocol) == (1, 0, Protocol(1, 2))
+
+
+def test_histograms_are_those_of_the_specification() -> None:
+    log = memory_log()
+    commit(log, WITH_VECTORS, METADATA, add("small", size=8_191), add("more", size=8_192), add("huge", size=1 << 39))
+    commit(log, remove(add("more", size=8_192)), add("more", size=8_192, deletion_vector=vector("v", 12)))
+    value = json.loads(log.store.get(checksum_name(1)))
+    sizes = value["fileSizeHistogram"]
+    found = {low: n for low, n in zip(sizes["sortedBinBoundaries"], sizes["fileCounts"], strict=True) if n}
+    assert found == {0: 1, 8_192: 1, 1 << 38: 1}
+    assert value["deletedRecordCountsHistogramOpt"] == {"deletedRecordCounts": [2, 0, 1, 0, 0, 0, 0, 0, 0, 0]}
+    assert (value["numDeletedRecordsOpt"], value["numDeletionVectorsOpt"]) == (12, 1)
+
+
+def test_every_flipped_bit_and_cut_of_our_own_is_told_or_changes_nothing() -> None:
+    log = memory_log()
+    commit(log, WITH_VECTORS, METADATA, add("a", size=5), SetTransaction("app", 3), DomainMetadata("d", "x"))
+    name = checksum_name(0)
+    data, truth = log.store.get(name), read_checksum(log.store, 0)
+    for bit in range(0, len(data) * 8, 3):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            found = parse_checksum(name, bytes(flipped), log.store.url)
+        except CorruptTable as error:
+            assert name in error.message
+        else:
+            assert found == truth
+    for end in range(len(data)):
+        with pytest.raises(CorruptTable, match=name):
+            parse_checksum(name, data[:end], log.store.url)
+
+
+def test_one_that_stands_in_the_place_of_another_is_not_used() -> None:
+    log = memory_log()
+    commit(log, PROTOCOL, METADATA, add("a"))
+    commit(log, add("b"))
+    log.store.put(checksum_name(1), log.store.get(checksum_name(0)))
+    with pytest.raises(CorruptTable, match="version 0"):
+        read_checksum(log.store, 1)
+    assert len(log.live()) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"setTransactions": [{"appId": "gone", "version": 1}]},
+        {"domainMetadata": [{"domain": "d", "configuration": "other", "removed": False}]},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metadata": {**METADATA.to_json_value(), "id": "another"}},
+    ],
+    ids=str,
+)
+def test_one_that_disagrees_with_the_log_is_not_carried_forward(changes: dict[str, object]) -> None:
+    log = memory_log()
+    log.begin(add("a"), DomainMetadata("d", "x"))
+    log.checksum(**changes)
+    written = [CommitInfo({"txnId": "txn-1"}), add("b")]
+    log.commit(*written[1:])
+    log.store.delete(checksum_name(0))
+    state = log.state()
+    log.checksum(0, **changes)
+    assert write_checksum_after(log.store, 1, state, written) is None
+    log.store.delete(checksum_name(0))
+    log.checksum(0)
+    assert write_checksum_after(log.store, 1, state, written) is not None
+
+
+def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_and_a_broken_chain_begins_anew() -> None:
+    log = memory_log()
+    log.begin(add("a"))
+    log.checksum(numFiles=5)
+    log.commit(add("b"))
+    state, files = log.state(), replay_files(log.store, segment_for(log.store))
+    written = [CommitInfo({"txnId": "txn-1"}), add("b")]
+    assert write_checksum_after(log.store, 1, state, written, files) is None
+    log.store.delete(checksum_name(0))
+    assert write_checksum_after(log.store, 1, state, written) is None
+    found = write_checksum_after(log.store, 1, state, written, files)
+    assert found is not None and found.num_files == 2

@@ -143,7 +143,7 @@ def test_partition_columns_alone_still_count_the_rows_of_the_file():
 
 def test_no_columns_at_all_still_count_the_rows():
     file = File(pa.table({"v": range(10)}), row_group_size=4)
-    task = ReadTask("a.parquet", 1, deletion_vector=inline_descriptor(BitMap64([0, 5])))
+    task = ReadTask("a.parquet", None, deletion_vector=inline_descriptor(BitMap64([0, 5])))
     batches = read_file(task, struct(), "none", (), lambda name: pa.BufferReader(file.content), lambda _: BitMap64([0, 5]))
     assert sum(batch.num_rows for batch in batches) == 8
 
@@ -211,7 +211,7 @@ def test_a_damaged_page_is_corrupt_and_a_failing_store_is_not():
         raise StorageFailure("no answer")
 
     with pytest.raises(StorageFailure):
-        list(read_file(ReadTask("a", 1), struct(), "none", (), fails, lambda d: None))
+        list(read_file(ReadTask("a", None), struct(), "none", (), fails, lambda d: None))
 
 
 def test_a_store_that_fails_while_a_file_is_read_is_not_taken_for_a_damaged_file():
@@ -228,7 +228,7 @@ def test_a_store_that_fails_while_a_file_is_read_is_not_taken_for_a_damaged_file
 
     source = pa.PythonFile(Fails(file.content.to_pybytes()), mode="r")
     with pytest.raises(StorageFailure, match="no answer"):
-        list(read_file(ReadTask("a", 1), struct(a=P("long")), "none", (), lambda name: source, lambda d: None))
+        list(read_file(ReadTask("a", None), struct(a=P("long")), "none", (), lambda name: source, lambda d: None))
 
 
 def test_a_missing_file_is_named_with_a_remedy():
@@ -387,7 +387,7 @@ from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
 from pyroaring import BitMap64
 import pickle
-task = ReadTask("a.parquet", 1, deletion_vector=inline_descriptor(BitMap64([1, 2])))
+task = ReadTask("a.parquet", None, deletion_vector=inline_descriptor(BitMap64([1, 2])))
 task = pickle.loads(pickle.dumps(task))
 schema = schema_from_json('{{"type":"struct","fields":[{{"name":"v","type":"long","nullable":true,"metadata":{{}}}}]}}')
 open_input = lambda name: pa.memory_map({str(tmp_path)!r} + "/" + name)
@@ -397,3 +397,15 @@ for name in ("obstore", "sqlglot", "rich", "typer", "pyspark", "pyiceberg", "pan
     assert name not in sys.modules, name
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, cwd=Path(__file__).parents[3])
+
+
+@pytest.mark.parametrize(
+    "change", [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""], ids=["cut", "longer", "empty"]
+)
+def test_a_file_that_has_not_the_size_of_the_log_is_told_when_it_is_opened(change):
+    file = File(pa.table({"a": [1, 2]}))
+    task = ReadTask("x/a.parquet", file.content.size)
+    content = change(file.content.to_pybytes())
+    with pytest.raises(CorruptTable, match="'x/a.parquet' has .* bytes, but the table's log says") as caught:
+        list(read_file(task, struct(a=P("long")), "none", (), lambda name: pa.BufferReader(content), lambda d: None))
+    assert caught.value.code == "TAHOE_DATA_FILE_SIZE" and caught.value.facts["file"] == "x/a.parquet"

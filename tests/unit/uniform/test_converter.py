@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CorruptTable, StorageFailure, TahoeError, Unsupported
-from tahoe.log.checksum import checksum_of, write_checksum
+from tahoe.log.checksum_writer import checksum_of, write_checksum
 from tahoe.log.paths import commit_name
 from tahoe.log.reader import read_commit
 from tahoe.protocol.actions import DeletionVectorDescriptor, SetTransaction

@@ -1,0 +1,154 @@
+"""Writes version checksums: from the one before and a commit alone, or of a version whose live files are at hand."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tahoe.exceptions import CorruptTable
+from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum, state_differences
+from tahoe.log.paths import checksum_name
+from tahoe.log.state import TableState
+from tahoe.log.totals import FileTotals
+from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.config import TableConfig
+from tahoe.store.log_store import Created, Exists, LogStore
+
+__all__ = ["checksum_after", "checksum_of", "write_checksum", "write_checksum_after"]
+
+logger = logging.getLogger(__name__)
+
+
+def checksum_of(state: TableState, files: pa.Table, config: TableConfig) -> VersionChecksum:
+    """The checksum of a version whose live files are at hand.
+
+    Args:
+        files: with the columns ``size`` and ``deletionVector`` of `tahoe.log.replay.FILES_SCHEMA`.
+    """
+    return _checksum(state, FileTotals.of(files), config)
+
+
+def checksum_after(
+    previous: VersionChecksum | None, state: TableState, actions: Sequence[Action], url: str
+) -> VersionChecksum | None:
+    """The checksum of the version that a commit makes, from the one before and the commit alone.
+
+    Args:
+        previous: of the version before; None for the commit that makes version 0.
+        state: after the commit.
+        actions: of the commit.
+        url: the table's URL, for messages.
+
+    Returns:
+        None where the commit does not tell: a removed file without its size, or files that may have been there already.
+    """
+    adds = [action for action in actions if isinstance(action, AddFile)]
+    removes = [action for action in actions if isinstance(action, RemoveFile)]
+    if adds and not removes and not any(add.data_change for add in adds):
+        return None  # adds that change nothing may repeat files of the table, with other statistics or tags
+    totals = (FileTotals.empty() if previous is None else _counted(previous, url)).after(adds, removes)
+    if totals is None or totals.num_files < 0 or totals.size_bytes < 0:
+        return None
+    return _checksum(state, totals, TableConfig(state.protocol, state.metadata, url))
+
+
+def write_checksum_after(
+    store: LogStore, version: int, state: TableState, actions: Sequence[Action], files: pa.Table | None = None
+) -> VersionChecksum | None:
+    """Write the checksum of the version that a commit made, if the version before has one that is right; what was written.
+
+    Args:
+        state: after the commit.
+        actions: of the commit.
+        files: the live files after the commit, where they are in memory: what is written must agree with them, and can be made of
+            them alone where the version before has no checksum.
+    """
+    previous = _previous(store, version, state, actions)
+    found = checksum_after(previous, state, actions, store.url) if previous is not None or not version else None
+    if files is not None and found is not None:
+        wrong = found.totals.differences(FileTotals.of(files, histograms=False))
+        if wrong:
+            name = checksum_name(version - 1)
+            logger.warning("%s: %s was not carried forward, for it leads to %s", store.url, name, "; ".join(wrong))
+            return None
+    elif files is not None:
+        found = checksum_of(state, files, TableConfig(state.protocol, state.metadata, store.url))
+    return found if found is not None and write_checksum(store, version, found) else None
+
+
+def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> bool:
+    """Write the checksum of a version unless it has one; True when it was written now."""
+    outcome = store.put_if_absent(checksum_name(version), encode_checksum(version, checksum))
+    if not isinstance(outcome, Created | Exists):
+        logger.warning("%s/%s was not written: %s", store.url, checksum_name(version), outcome.error)
+    return isinstance(outcome, Created)
+
+
+def _checksum(state: TableState, totals: FileTotals, config: TableConfig) -> VersionChecksum:
+    if "deletionVectors" not in config.features:
+        totals = totals.without_vectors()
+    return VersionChecksum(
+        table_size_bytes=totals.size_bytes,
+        num_files=totals.num_files,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transaction_id=state.transaction_id,
+        in_commit_timestamp=state.in_commit_timestamp if config.in_commit_timestamps else None,
+        transactions=tuple(state.transactions.values()),
+        domains=tuple(state.domains.values()),
+        num_deleted_records=totals.num_deleted_records,
+        num_deletion_vectors=totals.num_deletion_vectors,
+        deleted_record_counts=totals.deleted_record_counts,
+        file_sizes=totals.sizes,
+    )
+
+
+def _counted(previous: VersionChecksum, url: str) -> FileTotals:
+    """What the checksum before says; where deletion vectors were not in use, there are none."""
+    totals = previous.totals
+    if "deletionVectors" in TableConfig(previous.protocol, previous.metadata, url).features:
+        return totals
+    counts = (totals.num_files, *FileTotals.empty().deleted_record_counts[1:])
+    return replace(totals, num_deleted_records=0, num_deletion_vectors=0, deleted_record_counts=counts)
+
+
+def _previous(store: LogStore, version: int, state: TableState, actions: Sequence[Action]) -> VersionChecksum | None:
+    """The checksum of the version before; None where there is none, or it says what the log did not say before the commit.
+
+    What the commit did not touch must be the same before and after it.
+    """
+    if not version:
+        return None
+    try:
+        previous = read_checksum(store, version - 1)
+    except CorruptTable as error:
+        logger.warning("%s", error.message)
+        return None
+    if previous is None:
+        return None
+    wrong = state_differences(_untouched(previous, state, actions), replace(state, transaction_id=None, in_commit_timestamp=None))
+    if wrong:
+        logger.warning("%s: %s was not carried forward, for it says %s", store.url, checksum_name(version - 1), "; ".join(wrong))
+        return None
+    return previous
+
+
+def _untouched(previous: VersionChecksum, state: TableState, actions: Sequence[Action]) -> VersionChecksum:
+    """The checksum with what the commit says in the place of what it said of the same things."""
+    kinds = {type(action) for action in actions}
+    applications = {action.app_id for action in actions if isinstance(action, SetTransaction)}
+    names = {action.domain for action in actions if isinstance(action, DomainMetadata)}
+    domains = None
+    if previous.domains is not None:
+        kept = [domain for domain in previous.domains if domain.domain not in names]
+        domains = (*kept, *(domain for name, domain in state.domains.items() if name in names))
+    return replace(
+        previous,
+        protocol=state.protocol if Protocol in kinds else previous.protocol,
+        metadata=state.metadata if Metadata in kinds else previous.metadata,
+        transactions=tuple(t for t in previous.transactions or () if t.app_id not in applications),
+        domains=domains,
+    )

@@ -1,0 +1,80 @@
+"""The seal of a commit that Tahoe wrote: which version it is, how many bytes it has, and their CRC-32.
+
+It stands at the end of ``commitInfo``, which is free-form by the specification (PROTOCOL.md, "Commit Provenance Information"), as
+``"tahoe.seal":"<version>.<bytes>.<crc32>"``. So every reader of a commit can tell, from the bytes that it has read anyway, that the
+file lost its end, that a bit of it flipped, or that it stands under the name of another version. The CRC-32 is that of the whole
+file with eight zeros in its own place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from zlib import crc32
+
+from tahoe.protocol.actions import Action, CommitInfo, to_json_line
+
+__all__ = ["fault_in_seal", "has_seal", "sealed"]
+
+
+def sealed(version: int, actions: Sequence[Action]) -> bytes:
+    """The lines of a commit, with a seal where `commitInfo` is the first of them."""
+    lines = [to_json_line(action) for action in actions]
+    if not actions or not isinstance(actions[0], CommitInfo):
+        return _encoded(lines)
+    begin = lines[0].removesuffix("}}")
+    comma = "" if begin.endswith("{") else ","
+    first = f"{begin}{comma}{_NAME}{version}."
+    lines[0] = f'{first}{0:0{_DIGITS_OF_SIZE}d}.{_NO_CRC}"}}}}'
+    data = _encoded(lines)
+    position = len(_encoded([first])) - 1
+    data = _with(data, position, f"{len(data):0{_DIGITS_OF_SIZE}d}".encode())
+    return _with(data, position + _DIGITS_OF_SIZE + 1, f"{crc32(data):08x}".encode())
+
+
+def has_seal(data: bytes) -> bool:
+    """Whether a commit's bytes carry a seal, right or wrong."""
+    return _position(data) is not None
+
+
+def fault_in_seal(version: int, data: bytes) -> str | None:
+    """What a commit's bytes have against the seal in them; None where it is right, or there is none.
+
+    Args:
+        version: that the file's name says.
+    """
+    position = _position(data)
+    if position is None:
+        return None
+    found = _SEAL.match(data, position)
+    if found is None:
+        return "its seal cannot be read, so bytes of it have changed"
+    own, size = int(found["version"]), int(found["size"])
+    if len(data) != size:
+        return f"it has {len(data)} bytes, but was written with {size}"
+    if crc32(_with(data, found.start("crc"), _NO_CRC.encode())) != int(found["crc"], 16):
+        return "its bytes are not those that were written, for their CRC-32 is another"
+    if own != version:
+        return f"it was written as version {own} and stands in the place of version {version}"
+    return None
+
+
+_NAME = '"tahoe.seal":"'
+_NO_CRC = "0" * 8
+_DIGITS_OF_SIZE = 12
+_SEAL = re.compile(rb'"tahoe\.seal":"(?P<version>\d+)\.(?P<size>\d{12})\.(?P<crc>[0-9a-f]{8})"\}\}(?:\n|$)')
+
+
+def _position(data: bytes) -> int | None:
+    """Where the seal begins: in the first line, which is `commitInfo`. Inside of a JSON text its quotation marks would be escaped."""
+    end = data.find(b"\n")
+    position = data.rfind(_NAME.encode(), 0, len(data) if end < 0 else end)
+    return None if position < 0 else position
+
+
+def _encoded(lines: Sequence[str]) -> bytes:
+    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+def _with(data: bytes, position: int, part: bytes) -> bytes:
+    return data[:position] + part + data[position + len(part) :]

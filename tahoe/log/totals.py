@@ -1,0 +1,193 @@
+"""What the live files of a version add up to: counts, bytes, deleted records, and the two histograms of a version checksum.
+
+(PROTOCOL.md, "File Size Histogram Schema" and "Deleted Record Counts Histogram Schema".)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.protocol.actions import AddFile, RemoveFile
+
+__all__ = ["FileSizeHistogram", "FileTotals"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizeHistogram:
+    """How many live files have a size within each bin, and their bytes together.
+
+    Args:
+        boundaries: the least size of each bin, ascending, the first 0; the last bin has no end.
+    """
+
+    boundaries: tuple[int, ...]
+    file_counts: tuple[int, ...]
+    total_bytes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: pa.ChunkedArray, boundaries: Sequence[int] = ()) -> FileSizeHistogram:
+        """Of all these sizes, in the reference's bins unless others are given."""
+        bins = tuple(boundaries) or _BOUNDARIES
+        ordered = sizes.combine_chunks().sort()
+        sums = pc.cumulative_sum(ordered)
+        starts = [bisect_left(range(len(ordered)), low, key=lambda i: ordered[i].as_py()) for low in bins]
+        ends = [*starts[1:], len(ordered)]
+        before = [sums[position - 1].as_py() if position else 0 for position in (*starts, len(ordered))]
+        return cls(
+            bins,
+            tuple(end - start for start, end in zip(starts, ends, strict=True)),
+            tuple(after - low for low, after in zip(before, before[1:], strict=False)),
+        )
+
+    @classmethod
+    def empty(cls) -> FileSizeHistogram:
+        return cls(_BOUNDARIES, (0,) * len(_BOUNDARIES), (0,) * len(_BOUNDARIES))
+
+    @classmethod
+    def from_json_value(cls, value: Mapping[str, Any]) -> FileSizeHistogram:
+        """Raises ValueError, KeyError or TypeError where it is none."""
+        found = cls(*(tuple(map(int, value[name])) for name in _MEMBERS))
+        lengths = {len(found.boundaries), len(found.file_counts), len(found.total_bytes)}
+        if len(lengths) != 1 or found.boundaries[:1] != (0,) or list(found.boundaries) != sorted(found.boundaries):
+            raise ValueError("a file size histogram must have as many counts and sums as ascending boundaries from 0")
+        return found
+
+    def to_json_value(self) -> dict[str, Any]:
+        return dict(zip(_MEMBERS, map(list, (self.boundaries, self.file_counts, self.total_bytes)), strict=True))
+
+    def after(self, came: Iterable[int], went: Iterable[int]) -> FileSizeHistogram:
+        """With the files of these sizes that came, without those that went."""
+        counts, sums = list(self.file_counts), list(self.total_bytes)
+        for sign, sizes in ((1, came), (-1, went)):
+            for size in sizes:
+                position = bisect_right(self.boundaries, size) - 1
+                counts[position] += sign
+                sums[position] += sign * size
+        return FileSizeHistogram(self.boundaries, tuple(counts), tuple(sums))
+
+
+@dataclass(frozen=True, slots=True)
+class FileTotals:
+    """What the live files of a version add up to; None for what was not counted.
+
+    Args:
+        num_deleted_records, num_deletion_vectors: of all live files.
+        deleted_record_counts: how many files have as many deleted records as each bin says.
+        sizes: the files by their sizes.
+    """
+
+    num_files: int
+    size_bytes: int
+    num_deleted_records: int | None = None
+    num_deletion_vectors: int | None = None
+    deleted_record_counts: tuple[int, ...] | None = None
+    sizes: FileSizeHistogram | None = None
+
+    @classmethod
+    def empty(cls) -> FileTotals:
+        """Of a table without files."""
+        return cls(0, 0, 0, 0, (0,) * len(_DELETED_BINS), FileSizeHistogram.empty())
+
+    @classmethod
+    def of(cls, files: pa.Table, *, histograms: bool = True) -> FileTotals:
+        """Of the live files.
+
+        Args:
+            files: with the columns ``size`` and ``deletionVector`` of `tahoe.log.replay.FILES_SCHEMA`.
+            histograms: whether to make them too, which sorts the files by size.
+        """
+        vectors = files.column("deletionVector")
+        deleted = pc.struct_field(vectors, "cardinality") if len(vectors) else pa.chunked_array([], pa.int64())
+        counts = None
+        if histograms:
+            counts = FileSizeHistogram.of(pc.fill_null(deleted, 0), _DELETED_BINS).file_counts
+        return cls(
+            num_files=files.num_rows,
+            size_bytes=pc.sum(files.column("size"), min_count=0).as_py(),
+            num_deleted_records=pc.sum(deleted, min_count=0).as_py(),
+            num_deletion_vectors=len(vectors) - vectors.null_count,
+            deleted_record_counts=counts,
+            sizes=FileSizeHistogram.of(files.column("size")) if histograms else None,
+        )
+
+    def after(self, adds: Sequence[AddFile], removes: Sequence[RemoveFile]) -> FileTotals | None:
+        """After files came and went; None where a removed file does not say how large it was.
+
+        Args:
+            adds: files that were not there.
+            removes: files that were there.
+        """
+        if any(remove.size is None for remove in removes):
+            return None
+        came, went = [add.size for add in adds], [remove.size or 0 for remove in removes]
+        dead = [_deleted(add) for add in adds], [_deleted(remove) for remove in removes]
+        vectors = sum(add.deletion_vector is not None for add in adds) - sum(r.deletion_vector is not None for r in removes)
+        deleted, counted, counts = self.num_deleted_records, self.num_deletion_vectors, self.deleted_record_counts
+        return FileTotals(
+            num_files=self.num_files + len(came) - len(went),
+            size_bytes=self.size_bytes + sum(came) - sum(went),
+            num_deleted_records=None if deleted is None else deleted + sum(dead[0]) - sum(dead[1]),
+            num_deletion_vectors=None if counted is None else counted + vectors,
+            deleted_record_counts=None if counts is None else FileSizeHistogram(_DELETED_BINS, counts, counts).after(*dead).file_counts,
+            sizes=None if self.sizes is None else self.sizes.after(came, went),
+        )
+
+    def without_vectors(self) -> FileTotals:
+        """The same without what speaks of deletion vectors, for tables that do not use them."""
+        return replace(self, num_deleted_records=None, num_deletion_vectors=None, deleted_record_counts=None)
+
+    def differences(self, found: FileTotals) -> list[str]:
+        """What `self` states and `found` contradicts, in the words of a version checksum."""
+        names = {
+            "numFiles": (self.num_files, found.num_files),
+            "tableSizeBytes": (self.size_bytes, found.size_bytes),
+            "numDeletedRecordsOpt": (self.num_deleted_records, found.num_deleted_records),
+            "numDeletionVectorsOpt": (self.num_deletion_vectors, found.num_deletion_vectors),
+            "deletedRecordCountsHistogramOpt": (self.deleted_record_counts, found.deleted_record_counts),
+        }
+        if self.sizes is not None and found.sizes is not None and self.sizes.boundaries == found.sizes.boundaries:
+            names["fileSizeHistogram"] = self.sizes.file_counts, found.sizes.file_counts
+            names["fileSizeHistogram.totalBytes"] = self.sizes.total_bytes, found.sizes.total_bytes
+        return [
+            f"{name} {_shown(stated)}, but the log gives {_shown(mine)}"
+            for name, (stated, mine) in names.items()
+            if stated is not None and mine is not None and stated != mine
+        ]
+
+
+_MEMBERS = ("sortedBinBoundaries", "fileCounts", "totalBytes")
+_DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
+_KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
+
+
+def _boundaries() -> tuple[int, ...]:
+    """The reference's bins: it compares histograms only where their bins are its own."""
+    found = [0, *(_KB << power for power in range(3, 13))]
+    for first, last, step in (
+        (8, 40, 4),
+        (48, 120, 8),
+        (124, 144, 4),
+        (160, 576, 16),
+        (640, 1_408, 64),
+        (1_536, 2_048, 128),
+        (2_304, 4_096, 256),
+    ):
+        found += [size * _MB for size in range(first, last + 1, step)]
+    return (*found, *(_GB << power for power in range(3, 9)))
+
+
+_BOUNDARIES = _boundaries()
+
+
+def _deleted(file: AddFile | RemoveFile) -> int:
+    return file.deletion_vector.cardinality if file.deletion_vector is not None else 0
+
+
+def _shown(value: int | tuple[int, ...]) -> str:
+    return str(value) if isinstance(value, int) else str({i: count for i, count in enumerate(value) if count})

@@ -1,0 +1,83 @@
+"""Progress: what operations report, and who sees it."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from tahoe.clock import SeededClock
+from tahoe.progress import PATIENCE_MS, Progress, Reported, shown, silent, tracked
+
+
+def terminal() -> tuple[Console, io.StringIO]:
+    text = io.StringIO()
+    return Console(file=text, force_terminal=True, width=100), text
+
+
+def test_tracked_items_are_counted_when_they_are_done() -> None:
+    progress = Reported()
+    assert list(tracked(["a", "b"], progress, "files read")) == ["a", "b"]
+    assert progress.reports == [("files read", 0, 2), ("files read", 1, 2), ("files read", 2, 2)]
+
+
+def test_the_total_of_an_iterator_is_not_known_unless_told() -> None:
+    progress = Reported()
+    list(tracked(iter("ab"), progress, "files"))
+    list(tracked(iter("ab"), progress, "files", total=2))
+    assert [total for _, _, total in progress.reports] == [None] * 3 + [2] * 3
+
+
+def test_what_is_done_within_two_seconds_shows_nothing() -> None:
+    console, text = terminal()
+    with shown(SeededClock(), console=console) as progress:
+        for done in range(100):
+            progress("commits read", done, 100)
+    assert text.getvalue() == ""
+
+
+def test_what_lasts_longer_shows_the_step_and_leaves_nothing_behind() -> None:
+    console, text = terminal()
+    clock = SeededClock()
+    with shown(clock, console=console) as progress:
+        progress("commits [read]", 1, 300)
+        clock.sleep(PATIENCE_MS / 1000)
+        progress("commits [read]", 200, 300)
+    assert "commits [read]" in text.getvalue() and "200/300" in text.getvalue()
+    assert text.getvalue().endswith("\x1b[2K")
+
+
+def test_the_outer_operation_keeps_the_bar() -> None:
+    console, text = terminal()
+    with shown(SeededClock(), console=console) as outer, shown(SeededClock(), console=console) as inner:
+        assert outer is not silent and inner is silent
+    with shown(SeededClock(), console=console) as afterwards:
+        assert afterwards is not silent
+    assert text.getvalue() == ""
+
+
+def test_an_operation_that_fails_takes_its_bar_down() -> None:
+    console, _ = terminal()
+    clock = SeededClock()
+
+    def fails(progress: Progress) -> None:
+        clock.sleep(PATIENCE_MS)
+        progress("files", 1)
+        raise KeyError("x")
+
+    with pytest.raises(KeyError), shown(clock, console=console) as progress:
+        fails(progress)
+    with shown(clock, console=console) as progress:
+        assert progress is not silent
+    progress("files", 2)  # who holds it longer than the operation lasts, reports to nobody
+
+
+def test_pipes_and_files_see_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with shown() as progress:
+        assert progress is silent
+    monkeypatch.setattr(sys, "stderr", None)
+    with shown() as progress:
+        assert progress is silent

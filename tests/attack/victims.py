@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from io import BytesIO
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -238,22 +239,31 @@ def _compacted(name: str) -> Overlay:
 
 
 def _foreign(name: str) -> Overlay:
-    """As writers leave it who know no checksums and no transaction ids."""
+    """As writers leave it who know no checksums: not of versions, nor of commits, nor of pages."""
     _, store = _lived(name, partition_by=["part"])
+    sizes = {}
+    for data in [entry.name for entry in store.walk() if kind_of(entry.name) == "data"]:
+        rows = pq.read_table(BytesIO(store.get(data)))
+        store.put(data, _parquet(rows, write_page_checksum=False))
+        sizes[data.rpartition("/")[2]] = len(store.get(data))
     for entry in list(store.walk()):
         kind = kind_of(entry.name)
         if kind == "checksum":
             store.delete(entry.name)
         elif kind == "commit":
-            store.put(entry.name, _anonymous(store.get(entry.name)))
+            store.put(entry.name, _anonymous(store.get(entry.name), sizes))
     return store
 
 
-def _anonymous(commit: bytes) -> bytes:
+def _anonymous(commit: bytes, sizes: dict[str, int]) -> bytes:
+    """A commit without what only Tahoe says of it, and with these sizes of files."""
     lines = [json.loads(line) for line in commit.splitlines()]
     for line in lines:
-        if "commitInfo" in line:
-            line["commitInfo"] = {"timestamp": line["commitInfo"]["timestamp"], "operation": line["commitInfo"]["operation"]}
+        ((kind, value),) = line.items()
+        if kind == "commitInfo":
+            line[kind] = {member: value[member] for member in ("timestamp", "operation")}
+        if kind in ("add", "remove"):
+            value["size"] = sizes[unquote(value["path"]).rpartition("/")[2]]
     return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
 
 
@@ -264,9 +274,9 @@ def _newest_checkpoint(store: Overlay) -> tuple[str, int, pa.Table]:
     return name, found.version, pq.read_table(BytesIO(store.get(name)))
 
 
-def _parquet(table: pa.Table) -> bytes:
+def _parquet(table: pa.Table, *, write_page_checksum: bool = True) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, write_page_checksum=True)
+    pq.write_table(table, sink, write_page_checksum=write_page_checksum)
     return bytes(sink.getvalue().to_pybytes())
 
 

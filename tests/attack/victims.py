@@ -159,7 +159,7 @@ def _checkpointed(name: str, **properties: str) -> Overlay:
     """Checkpoints of the versions 2 and 5, and commits after them."""
     table, store = _began(name, properties=properties or None, partition_by=["part"])
     for number in range(8):
-        table.append(rows(10 * number, 5), app=("stream", number))
+        table.append(rows(10 * number, 5, PARTS[number % 3] or "none"), app=("stream", number))
         if number == 3:
             table.delete("id in (1, 2)")
         if number in (1, 4):

@@ -35,7 +35,7 @@ ROW_ID = "_row_id"
 """What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
 ROW_COMMIT_VERSION = "_row_commit_version"
 """What they call the version that inserted or last changed a row, which Spark calls ``_metadata.row_commit_version``."""
-MOST_BYTES_AHEAD = 32 * 1024 * 1024
+MOST_BYTES_AHEAD = 16 * 1024 * 1024
 """Of rows that were read ahead and wait for the caller."""
 
 
@@ -118,10 +118,10 @@ class Scan:
         """The matching rows of these files only."""
         return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), self.arrow_schema)
 
-    def read_with_positions(self, add: AddFile, position_column: str) -> pa.Table:
+    def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
         config, store = self.snapshot.config, self.snapshot.store
-        batches = read_file(
+        return read_file(
             self._task(add),
             self.schema,
             config.column_mapping_mode,
@@ -130,8 +130,6 @@ class Scan:
             lambda descriptor: decode(descriptor, store.get, store.url),
             row_index_column=position_column,
         )
-        schema = to_arrow_schema(self.schema).append(pa.field(position_column, pa.int64(), nullable=False))
-        return pa.Table.from_batches(batches, schema)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
         """The row id and the row commit version of each living row of one file, under the names that data files keep them by.
@@ -173,7 +171,7 @@ class Scan:
         if small or not ahead or len(tasks) == 1:
             found: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
         else:
-            found = read_ahead(streams, threads=_THREADS, most_open=_THREADS + 1, most_bytes=MOST_BYTES_AHEAD)
+            found = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
         with closing(found):
             for batch in found:
                 yield batch if batch.num_columns == len(wanted) else batch.select(wanted)

@@ -17,6 +17,7 @@ from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
 from tahoe.ops.create import create_operation, new_metadata
 from tahoe.ops.detail import detail
+from tahoe.progress import Progress, shown
 from tahoe.protocol.constraints import ENFORCED, check_new
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.schema.arrow import from_arrow_schema
@@ -385,11 +386,19 @@ class Table:
         checkpoint_snapshot(snapshot, self.clock)
         return snapshot.version
 
-    def check(self) -> list[Violation]:
-        """What is wrong with the table; an empty list says that nothing is. See `tahoe.ops.check`."""
-        from tahoe.ops.check import check_table
+    def check(self, *, deep: bool = False, progress: Progress | None = None) -> list[Violation]:
+        """What is wrong with the table and its Iceberg side, nothing where the list is empty; see `tahoe.ops.check`.
 
-        return check_table(self.store)
+        Args:
+            deep: read every data file too, and hold its rows against the log's statistics.
+            progress: told how far it is; by default a bar on a terminal.
+        """
+        from tahoe.ops.check import check_table, iceberg_violations
+
+        with shown(self.clock) as bar:
+            found = check_table(self.store, deep=deep, progress=progress or bar)
+            # Only a table that asks for Iceberg pays for loading what looks at it.
+            return found + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
     @cached_property
     def uniform(self) -> UniformHandle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -12,11 +13,14 @@ from tahoe.cli.text import visible
 
 __all__ = ["check"]
 
+Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
-def check(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
-    """What is wrong with the table: gaps in the log, disagreeing checkpoints and checksums, missing files, broken vectors."""
+
+def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: Deep = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
+    """What is wrong with the table: gaps in the log, disagreeing checkpoints and checksums, missing files, broken vectors; with --deep
+    every row against its statistics."""
     table = open_table(path, option)
-    violations = table.check()
+    violations = table.check(deep=deep)
     if json:
         print_json([asdict(violation) for violation in violations])
     elif violations:

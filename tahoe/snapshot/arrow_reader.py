@@ -85,6 +85,7 @@ def read_file(
     row_index_column: str | None = None,
     row_tracking: RowTracking | None = None,
     batch_rows: int = BATCH_ROWS,
+    verify_pages: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The living rows of one file for which `predicate` is true, in file order.
 
@@ -97,6 +98,7 @@ def read_file(
         row_index_column: add the physical position of each row in the file, a long, under this name.
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
+        verify_pages: hold each page against its checksum, where it has one.
 
     Yields:
         Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
@@ -110,7 +112,7 @@ def read_file(
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
     source = _opened(task, open_input)
     try:
-        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows):
+        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages):
             alive = _alive(vector, start, batch.num_rows)
             logical = reader.logical(batch, start)
             if alive is not None:
@@ -178,10 +180,10 @@ class _FileReader:
         self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
 
     def physical_batches(
-        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int
+        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
-        file = _parquet(source)
+        file = _parquet(source, verify_pages=verify_pages)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -197,7 +199,7 @@ class _FileReader:
             for start, run in _runs(file.metadata, kept):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
             return
-        for start, run, opened in _openings(file, source, kept, columns):
+        for start, run, opened in _openings(file, source, kept, columns, verify_pages):
             some = _rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 yield start, batch
@@ -301,10 +303,13 @@ class _FileReader:
         return schema
 
 
-def _parquet(source: pa.NativeFile, *, buffer_size: int = 0, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+def _parquet(
+    source: pa.NativeFile, *, verify_pages: bool, buffer_size: int = 0, metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
     """The file, for a reader that wants no more of it in memory than it needs.
 
     Args:
+        verify_pages: hold each page against its checksum, where it has one.
         buffer_size: read each column in pieces of so many bytes; 0 where whole column chunks are read at once.
     """
     return pq.ParquetFile(
@@ -316,11 +321,12 @@ def _parquet(source: pa.NativeFile, *, buffer_size: int = 0, metadata: pq.FileMe
         pre_buffer=not buffer_size and not isinstance(source, _AT_HAND),
         buffer_size=buffer_size,
         arrow_extensions_enabled=False,
+        page_checksum_verification=verify_pages,
     )
 
 
 def _openings(
-    file: pq.ParquetFile, source: pa.NativeFile, kept: Sequence[int], columns: Sequence[str]
+    file: pq.ParquetFile, source: pa.NativeFile, kept: Sequence[int], columns: Sequence[str], verify_pages: bool
 ) -> Iterator[tuple[int, list[int], pq.ParquetFile]]:
     """Runs of row groups, each with the file opened in the way that suits its size and the place where it is.
 
@@ -331,7 +337,7 @@ def _openings(
         yield from ((start, run, file) for start, run in _runs(file.metadata, kept))
         return
     if isinstance(source, pa.OSFile):
-        pieces = _parquet(source, buffer_size=_LOCAL_PIECE, metadata=file.metadata)
+        pieces = _parquet(source, verify_pages=verify_pages, buffer_size=_LOCAL_PIECE, metadata=file.metadata)
         yield from ((start, run, pieces) for start, run in _runs(file.metadata, kept))
         return
     for start, run in _runs(file.metadata, kept):
@@ -339,7 +345,7 @@ def _openings(
             if _compressed(file.metadata, some[0], columns) <= _FETCHED_AT_ONCE:
                 yield first, some, file
             else:
-                yield first, some, _parquet(source, buffer_size=_REMOTE_PIECE, metadata=file.metadata)
+                yield first, some, _parquet(source, verify_pages=verify_pages, buffer_size=_REMOTE_PIECE, metadata=file.metadata)
 
 
 def _split(metadata: pq.FileMetaData, start: int, run: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[int, list[int]]]:

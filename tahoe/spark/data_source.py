@@ -299,11 +299,12 @@ def _binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
     found: list[_Sized] = []
     size = 0
     for file in files:
-        if found and size + file.size > _TASK_BYTES:
+        more = file.size or 0
+        if found and size + more > _TASK_BYTES:
             yield tuple(found)
             found, size = [], 0
         found.append(file)
-        size += file.size
+        size += more
     if found:
         yield tuple(found)
 

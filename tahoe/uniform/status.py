@@ -17,9 +17,9 @@ from tahoe.txn.commit import Committed
 from tahoe.uniform import pointers, queue, slices
 from tahoe.uniform.catalog import PATH, Catalog, catalog_names, named_catalog
 from tahoe.uniform.converter import Conversion, ReadCommit, convert
-from tahoe.uniform.foreign import find_foreign
+from tahoe.uniform.foreign import Finding, find_foreign
 from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.look import look_at, newest_metadata, newest_number
+from tahoe.uniform.look import Look, look_at, newest_metadata, newest_number
 from tahoe.uniform.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.record import read_record
 from tahoe.uniform.repair import Append, Repair
@@ -129,9 +129,7 @@ class UniformHandle:
         """
         if adopt == discard:
             raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
-        asked = Asked(_pointers(self._store, self._newest()))
-        look = look_at(self._store)
-        findings = find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))
+        look, findings = self._findings()
         if not findings:
             return Repair("none", ())
         done = Repair("discard", tuple(findings))
@@ -140,6 +138,13 @@ class UniformHandle:
         if dry_run:
             return done
         return replace(done, metadata_location=self.sync(rebuild=True).metadata_location)
+
+    def foreign_changes(self) -> list[tuple[str, str]]:
+        """What another writer has done to the Iceberg side, a sentence and a place for each; nothing is changed.
+
+        The folder, the catalogs and Tahoe's own record are looked at. Raises `InvalidRequest` where the table does not ask for UniForm.
+        """
+        return [(f"{found.sentence}. Settle it: tahoe uniform repair.", found.location) for found in self._findings()[1]]
 
     def start(self) -> int:
         """Have the newest version converted in the background, as after a commit; returns that version. `wait` waits for it.
@@ -177,6 +182,11 @@ class UniformHandle:
             if self._clock.now_ms() >= deadline:
                 raise self._not_there(wanted, f"{timeout:.0f} seconds have passed")
             self._clock.sleep(_POLL_SECONDS)
+
+    def _findings(self) -> tuple[Look, list[Finding]]:
+        asked = Asked(_pointers(self._store, self._newest()))
+        look = look_at(self._store)
+        return look, find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))
 
     def _newest(self) -> Snapshot:
         """The newest version, of a table that asks for UniForm."""

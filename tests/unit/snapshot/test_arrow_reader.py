@@ -406,6 +406,6 @@ def test_a_file_that_has_not_the_size_of_the_log_is_told_when_it_is_opened(chang
     file = File(pa.table({"a": [1, 2]}))
     task = ReadTask("x/a.parquet", file.content.size)
     content = change(file.content.to_pybytes())
-    with pytest.raises(CorruptTable, match="'x/a.parquet' has .* bytes, but the table's log says") as caught:
+    with pytest.raises(CorruptTable, match=r"'x/a.parquet' has .* bytes, but the table's log says") as caught:
         list(read_file(task, struct(a=P("long")), "none", (), lambda name: pa.BufferReader(content), lambda d: None))
     assert caught.value.code == "TAHOE_DATA_FILE_SIZE" and caught.value.facts["file"] == "x/a.parquet"

@@ -26,6 +26,7 @@ from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.row_groups import row_groups_that_may_match
+from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -45,6 +46,7 @@ class ReadTask:
         size: of the file in bytes, as the log says; None where it does not.
         partition_values: by physical column name, as the log has them.
         num_records: physical rows, where statistics tell.
+        stats: of all rows, JSON text as the log has it; what the file's footer is held against.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ReadTask:
     num_records: int | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    stats: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,7 @@ class _FileReader:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
         file = _parquet(source, verify_pages=verify_pages)
+        self._check_footer(file)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -204,6 +208,25 @@ class _FileReader:
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 yield start, batch
                 start += batch.num_rows
+
+    def _check_footer(self, file: pq.ParquetFile) -> None:
+        if self.task.stats is None:
+            return
+        file_schema = file.schema_arrow
+        file_type = pa.struct(file_schema)
+        columns = {}
+        for column in self.schema:
+            if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
+                position = self.find(file_type, column)
+                columns[column.physical_name] = None if position is None else file_schema.field(position).name
+        fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
+        if fault is not None:
+            raise CorruptTable(
+                f"Data file '{self.task.name}' is damaged, or another one lies in its place: {fault}. Restore the file from a copy, or "
+                "restore the table to an earlier version.",
+                code="TAHOE_DATA_FILE_CONTRADICTS_LOG",
+                file=self.task.name,
+            )
 
     def logical(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """A batch of the file as a batch of the table."""

@@ -223,6 +223,7 @@ class Scan:
             num_records=None,
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
+            stats=add.stats,
         )
 
 

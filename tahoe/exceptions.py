@@ -25,7 +25,7 @@ Each error carries `code` (the error class of the reference where there is one, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 __all__ = [
     "CommitStateUnknown",
@@ -64,6 +64,23 @@ class TahoeError(Exception):
         self.code = code or self.default_code
         self.facts = facts
         super().__init__(f"[{self.code}] {message}")
+
+    def located(self, *, table: str | None = None, version: int | None = None, file: str | None = None) -> Self:
+        """This very error, told also where it happened, as far as it did not know: for those who know more than who raised it."""
+        parts = []
+        if table is not None and table not in self.message:
+            parts.append(f"Table {table}")
+        if version is not None and f"ersion {version}" not in self.message:
+            parts.append(f"version {version}" if parts else f"Version {version}")
+        if file is not None and file not in self.message:
+            parts.append(f"file '{file}'" if parts else f"File '{file}'")
+        if parts:
+            self.message = f"{', '.join(parts)}: {self.message}"
+            self.args = (f"[{self.code}] {self.message}",)
+        for name, value in {"table": table, "version": version, "file": file}.items():
+            if value is not None:
+                self.facts.setdefault(name, value)
+        return self
 
     def getErrorClass(self) -> str:  # noqa: N802 - PySpark's own name, so that programs written for delta-spark go on working
         """The error class, as `pyspark.errors.PySparkException.getErrorClass` names it."""

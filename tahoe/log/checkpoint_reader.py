@@ -24,6 +24,7 @@ from tahoe.log.parquet_source import DamagedCheckpoint, ParquetSource, RowGroup,
 from tahoe.log.paths import parse, sidecar_name
 from tahoe.log.reader import check_no_duplicates, parse_actions
 from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
+from tahoe.protocol.demanded import check_names, fault_of_files
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "sidecars_of"]
@@ -167,7 +168,8 @@ def _open_top_level(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoin
     name = checkpoint.entries[0].name
     if not name.endswith(".json"):
         footer = hint.footer_crc32 if hint and [e.size for e in checkpoint.entries] == [hint.size_in_bytes] else None
-        return CheckpointReader(store, checkpoint, tuple(ParquetSource(store, checkpoint, n, footer) for n in checkpoint.names))
+        sources = (ParquetSource(store, checkpoint, n, footer) for n in checkpoint.names)
+        return CheckpointReader(store, checkpoint, tuple(map(_spelled_right, sources)))
     try:
         actions = tuple(action for _, action in parse_actions(name, store.get(name), store.url))
         check_no_duplicates(actions, name, store.url)
@@ -190,6 +192,17 @@ def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSo
         size = reader.store.open_input(source.name).size()
     if size != sidecar.size_in_bytes:
         raise source.damaged(f"it has {size} bytes, but its checkpoint says {sidecar.size_in_bytes}")
+    return _spelled_right(source)
+
+
+def _spelled_right(source: ParquetSource) -> ParquetSource:
+    """The file, if none of its columns differs in case only from one that the specification knows: that would be passed over."""
+    try:
+        check_names(tuple(leaf.split(".")) for leaf in source.leaves)
+    except DamagedCheckpoint:
+        raise
+    except CorruptTable as error:
+        raise source.damaged(error.message) from error
     return source
 
 
@@ -281,4 +294,8 @@ def _conformed(
             wanted = schema.field(name).type
             with reading(group.file):
                 arrays.append(pa.nulls(count, wanted) if found is None else cast_chunks(found, wanted))
-    return pa.Table.from_arrays(arrays, list(names))
+    files = pa.Table.from_arrays(arrays, list(names))
+    fault = fault_of_files("add" if schema is FILES_SCHEMA else "remove", files)
+    if fault is not None:
+        raise group.file.damaged(fault)
+    return files

@@ -12,6 +12,7 @@ from tahoe.log.paths import parse
 from tahoe.log.reader import read_commit
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.demanded import no_in_commit_timestamp
 from tahoe.store.log_store import LogStore
 
 __all__ = ["CommitTime", "commit_times", "earliest_version", "history", "version_at"]
@@ -42,7 +43,7 @@ def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
     for version, modified_ms in commits:
         time = modified_ms
         if enabled_from is not None and version >= enabled_from:
-            time = _in_commit_timestamp(store, version) or modified_ms
+            time = _in_commit_timestamp(store, version)
         time = max(time, previous + 1)
         found.append(CommitTime(version, time))
         previous = time
@@ -120,11 +121,11 @@ def _in_commit_timestamps_from(config: TableConfig) -> int | None:
     return int(noted) if noted is not None else 0
 
 
-def _in_commit_timestamp(store: LogStore, version: int) -> int | None:
+def _in_commit_timestamp(store: LogStore, version: int) -> int:
     for action in read_commit(store, version):
-        if isinstance(action, CommitInfo):
+        if isinstance(action, CommitInfo) and action.in_commit_timestamp is not None:
             return action.in_commit_timestamp
-    return None
+    raise no_in_commit_timestamp(store.url, version)
 
 
 def _texts(values: Any) -> dict[str, str | None] | None:

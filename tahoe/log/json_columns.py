@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tahoe.exceptions import CorruptTable
+from tahoe.log.demanded_columns import has_misspelt_names, nulls_are_written
 from tahoe.log.files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.log.reader import check_no_duplicates, parse_actions
 from tahoe.protocol.actions import Action, AddFile, Metadata
+from tahoe.protocol.demanded import fault_of_files
 from tahoe.schema.types import schema_from_json
 
 __all__ = ["ActionColumns", "read_columns"]
@@ -58,7 +60,7 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
     counts = [_lines(body, start) for body, start in zip(bodies, starts, strict=True)]
     joined = b"".join(part for body, start in zip(bodies, starts, strict=True) for part in _without_beginning(body, start))
     table = _read(joined, _first_keys(joined))
-    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table):
+    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or has_misspelt_names(table.schema):
         return None
     try:
         others = _others(table, bodies, starts, counts, names, url)
@@ -70,14 +72,11 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         remove_rows, removes = _rows(table.column("remove"), TOMBSTONES_SCHEMA, keys["remove"])
     except (CorruptTable, pa.ArrowException):
         return None
-    if _lacks(adds, _REQUIRED_OF_ADDS) or _lacks(removes, _REQUIRED_OF_REMOVES):
+    if fault_of_files("add", adds) or fault_of_files("remove", removes) or not nulls_are_written(table, joined):
         return None
     return ActionColumns(adds, removes, add_rows, remove_rows, files.take(add_rows), files.take(remove_rows), others)
 
 
-_REQUIRED_OF_ADDS = ("path", "size", "modificationTime", "dataChange")
-_REQUIRED_OF_REMOVES = ("path", "dataChange")
-_REQUIRED_OF_VECTORS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 _BLOCK_BYTES = 8 << 20
 _MOST_BRACKETS = 2_000
 
@@ -91,14 +90,6 @@ _FILE_ACTIONS = {"add": FILES_SCHEMA, "remove": TOMBSTONES_SCHEMA}
 _MAPS = ("partitionValues", "tags")
 
 _Keys = Mapping[str, Mapping[str, Sequence[str]]]
-
-
-def _lacks(actions: pa.Table, required: Sequence[str]) -> bool:
-    """Whether a required member is missing somewhere."""
-    vectors = actions.column("deletionVector").drop_null()
-    return any(actions.column(name).null_count for name in required) or any(
-        pc.struct_field(vectors, name).null_count for name in _REQUIRED_OF_VECTORS
-    )
 
 
 def _after_commit_info(body: bytes) -> int:

@@ -150,75 +150,9 @@ def _value(line: bytes, name: str, number: int, url: str) -> Mapping[str, Any]:
 
 def _action(value: Mapping[str, Any], name: str, number: int, url: str) -> Action | None:
     try:
-        for kind, members in value.items():
-            if kind in _MEMBERS and members is not None:
-                _check_members(kind, members)
         return action_from_json(value)
     except CorruptTable as error:
         raise _damaged(name, url, f"line {number}: {error.message}") from error
-
-
-def _check_members(kind: str, members: Any) -> None:
-    """The kinds of an action's members, so that nothing is taken for what it is not (`"dataChange": "false"`)."""
-    if not isinstance(members, dict):
-        raise CorruptTable(f"the '{kind}' action must be an object, found {json.dumps(members)[:80]}.")
-    for member, expected in _MEMBERS[kind].items():
-        found = members.get(member)
-        if found is None:
-            continue
-        fits = isinstance(found, expected) and (bool in expected or not isinstance(found, bool))
-        if fits and isinstance(found, int) and not -(2**63) <= found < 2**63:
-            fits = False
-        if fits and isinstance(found, dict) and member != "deletionVector":
-            fits = all(value is None or isinstance(value, str) for value in found.values())
-        if not fits:
-            names = " or ".join(_JSON_NAMES[each] for each in expected)
-            raise CorruptTable(f"the member '{member}' of the '{kind}' action must be {names}, found {json.dumps(found)[:80]}.")
-        if member == "deletionVector":
-            _check_members("deletionVector", found)
-
-
-_TEXT, _NUMBER, _FLAG, _OBJECT = (str,), (int,), (bool,), (dict,)
-_FILE_MEMBERS: dict[str, tuple[type, ...]] = {
-    "path": _TEXT,
-    "partitionValues": _OBJECT,
-    "size": _NUMBER,
-    "dataChange": _FLAG,
-    "tags": _OBJECT,
-    "stats": _TEXT,
-    "deletionVector": _OBJECT,
-    "baseRowId": _NUMBER,
-    "defaultRowCommitVersion": _NUMBER,
-}
-_MEMBERS: dict[str, dict[str, tuple[type, ...]]] = {
-    "add": {**_FILE_MEMBERS, "modificationTime": _NUMBER, "clusteringProvider": _TEXT},
-    "remove": {**_FILE_MEMBERS, "deletionTimestamp": _NUMBER, "extendedFileMetadata": _FLAG},
-    "cdc": _FILE_MEMBERS,
-    "deletionVector": {
-        "storageType": _TEXT,
-        "pathOrInlineDv": _TEXT,
-        "offset": _NUMBER,
-        "sizeInBytes": _NUMBER,
-        "cardinality": _NUMBER,
-        "maxRowIndex": _NUMBER,
-    },
-    "protocol": {"minReaderVersion": _NUMBER, "minWriterVersion": _NUMBER, "readerFeatures": (list,), "writerFeatures": (list,)},
-    "metaData": {
-        "id": _TEXT,
-        "schemaString": _TEXT,
-        "partitionColumns": (list,),
-        "configuration": _OBJECT,
-        "name": _TEXT,
-        "description": _TEXT,
-        "createdTime": _NUMBER,
-    },
-    "txn": {"appId": _TEXT, "version": _NUMBER, "lastUpdated": _NUMBER},
-    "domainMetadata": {"domain": _TEXT, "configuration": _TEXT, "removed": _FLAG},
-    "checkpointMetadata": {"version": _NUMBER, "tags": _OBJECT},
-    "sidecar": {"path": _TEXT, "sizeInBytes": _NUMBER, "modificationTime": _NUMBER, "tags": _OBJECT},
-    "commitInfo": {},
-}
-_JSON_NAMES = {str: "a string", int: "a 64-bit integer", bool: "true or false", dict: "an object", list: "an array"}
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

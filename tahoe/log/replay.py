@@ -29,6 +29,7 @@ from tahoe.log.agreement import (
 )
 from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
 from tahoe.log.columns import concat, with_fewer_chunks
+from tahoe.log.demanded_columns import check_keys, check_keys_for
 from tahoe.log.files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
@@ -182,6 +183,8 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
 def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     tail = tail_of(store, segment)
     checkpoint = checkpoint_of(store, segment)
+    metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
+    check_keys_for(store.url, tail.adds, metadata)
     if checkpoint is None:
         check_files(store, segment, tail.adds, tail.checksum)
         return tail.adds
@@ -191,7 +194,7 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
         all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
         return _without(part, tail.keys, store.url)
 
-    kept = checkpoint.adds(sift)
+    kept = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
     whole = concat(all_of_checkpoint, FILES_SCHEMA)
     check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
     files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
@@ -202,6 +205,7 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
 def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
     tail = tail_of(store, segment)
     checkpoint = checkpoint_of(store, segment)
+    check_keys(store.url, tail.adds, plan.schema, plan.partition_columns)
     added = tail.adds.filter(keep(plan.predicate, tail.adds, plan.schema, plan.partition_columns))
     if checkpoint is None:
         check_files(store, segment, tail.adds, tail.checksum)
@@ -210,6 +214,7 @@ def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
         # By footers and commits there should be another number of files. That is only a guess: the files themselves decide.
         _files(store, segment)
     found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
+    check_keys(store.url, found, plan.schema, plan.partition_columns, checkpoint.checkpoint)
     return concat([found, added], FILES_SCHEMA) if len(added) else found
 
 

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from tahoe.expr.predicate import Predicate, references, split_by_columns
 from tahoe.log.checkpoint_reader import CheckpointReader, conformed_adds
 from tahoe.log.columns import concat
+from tahoe.log.demanded_columns import check_keys, has_all_keys
 from tahoe.log.files import FILES_SCHEMA, files_table
-from tahoe.log.parquet_source import RowGroup
+from tahoe.log.parquet_source import ParquetSource, RowGroup
 from tahoe.log.text_filter import TextFilter, text_filter
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.row_groups import row_groups_to_read
@@ -82,13 +83,9 @@ def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) 
         threads: how many row groups may be read side by side.
     """
     embedded = [action for action in checkpoint.actions if isinstance(action, AddFile)]
-    parts = [_decided(files_table(embedded), plan)] if embedded else []
-    groups = [
-        RowGroup(source, index)
-        for source in checkpoint.sources
-        if "add.path" in source.leaves
-        for index in row_groups_to_read(source.metadata, plan.condition)
-    ]
+    files = check_keys(checkpoint.store.url, files_table(embedded), plan.schema, plan.partition_columns, checkpoint.checkpoint)
+    parts = [_decided(files, plan)] if embedded else []
+    groups = [group for source in checkpoint.sources if "add.path" in source.leaves for group in _groups(source, plan)]
     if len(groups) == 1 and groups[0].metadata.num_rows > 2 * _BATCH_ROWS:
         parts += _scan_group(groups[0], plan, _side_by_side(threads))
     elif len(groups) > 1 and sum(group.metadata.num_rows for group in groups) > _BATCH_ROWS:
@@ -125,10 +122,9 @@ class _Sifted:
 def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Sifted]]) -> list[pa.Table]:
     columns = _deciding_columns(group, plan)
     if not columns:
-        return [
-            _decided(conformed_adds(group, batch.column("add")), plan) for batch in group.batches(_columns(group), _BATCH_ROWS)
-        ]
-    sifted = list(run(lambda batch: _sift(batch, plan), group.batches(columns, _BATCH_ROWS)))
+        read = (conformed_adds(group, batch.column("add")) for batch in group.batches(_columns(group), _BATCH_ROWS))
+        return [_decided(_with_keys(group, files, plan), plan) for files in read]
+    sifted = list(run(lambda batch: _sift(group, batch, plan), group.batches(columns, _BATCH_ROWS)))
     while sifted and not sifted[-1].left:
         sifted.pop()
     if not sifted:
@@ -156,9 +152,25 @@ def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
     return columns
 
 
-def _sift(batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
+def _groups(source: ParquetSource, plan: ScanPlan) -> list[RowGroup]:
+    """The row groups that may hold files wanted. What ``partitionValues_parsed`` says of a file that lacks a value counts for nothing."""
+    kept = set(row_groups_to_read(source.metadata, plan.condition))
+    width = len(plan.partition_columns)
+    return [
+        group
+        for group in source.row_groups()
+        if group.index in kept or (plan.reads_partitions and not has_all_keys(group, width))
+    ]
+
+
+def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
     struct = batch.column("add")
     members = _members(struct)
+    if plan.reads_partitions:
+        # NULL is no match for most predicates: what lacks its partition must not be taken for NULL.
+        maps = members["partitionValues"]
+        present = pa.table({"partitionValues": maps.filter(struct.is_valid()) if struct.null_count else maps})
+        _with_keys(group, present, plan)
     mask = struct.is_valid()
     exact = True
     if plan.on_partitions is not None:
@@ -174,6 +186,10 @@ def _sift(batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
             mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats"))
             exact = "stats" in members
     return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
+
+
+def _with_keys(group: RowGroup, files: pa.Table, plan: ScanPlan) -> pa.Table:
+    return check_keys(group.file.store.url, files, plan.schema, plan.partition_columns, group.file.checkpoint)
 
 
 def _texts(members: dict[str, pa.Array], mask: pa.Array) -> pa.Array | None:

@@ -81,7 +81,7 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
         return adds
     values = {
         name: deserialize_column(
-            pa.array([_value(add, partition_columns[name].physical_name) for add in adds], pa.string()),
+            pa.array([add.partition_values[partition_columns[name].physical_name] for add in adds], pa.string()),
             partition_columns[name].data_type,
         )
         for name in condition.columns or list(partition_columns)[:1]
@@ -107,10 +107,3 @@ def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> File
 
 
 _ONE_ROW = pa.table({"": pa.nulls(1)})
-
-
-def _value(add: AddFile, physical_name: str) -> str | None:
-    if physical_name in add.partition_values:
-        return add.partition_values[physical_name]
-    # Tables of old writers spell a partition column differently in the schema and in the log.
-    return next((v for name, v in add.partition_values.items() if name.lower() == physical_name.lower()), None)

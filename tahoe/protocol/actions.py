@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.exceptions import CorruptTable
+from tahoe.protocol.demanded import check_action
 
 __all__ = [
     "Action",
@@ -334,11 +335,14 @@ def to_json_line(action: Action) -> str:
 def action_from_json(line: Mapping[str, Any]) -> Action | None:
     """The action of one parsed line; None for an action that this version does not know (PROTOCOL.md: readers ignore those).
 
-    Raises `CorruptTable` where a required member is missing or of the wrong kind.
+    Raises `CorruptTable` where the action is not what the specification demands (`tahoe.protocol.demanded`).
     """
-    for name, value in line.items():
+    found = [(name, value) for name, value in line.items() if value is not None]
+    for name, value in found:
+        check_action(name, value)
+    for name, value in found:
         build = _BUILDERS.get(name)
-        if build is None or value is None:
+        if build is None:
             continue
         try:
             return build(value)
@@ -364,21 +368,21 @@ def _protocol(value: Mapping[str, Any]) -> Protocol:
     )
 
 
-# Old writers leave the schema of an empty table out.
+# Old writers leave the schema of an empty table out, and the reference reads that so (docs/design/016-demanded-fields.md).
 _EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 
 
 def _metadata(value: Mapping[str, Any]) -> Metadata:
-    file_format = value.get("format") or {}
+    file_format = value["format"]
     return Metadata(
         id=value["id"],
         schema_string=value.get("schemaString") or _EMPTY_SCHEMA,
-        partition_columns=tuple(value.get("partitionColumns") or ()),
-        configuration=dict(value.get("configuration") or {}),
+        partition_columns=tuple(value["partitionColumns"]),
+        configuration=dict(value["configuration"]),
         name=value.get("name"),
         description=value.get("description"),
         created_time=value.get("createdTime"),
-        format_provider=file_format.get("provider") or "parquet",
+        format_provider=file_format["provider"],
         format_options=dict(file_format.get("options") or {}),
     )
 
@@ -399,7 +403,7 @@ def _deletion_vector(value: Mapping[str, Any] | None) -> DeletionVectorDescripto
 def _add(value: Mapping[str, Any]) -> AddFile:
     return AddFile(
         path=value["path"],
-        partition_values=dict(value.get("partitionValues") or {}),
+        partition_values=dict(value["partitionValues"]),
         size=int(value["size"]),
         modification_time=int(value["modificationTime"]),
         data_change=bool(value["dataChange"]),
@@ -433,9 +437,9 @@ _BUILDERS: dict[str, Callable[[Any], Action]] = {
     "metaData": _metadata,
     "add": _add,
     "remove": _remove,
-    "cdc": lambda v: AddCDCFile(v["path"], dict(v.get("partitionValues") or {}), int(v["size"]), v.get("tags")),
+    "cdc": lambda v: AddCDCFile(v["path"], dict(v["partitionValues"]), int(v["size"]), v.get("tags")),
     "txn": lambda v: SetTransaction(v["appId"], int(v["version"]), v.get("lastUpdated")),
-    "domainMetadata": lambda v: DomainMetadata(v["domain"], v["configuration"], bool(v.get("removed", False))),
+    "domainMetadata": lambda v: DomainMetadata(v["domain"], v["configuration"], bool(v["removed"])),
     "commitInfo": lambda v: CommitInfo(dict(v)),
     "checkpointMetadata": lambda v: CheckpointMetadata(int(v["version"]), v.get("tags")),
     "sidecar": lambda v: SidecarFile(v["path"], int(v["sizeInBytes"]), int(v["modificationTime"]), v.get("tags")),

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.exceptions import CorruptTable, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import check_readable, check_writable, features_of
 from tahoe.protocol.properties import TableProperties
-from tahoe.schema.evolve import check_type_changes
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.schema.evolve import check_duplicates, check_type_changes
+from tahoe.schema.mapping import check_mapping_of_columns
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, schema_from_json
 
 __all__ = ["TableConfig", "features_wanted_by"]
 
@@ -36,7 +37,11 @@ class TableConfig:
     @cached_property
     def schema(self) -> StructType:
         """The logical schema, partition columns included."""
-        return schema_from_json(self.metadata.schema_string)
+        try:
+            return schema_from_json(self.metadata.schema_string)
+        except TahoeError as error:
+            error.located(table=self.table)
+            raise
 
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:
@@ -100,7 +105,33 @@ class TableConfig:
         check_readable(self.protocol, self.table)
         if self.metadata.format_provider.lower() != "parquet":
             raise Unsupported(f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.")
-        check_type_changes(self.schema)
+        try:
+            check_mapping_of_columns(self.schema, self.column_mapping_mode)
+            check_type_changes(self.schema)
+        except TahoeError as error:
+            error.located(table=self.table)
+            raise
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Two columns whose names differ in case at most cannot be told apart, and a table is partitioned by a column once."""
+        try:
+            check_duplicates(self.schema)
+        except SchemaMismatch as error:
+            raise self._corrupt(error.message, error.code, columns=error.facts["columns"]) from error
+        lowered = [name.lower() for name in self.partition_columns]
+        for name, column in zip(lowered, self.partition_columns, strict=True):
+            if lowered.count(name) > 1:
+                raise self._corrupt(
+                    f"It is partitioned by '{column}' more than once.", "DELTA_DUPLICATE_COLUMNS_FOUND", column=column
+                )
+            data_type = self.schema.field(column).data_type
+            if not isinstance(data_type, PrimitiveType | DecimalType) or data_type.to_json_value() == "variant":
+                what = f"It is partitioned by '{column}' of type {data_type}, which has no partition values."
+                raise self._corrupt(what, "DELTA_INVALID_PARTITION_COLUMN_TYPE", column=column)
+
+    def _corrupt(self, what: str, code: str, **facts: Any) -> CorruptTable:
+        return CorruptTable(f"Table {self.table}: {what} Repair its metaData action.", code=code, table=self.table, **facts)
 
     def ensure_writable(self, enforced: frozenset[str] = frozenset()) -> None:
         """Raises where a write would break a rule of the table that the writer does not enforce.

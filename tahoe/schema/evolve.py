@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, Unsupported
 from tahoe.schema.mapping import explode, reuse_mapping, without_mapping
 from tahoe.schema.types import (
     ArrayType,
@@ -33,6 +33,7 @@ __all__ = [
     "check_holds_data",
     "check_type_changes",
     "check_writable",
+    "is_lossless",
     "is_widening",
     "merge_schemas",
     "replace_schema",
@@ -42,6 +43,7 @@ __all__ = [
 TYPE_CHANGES_KEY = "delta.typeChanges"
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 _INTEGRALS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _TIMES = {"date", "timestamp", "timestamp_ntz"}
 _VOID = PrimitiveType("void")
 _Type = TypeVar("_Type", bound=DataType)
@@ -181,16 +183,36 @@ def without_void(data_type: _Type) -> _Type:
     return result  # type: ignore[return-value]
 
 
-def check_type_changes(schema: StructType) -> None:
-    """Refuse to read a table one of whose columns went through a type change that the specification does not allow.
+def is_lossless(source: DataType, target: DataType) -> bool:
+    """Whether every value of `source` is one of `target`, and files of the one can be read as the other.
 
-    Raises `Unsupported`, ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types.
+    More than `is_widening`: the preview of type widening let an integer become every decimal that holds it (a byte decimal(3 + k1, k2),
+    not decimal(10 + k1, k2)), and tables of that time are read by the reference's kernel. No writer may make such a change today.
+    """
+    match source, target:
+        case PrimitiveType(old), DecimalType(precision, scale) if old in _DIGITS:
+            return precision - scale >= _DIGITS[old]
+    return is_widening(source, target)
+
+
+def check_type_changes(schema: StructType) -> None:
+    """Refuse to read a table one of whose columns went through a type change that may have lost values (`is_lossless`).
+
+    Raises `Unsupported`, ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types; `CorruptTable` for a change
+    that is not told as the specification demands.
     """
     for path, column in explode(schema):
-        for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
+        changes = column.metadata.get(TYPE_CHANGES_KEY) or ()
+        for change in changes if isinstance(changes, list | tuple) else [changes]:
+            if not isinstance(change, dict) or not {"fromType", "toType"} <= set(change):
+                raise CorruptTable(
+                    f"Column '{'.'.join(path)}' has a type change ({TYPE_CHANGES_KEY}) without fromType and toType: "
+                    f"{json.dumps(change)[:200]}. Restore the metaData action of the log.",
+                    column=".".join(path),
+                )
             old, new = _type_named(change["fromType"]), _type_named(change["toType"])
-            if not is_widening(old, new):
-                name = ".".join((*path, *filter(None, change.get("fieldPath", "").split("."))))
+            if not is_lossless(old, new):
+                name = ".".join((*path, *filter(None, str(change.get("fieldPath") or "").split("."))))
                 raise Unsupported(
                     f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that the specification "
                     "does not allow. Rewrite the table with the client that changed it.",

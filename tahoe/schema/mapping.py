@@ -23,6 +23,7 @@ __all__ = [
     "assign_ids",
     "assign_nested_ids",
     "check_mapping",
+    "check_mapping_of_columns",
     "explode",
     "logical_path",
     "max_id_of",
@@ -127,10 +128,18 @@ def max_id_of(schema: StructType) -> int:
 
 
 def check_mapping(schema: StructType, mode: str, max_id: int | None) -> None:
+    """As `check_mapping_of_columns`; and `max_id`, the table's property, is at least the highest id, as writers need it."""
+    check_mapping_of_columns(schema, mode)
+    highest = max_id_of(schema)
+    if mode != "none" and (max_id is None or max_id < highest):
+        raise _broken(f"Property '{MAX_ID_KEY}' must be at least the highest column id {highest}, found {max_id}.", "")
+
+
+def check_mapping_of_columns(schema: StructType, mode: str) -> None:
     """Refuse a schema whose mapping breaks the specification.
 
     Invariants, with mode ``name`` or ``id``: each field has an id and a physical name; ids are unique; physical names are unique
-    among siblings; `max_id`, the table's property, is at least the highest id.
+    among siblings.
 
     Raises `CorruptTable` naming the column.
     """
@@ -140,21 +149,24 @@ def check_mapping(schema: StructType, mode: str, max_id: int | None) -> None:
     physical: dict[tuple[str, ...], str] = {}
     for path, column in explode(schema):
         name = ".".join(path)
-        if column.field_id is None or PHYSICAL_NAME_KEY not in column.metadata:
-            missing = "id" if column.field_id is None else "physical name"
-            raise _broken(f"Column '{name}' has no {missing}, which column mapping mode '{mode}' demands.", name)
-        for number in (column.field_id, *nested_ids_of(column).values()):
+        for key, missing in ((ID_KEY, "id"), (PHYSICAL_NAME_KEY, "physical name")):
+            if column.metadata.get(key) is None:
+                raise _broken(f"Column '{name}' has no {missing}, which column mapping mode '{mode}' demands.", name)
+        if not isinstance(physical_name := column.metadata[PHYSICAL_NAME_KEY], str) or not physical_name:
+            raise _broken(f"Column '{name}' has the physical name {physical_name!r}, which is no name.", name)
+        nested = column.metadata.get(NESTED_IDS_KEY) or {}
+        if not isinstance(nested, Mapping):
+            raise _broken(f"Column '{name}' has nested ids that are no object: {nested!r}.", name)
+        for number in (column.metadata[ID_KEY], *nested.values()):
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
+                raise _broken(f"Column '{name}' has the column mapping id {number!r}, which is no id: a number below 2^31.", name)
             if number in ids:
                 raise _broken(f"Columns '{ids[number]}' and '{name}' have the same column mapping id {number}.", name)
             ids[number] = name
-        key = physical_path(schema, path)
-        if key in physical:
-            raise _broken(f"Columns '{physical[key]}' and '{name}' have the same physical name '{column.physical_name}'.", name)
-        physical[key] = name
-    if max_id is None or max_id < max(ids, default=0):
-        raise _broken(
-            f"Property '{MAX_ID_KEY}' must be at least the highest column id {max(ids, default=0)}, found {max_id}.", ""
-        )
+        where = physical_path(schema, path)
+        if where in physical:
+            raise _broken(f"Columns '{physical[where]}' and '{name}' have the same physical name '{column.physical_name}'.", name)
+        physical[where] = name
 
 
 def reuse_mapping(new: StructType, old: StructType) -> StructType:

@@ -184,17 +184,17 @@ DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 def schema_from_json(text: str) -> StructType:
     """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
     if not isinstance(text, str):
-        raise CorruptTable("The table's metaData action has no schemaString. Restore the metaData action of the log.")
+        raise CorruptTable(f"The table's metaData action has no schemaString. {_REPAIR}")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptTable(f"The table's schema is not valid JSON ({error}). Restore the metaData action of the log.") from error
+        raise CorruptTable(f"The table's schema is not valid JSON ({error}). {_REPAIR}") from error
     try:
         parsed = _type(value)
     except RecursionError as error:
-        raise CorruptTable("The table's schema is nested too deep to be read. Restore the metaData action of the log.") from error
+        raise CorruptTable(f"The table's schema is nested too deep to be read. {_REPAIR}") from error
     if not isinstance(parsed, StructType):
-        raise CorruptTable(f"The table's schema must be a struct, found {parsed}.")
+        raise CorruptTable(f"The table's schema must be a struct, found {parsed}. {_REPAIR}")
     return parsed
 
 
@@ -207,24 +207,52 @@ def leaves(schema: StructType, prefix: tuple[StructField, ...] = ()) -> Iterator
             yield (*prefix, column)
 
 
-def _type(value: Any) -> DataType:
+_REPAIR = "Restore the metaData action of the log."
+_MOST_DIGITS = 38
+
+
+def _type(value: Any, path: tuple[str, ...] = ()) -> DataType:
     if isinstance(value, str):
-        return _named(value)
+        return _named(value, path)
     match value.get("type") if isinstance(value, dict) else None:
         case "struct":
-            return StructType(tuple(_field(item) for item in value["fields"]))
+            fields = _member(value, "fields", list, path)
+            return StructType(tuple(_field(item, path) for item in fields))
         case "array":
-            return ArrayType(_type(value["elementType"]), bool(value["containsNull"]))
+            element = _type(_member(value, "elementType", (str, dict), path), (*path, "element"))
+            return ArrayType(element, _member(value, "containsNull", bool, path))
         case "map":
-            return MapType(_type(value["keyType"]), _type(value["valueType"]), bool(value["valueContainsNull"]))
-    raise CorruptTable(f"The table's schema holds a type that the specification does not know: {json.dumps(value)[:200]}.")
+            key = _type(_member(value, "keyType", (str, dict), path), (*path, "key"))
+            items = _type(_member(value, "valueType", (str, dict), path), (*path, "value"))
+            return MapType(key, items, _member(value, "valueContainsNull", bool, path))
+    raise _broken(path, f"a type that the specification does not know: {json.dumps(value)[:200]}")
 
 
-def _field(value: Any) -> StructField:
-    return StructField(value["name"], _type(value["type"]), bool(value["nullable"]), value.get("metadata") or {})
+def _field(value: Any, path: tuple[str, ...]) -> StructField:
+    if not isinstance(value, dict):
+        raise _broken(path, f"a field that is no object: {json.dumps(value)[:200]}")
+    name = _member(value, "name", str, path)
+    inside = (*path, name)
+    metadata = value.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise _broken(inside, f"metadata that is no object: {json.dumps(metadata)[:200]}")
+    data_type = _type(_member(value, "type", (str, dict), inside), inside)
+    return StructField(name, data_type, _member(value, "nullable", bool, inside), metadata or {})
 
 
-def _named(name: str) -> DataType:
+def _member(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], path: tuple[str, ...]) -> Any:
+    found = value.get(name)
+    if isinstance(found, kind):
+        return found
+    raise _broken(path, f"no right '{name}', which the specification demands, in {json.dumps(value)[:200]}")
+
+
+def _broken(path: tuple[str, ...], what: str) -> CorruptTable:
+    where = f"Column '{'.'.join(path)}' of the table's schema" if path else "The table's schema"
+    return CorruptTable(f"{where} has {what}. {_REPAIR}", code="DELTA_FAIL_TO_PARSE_SCHEMA", column=".".join(path))
+
+
+def _named(name: str, path: tuple[str, ...]) -> DataType:
     if name in PRIMITIVES:
         return PrimitiveType(name)
     if name == "null":
@@ -233,7 +261,15 @@ def _named(name: str) -> DataType:
         return DecimalType(10, 0)
     found = _DECIMAL.fullmatch(name)
     if found:
-        return DecimalType(int(found[1]), int(found[2]))
+        precision, scale = (int(digits[:10]) for digits in found.groups())
+        if not (1 <= precision <= _MOST_DIGITS and 0 <= scale <= precision):
+            limits = f"a precision is from 1 to {_MOST_DIGITS}, and a scale from 0 to the precision"
+            raise _broken(path, f"the type {name[:60]}, but {limits}")
+        return DecimalType(precision, scale)
+    where = f" of column '{'.'.join(path)}'" if path else ""
     raise Unsupported(
-        f"The column type '{name}' is not supported by this version of Tahoe.", code="DELTA_UNSUPPORTED_DATA_TYPES", type=name
+        f"The type '{name[:200]}'{where} is not supported by this version of Tahoe.",
+        code="DELTA_UNSUPPORTED_DATA_TYPES",
+        type=name,
+        column=".".join(path),
     )

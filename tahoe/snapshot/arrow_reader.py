@@ -21,6 +21,7 @@ from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.evaluate import filter_table
 from tahoe.expr.predicate import Predicate
 from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
@@ -272,12 +273,8 @@ class _FileReader:
         return _coalesce(batch, tracking.materialized_row_id_column, default)
 
     def _partition_value(self, column: StructField) -> pa.Scalar:
-        values = self.task.partition_values
-        text = values.get(column.physical_name)
-        if text is None and column.physical_name not in values:
-            # Tables of old writers spell a partition column differently in the schema and in the log.
-            lowered = column.physical_name.lower()
-            text = next((value for name, value in values.items() if name.lower() == lowered), None)
+        check_partition_values(self.task.name, self.task.partition_values, self.schema, (column.name,), "")
+        text = self.task.partition_values[column.physical_name]
         return pa.scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:

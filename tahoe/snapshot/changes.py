@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.files import canonical_path
 from tahoe.log.history import commit_times, version_at
 from tahoe.log.reader import read_commit
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.evolve import is_widening
@@ -211,7 +212,7 @@ def changed_files(actions: Iterable[Action], version: int, config: TableConfig) 
     actions = tuple(actions)
     cdc = [action for action in actions if isinstance(action, AddCDCFile)]
     if cdc:
-        return [ChangedFile(version, file.path, file.size, file.partition_values, None) for file in cdc]
+        return [ChangedFile(version, file.path, file.size, _partition_values(file, version, config), None) for file in cdc]
     removes = {canonical_path(a.path, config.table): a for a in actions if isinstance(a, RemoveFile) and a.data_change}
     adds = {canonical_path(a.path, config.table): a for a in actions if isinstance(a, AddFile) and a.data_change}
 
@@ -334,9 +335,10 @@ def _reads_as(earlier: DataType, later: DataType) -> bool:
     return earlier in (later, PrimitiveType("void")) or is_widening(earlier, later)
 
 
-def _partition_values(action: AddFile | RemoveFile, version: int, config: TableConfig) -> Mapping[str, str | None]:
+def _partition_values(action: AddFile | RemoveFile | AddCDCFile, version: int, config: TableConfig) -> Mapping[str, str | None]:
     values = action.partition_values
-    if values is None and config.partition_columns:
+    untold = not values if isinstance(action, RemoveFile) else values is None
+    if untold and config.partition_columns:
         raise Unsupported(
             f"Version {version} of table {config.table} removes file {action.path} without telling its partition, so the rows "
             "that it deletes cannot be shown. Ask for a range that leaves this version out.",
@@ -345,6 +347,11 @@ def _partition_values(action: AddFile | RemoveFile, version: int, config: TableC
             version=version,
             file=action.path,
         )
+    try:
+        check_partition_values(action.path, values, config.schema, config.partition_columns, config.table)
+    except CorruptTable as error:
+        error.located(version=version)
+        raise
     return values or {}
 
 

@@ -22,8 +22,9 @@ from tahoe.log.replay import (
     scan_files,
 )
 from tahoe.log.segment import LogSegment, segment_for
-from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import Scan
 from tahoe.store.log_store import Entry, LogStore
@@ -110,11 +111,17 @@ class Snapshot:
             for action in read_commit(self.store, self.version):
                 if isinstance(action, CommitInfo) and action.in_commit_timestamp is not None:
                     return action.in_commit_timestamp
+            raise no_in_commit_timestamp(self.store.url, self.version)
         return self.segment.last_modified_ms
 
     @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
+            for action in self.base[1]:
+                if isinstance(action, AddFile):
+                    check_partition_values(
+                        action.path, action.partition_values, self.schema, self.partition_columns, self.store.url
+                    )
             return advance_files(*self.base, self.store.url)
         return replay_files(self.store, self.segment)
 

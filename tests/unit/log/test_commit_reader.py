@@ -38,7 +38,8 @@ RIGHT = {
     "with an escaped path": (ADD % "").replace('"a"', '"\\u0061"'),
     "with a very deep unknown action": '{"deep":' + "[" * 900 + "]" * 900 + "}\n" + ADD % "",
     "with the greatest number": ADD % ',"baseRowId":9223372036854775807',
-    "with the least number": ADD % ',"baseRowId":-9223372036854775808',
+    "with the least number": (ADD % "").replace('"modificationTime":1', '"modificationTime":-9223372036854775808'),
+    "with an unknown member that no case makes a known one": ADD % ',"partition_values":{"p":"1"}',
 }
 
 

@@ -116,7 +116,7 @@ def test_paths_outside_of_the_table_are_compared_without_being_followed() -> Non
 
 def test_partition_values_and_tags_come_back_as_they_were() -> None:
     log = memory_log()
-    files = [add("a", part=None), add("b", part=""), add("c", part="ü/=%"), add("d", partition_values={}, tags={"k": None})]
+    files = [add("a", part=None), add("b", part=""), add("c", part="ü/=%"), add("d", part=None, tags={"k": None})]
     log.begin(*files)
     assert log.live() == files
     log.classic()

@@ -203,7 +203,8 @@ def test_a_removal_that_does_not_tell_its_partition_is_named(tmp_path: Path) -> 
     table = Table.create(tmp_path / "t", rows.schema, partition_by=["part"], properties=FEED)
     table.append(rows)
     transaction = table.begin()
-    transaction.stage(*(replace(add.remove(1), partition_values=None) for add in add_files(table.files())))
+    old = {"partition_values": None, "extended_file_metadata": None}
+    transaction.stage(*(replace(add.remove(1), **old) for add in add_files(table.files())))
     table.commit(transaction, Operation("DELETE"))
     with pytest.raises(Unsupported, match="without telling its partition"):
         table.changes(2)

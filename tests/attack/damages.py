@@ -9,13 +9,13 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.attack.overlay import Damage
 from tests.attack.victims import Victim, kind_of
 
-__all__ = ["DAMAGES", "Case", "flips", "sample"]
+__all__ = ["DAMAGES", "Case", "cases_of", "flips", "sample"]
 
 STEP = 64
 TEXT = ("commit", "compaction", "checksum", "hint", "V2 checkpoint (json)")
@@ -30,11 +30,13 @@ class Case:
         kind: of the file.
         what: the damage in words, with the place.
         files: what is different.
+        damage: what kind of damage it is.
     """
 
     kind: str
     what: str
     files: Damage = field(repr=False)
+    damage: str = ""
 
 
 def truncations(victim: Victim) -> Iterator[Case]:
@@ -63,8 +65,10 @@ def removed(victim: Victim) -> Iterator[Case]:
     """Every file gone; every commit gone with its checksum."""
     for name in victim.files:
         yield _case(name, "gone", None)
-    for name in victim.of_kind("commit"):
-        yield Case("commit", f"{name} gone with its checksum", {name: None, name.replace(".json", ".crc"): None})
+    commits = victim.of_kind("commit")
+    for name in commits:
+        which = "the newest commit" if name == commits[-1] else name
+        yield Case("commit", f"{which} gone with its checksum", {name: None, _checksum(name): None})
 
 
 def lost_lines(victim: Victim) -> Iterator[Case]:
@@ -145,7 +149,12 @@ def flips(victim: Victim, chance: random.Random, each: int) -> Iterator[Case]:
             bit = chance.randrange(8 * len(data))
             flipped = bytearray(data)
             flipped[bit // 8] ^= 1 << bit % 8
-            yield _case(name, f"bit {bit % 8} of byte {bit // 8} flipped", bytes(flipped))
+            yield replace(_case(name, f"bit {bit % 8} of byte {bit // 8} flipped", bytes(flipped)), damage="flipped")
+
+
+def cases_of(damage: str, victim: Victim) -> list[Case]:
+    """All cases of one kind of damage."""
+    return [replace(case, damage=damage) for case in DAMAGES[damage](victim)]
 
 
 DAMAGES: dict[str, Callable[[Victim], Iterable[Case]]] = {

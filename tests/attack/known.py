@@ -28,7 +28,51 @@ class Known:
     covers: Callable[[Failure], bool]
 
 
-KNOWN: dict[str, Known] = {}
+_SILENT = ("wrong rows", "another version")
+
+
+def _of_foreign_commits(*damages: str) -> Callable[[Failure], bool]:
+    return lambda found: (
+        found.table == "foreign" and found.outcome in _SILENT and "commit" in found.case.kind and found.case.damage in damages
+    )
+
+
+def _newest_version_gone(found: Failure) -> bool:
+    return (
+        found.outcome in _SILENT and found.case.damage == "removed" and "newest commit gone with its checksum" in found.case.what
+    )
+
+
+def _page_without_checksum(found: Failure) -> bool:
+    return found.outcome == "wrong rows" and found.case.damage == "flipped" and "data" in found.case.kind
+
+
+KNOWN: dict[str, Known] = {
+    "the newest commit and its checksum are gone": Known(
+        "What is left is the table as it was a version before. Only a handle that has seen the newer version can tell.",
+        "plain",
+        "removed",
+        _newest_version_gone,
+    ),
+    "commits of other writers without checksums, exchanged": Known(
+        "A commit without a seal does not say which version it is, and without a checksum nothing says what the version adds up to.",
+        "foreign",
+        "swapped",
+        _of_foreign_commits("swapped", "copied", "moved", "removed"),
+    ),
+    "lines of commits of other writers without checksums": Known(
+        "Each line is whole by itself; nothing says how many there were, nor what a value was before.",
+        "foreign",
+        "lost lines",
+        _of_foreign_commits("lost lines", "repeated lines", "lost fields", "flipped", "truncated", "zeros", "appended"),
+    ),
+    "a flipped bit in a page without a checksum": Known(
+        "Parquet's checksums of pages are optional; a value with another bit is a value.",
+        "foreign",
+        "flipped",
+        _page_without_checksum,
+    ),
+}
 
 
 def is_known(failure: Failure) -> bool:

@@ -17,7 +17,7 @@ import pytest
 
 from tahoe.store.log_store import LogStore
 from tahoe.testing.store_suite import LogStoreContract
-from tests.attack.damages import DAMAGES, Case, flips, sample
+from tests.attack.damages import DAMAGES, Case, cases_of, flips, sample
 from tests.attack.known import KNOWN, is_known
 from tests.attack.overlay import Overlay
 from tests.attack.verdict import LIMIT_SECONDS, Judge, table_of
@@ -49,7 +49,7 @@ def planned(table: str, damage: str, seed: int, most: int | None) -> list[Case]:
     if damage == FLIPPED:
         kinds = len(found.kinds())
         return list(flips(found, chance, -(-(FLIPS_IN_SOAK if most is None else most) // kinds)))
-    return sample(DAMAGES[damage](found), chance, most)
+    return sample(cases_of(damage, found), chance, most)
 
 
 def assert_told(table: str, cases: list[Case]) -> None:

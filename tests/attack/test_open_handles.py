@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tahoe.exceptions import TahoeError
-from tests.attack.damages import DAMAGES, sample
+from tests.attack.damages import DAMAGES, cases_of, sample
 from tests.attack.test_attack import SEED
 from tests.attack.verdict import Judge, rows_of, table_of
 from tests.attack.victims import VICTIMS, victim
@@ -43,7 +43,7 @@ def test_a_handle_that_saw_a_version_is_told_when_it_is_gone(table: str, lost: i
 @pytest.mark.parametrize("table", ["plain", "vectors", "checkpoint"])
 def test_an_open_handle_gives_the_right_rows_or_an_error_when_its_table_is_damaged(table: str, damage: str) -> None:
     chance = random.Random(f"{SEED} handle {table} {damage}")
-    cases = [case for case in DAMAGES[damage](victim(table)) if "commit" in case.kind]
+    cases = [case for case in cases_of(damage, victim(table)) if "commit" in case.kind]
     report = Judge(victim(table), open_handle=True).judge(sample(cases, chance, 5))
     assert not report.failures, str(report)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import TahoeError
-from tests.attack.damages import DAMAGES, Case, flips, sample
+from tests.attack.damages import DAMAGES, Case, cases_of, flips, sample
 from tests.attack.test_attack import SEED
 from tests.attack.verdict import names_its_place, rows_of, table_of, time_limit
 from tests.attack.victims import Victim, rows, victim
@@ -36,7 +36,7 @@ def planned(table: str, damage: str, most: int | None) -> list[Case]:
     """Damage to the log and the vectors. Nobody can tell that the newest commits never were."""
     chance = random.Random(f"{SEED} writing {table} {damage}")
     found = victim(table)
-    cases = list(flips(found, chance, 40)) if damage == "flipped" else DAMAGES[damage](found)
+    cases = list(flips(found, chance, 40)) if damage == "flipped" else cases_of(damage, found)
     return sample([case for case in cases if not any(kind in case.kind for kind in DATA)], chance, most)
 
 

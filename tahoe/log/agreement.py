@@ -14,16 +14,20 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checkpoint_reader import CheckpointReader
-from tahoe.log.checksum import VersionChecksum
-from tahoe.log.files import file_keys
+from tahoe.log.checksum import VersionChecksum, state_differences
+from tahoe.log.files import add_files, file_keys, files_table, key_of
 from tahoe.log.last_checkpoint import LastCheckpoint
 from tahoe.log.parquet_source import DamagedCheckpoint
 from tahoe.log.paths import checksum_name
+from tahoe.log.places import check_times
 from tahoe.log.reader import read_commit
+from tahoe.log.seal import SEAL
 from tahoe.log.segment import LogSegment
 from tahoe.log.state import TableState
 from tahoe.log.tail import Tail
-from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
+from tahoe.log.totals import FileTotals
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
+from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore
 
 __all__ = [
@@ -32,6 +36,8 @@ __all__ = [
     "check_checkpoint",
     "check_files",
     "check_state",
+    "disagreements",
+    "may_disagree",
     "newest",
     "no_state",
 ]
@@ -91,21 +97,61 @@ def check_adds_of_checkpoint(
         raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
 
 
-def check_state(store: LogStore, segment: LogSegment, state: TableState, checksum: VersionChecksum | None) -> None:
-    """Protocol, metadata, transactions and domains against the version's checksum."""
-    what = None if checksum is None else _state_mismatch(state, checksum)
-    if checksum is not None and what is not None:
-        _report(store, segment, checksum, what)
+def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: Tail) -> None:
+    """The commits against their order, and protocol, metadata, transactions and domains against the version's checksum."""
+    check_times(tail.places, TableConfig(state.protocol, state.metadata, store.url))
+    if tail.checksum is not None:
+        checkpoints = () if segment.checkpoint is None else segment.checkpoint.entries
+        written_ms = max((segment.last_modified_ms, *(entry.modified_ms for entry in checkpoints))) if checkpoints else None
+        _report(store, segment, tail, disagreements(tail.checksum, state, written_ms=written_ms))
 
 
-def check_files(store: LogStore, segment: LogSegment, files: pa.Table, checksum: VersionChecksum | None) -> None:
+def check_files(store: LogStore, segment: LogSegment, files: pa.Table, tail: Tail) -> None:
     """The live files against the version's checksum."""
+    if tail.checksum is not None:
+        found = tail.checksum.totals.differences(FileTotals.of(files, histograms=False))
+        if not found and files.num_rows <= _MOST_FILES_COMPARED:
+            found = _files_differences(tail.checksum, add_files(files), store.url)
+        _report(store, segment, tail, found)
+
+
+def may_disagree(tail: Tail, num_adds: int) -> bool:
+    """Whether footers and commits alone speak against the version's checksum, so that the live files must be looked at.
+
+    Args:
+        num_adds: the live files of the checkpoint, by its footers.
+    """
+    checksum, before, net = tail.checksum, tail.checkpoint_checksum, tail.net
     if checksum is None:
-        return
-    size = pc.sum(files.column("size"), min_count=0).as_py()
-    if (checksum.num_files, checksum.table_size_bytes) != (files.num_rows, size):
-        found, stated = f"{files.num_rows} live files of {size} bytes", f"{checksum.num_files} of {checksum.table_size_bytes}"
-        _report(store, segment, checksum, f"{found}, but {checksum_name(segment.version)} says {stated}")
+        return False
+    if checksum.num_files != num_adds + tail.net_files:
+        return True
+    return before is not None and net is not None and bool(checksum.totals.differences(before.totals.plus(net)))
+
+
+def disagreements(
+    checksum: VersionChecksum,
+    state: TableState,
+    files: Sequence[AddFile] | FileTotals | None = None,
+    *,
+    url: str = "",
+    written_ms: int | None = None,
+) -> list[str]:
+    """All that a version's checksum says and the log does not, each as "<member> <what it says>, but the log gives <what>".
+
+    Args:
+        state: of the version; its transaction id and in-commit timestamp are compared where they are known.
+        files: the live files, or what they add up to; None compares neither.
+        url: the table's URL; needed only where the log uses absolute paths.
+        written_ms: see `tahoe.log.checksum.state_differences`.
+    """
+    found = state_differences(checksum, state, written_ms=written_ms)
+    if isinstance(files, FileTotals):
+        found += checksum.totals.differences(files)
+    elif files is not None:
+        totals = FileTotals.of(files_table(files))
+        found += checksum.totals.differences(totals) or _files_differences(checksum, files, url)
+    return found
 
 
 def no_state(store: LogStore, version: int, missing: str, why: str) -> CorruptTable:
@@ -128,47 +174,42 @@ def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
 _REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}
 
 
-def _state_mismatch(state: TableState, checksum: VersionChecksum) -> str | None:
-    """What the checksum says that the log does not. (A transaction that only the log has may have expired for its writer.)"""
-    if checksum.protocol != state.protocol:
-        return "another protocol than its checksum"
-    mine, stated = state.metadata, checksum.metadata
-    if (mine.id, mine.schema_string, mine.partition_columns, mine.configuration) != (
-        stated.id,
-        stated.schema_string,
-        stated.partition_columns,
-        stated.configuration,
-    ):
-        return "another metaData than its checksum"
-    for transaction in checksum.transactions or ():
-        found = state.transactions.get(transaction.app_id)
-        if found is None or found.version != transaction.version:
-            return f"for the application '{transaction.app_id}' another transaction than its checksum"
-    if checksum.domains is not None and {each.domain: each.configuration for each in checksum.domains if not each.removed} != {
-        each.domain: each.configuration for each in state.domains.values()
-    }:
-        return "other metadata domains than its checksum"
-    return None
+# A checksum that lists the live files lists few of them.
+_MOST_FILES_COMPARED = 100
 
 
-def _report(store: LogStore, segment: LogSegment, checksum: VersionChecksum, what: str) -> None:
+def _files_differences(checksum: VersionChecksum, files: Sequence[AddFile], url: str) -> list[str]:
+    """What a checksum that lists the live files says of them and the log does not. (Writers may spell statistics otherwise.)"""
+    if checksum.all_files is None:
+        return []
+    stated, mine = ({key_of(file, url): _compared(file) for file in each} for each in (checksum.all_files, files))
+    wrong = sorted(key for key in stated.keys() | mine.keys() if stated.get(key) != mine.get(key))
+    return [f"allFiles that the log gives otherwise ({', '.join(wrong[:3])})"] if wrong else []
+
+
+def _compared(file: AddFile) -> tuple[object, ...]:
+    return file.size, sorted((name, value or "") for name, value in file.partition_values.items())
+
+
+def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[str]) -> None:
     """Raise what a trustworthy checksum does not agree with; compactions are doubted first, then the checkpoint."""
-    if not _is_of(store, checksum, segment.version):
+    if not found or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
         return
+    what = "; ".join(found)
     if segment.compactions:
         raise DoubtedCompactions(what)
     name = checksum_name(segment.version)
-    begin = f"Table {store.url}: the log gives at version {segment.version} {what}."
+    begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {what}."
     if segment.checkpoint is not None:
         file = segment.checkpoint.names[0]
         message = (
-            f"{begin} The checkpoint {file} is short, a commit after it has lost lines, or the checksum {name} is wrong: "
-            "restore the damaged one from a backup, or delete the checksum if another reader confirms the log."
+            f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its place, or the checksum is "
+            "wrong: restore the damaged one from a backup, or delete the checksum if another reader confirms the log."
         )
         raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
     raise CorruptTable(
-        f"{begin} A commit has lost lines, or the checksum {name} is wrong: restore the damaged commit from a backup, "
-        "or delete the checksum if another reader confirms the log.",
+        f"{begin} A commit has lost lines or is not in its place, or the checksum is wrong: restore the damaged commit from a "
+        "backup, or delete the checksum if another reader confirms the log.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=store.url,
         version=segment.version,
@@ -177,15 +218,19 @@ def _report(store: LogStore, segment: LogSegment, checksum: VersionChecksum, wha
 
 
 def _is_of(store: LogStore, checksum: VersionChecksum, version: int) -> bool:
-    """Whether the checksum was made for this version, as far as the ids of transactions tell."""
+    """Whether the checksum was made for this version, as far as the ids of transactions tell.
+
+    Where they differ, checksum or commit is not in its place. A seal proves that it is the checksum, which nobody needs; without one
+    nobody knows, and the checksum is taken for right.
+    """
     if checksum.transaction_id is None:
         return True
     try:
         actions = read_commit(store, version)
     except (NotFound, CorruptTable):
         return True
-    stated = next((action.transaction_id for action in actions if isinstance(action, CommitInfo)), None)
-    if stated is None or stated == checksum.transaction_id:
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    if info is None or info.transaction_id in (None, checksum.transaction_id) or SEAL not in info.values:
         return True
     logger.warning("%s/%s is of another transaction than its commit and was not used", store.url, checksum_name(version))
     return False

@@ -142,7 +142,9 @@ def state_differences(checksum: VersionChecksum, state: TableState, *, written_m
             continue
         if mine is None or mine.version != transaction.version:
             gives = "no transaction of it" if mine is None else f"its transaction {mine.version}"
-            found.append(f"transaction {transaction.version} of the application '{transaction.app_id}', but the log gives {gives}")
+            found.append(
+                f"transaction {transaction.version} of the application '{transaction.app_id}', but the log gives {gives}"
+            )
     if checksum.domains is not None:
         stated = {each.domain: each.configuration for each in checksum.domains if not each.removed}
         given = {each.domain: each.configuration for each in state.domains.values() if not each.removed}

@@ -24,6 +24,7 @@ from tahoe.log.agreement import (
     check_checkpoint,
     check_files,
     check_state,
+    may_disagree,
     newest,
     no_state,
 )
@@ -176,7 +177,7 @@ def _state(store: LogStore, segment: LogSegment) -> TableState:
         info.in_commit_timestamp if info else None,
         info.transaction_id if info else None,
     )
-    check_state(store, segment, state, tail.checksum)
+    check_state(store, segment, state, tail)
     return state
 
 
@@ -186,7 +187,7 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
     check_keys_for(store.url, tail.adds, metadata)
     if checkpoint is None:
-        check_files(store, segment, tail.adds, tail.checksum)
+        check_files(store, segment, tail.adds, tail)
         return tail.adds
     all_of_checkpoint: list[pa.Table] = []
 
@@ -198,7 +199,7 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
     whole = concat(all_of_checkpoint, FILES_SCHEMA)
     check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
     files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
-    check_files(store, segment, files, tail.checksum)
+    check_files(store, segment, files, tail)
     return files
 
 
@@ -208,10 +209,10 @@ def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
     check_keys(store.url, tail.adds, plan.schema, plan.partition_columns)
     added = tail.adds.filter(keep(plan.predicate, tail.adds, plan.schema, plan.partition_columns))
     if checkpoint is None:
-        check_files(store, segment, tail.adds, tail.checksum)
+        check_files(store, segment, tail.adds, tail)
         return added
-    if tail.checksum is not None and tail.checksum.num_files != checkpoint.num_adds + tail.net_files:
-        # By footers and commits there should be another number of files. That is only a guess: the files themselves decide.
+    if may_disagree(tail, checkpoint.num_adds):
+        # That is only a guess: the files themselves decide.
         _files(store, segment)
     found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
     check_keys(store.url, found, plan.schema, plan.partition_columns, checkpoint.checkpoint)

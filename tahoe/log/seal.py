@@ -14,7 +14,11 @@ from zlib import crc32
 
 from tahoe.protocol.actions import Action, CommitInfo, to_json_line
 
-__all__ = ["fault_in_seal", "has_seal", "sealed"]
+__all__ = ["SEAL", "fault_in_seal", "has_seal", "sealed"]
+
+
+SEAL = "tahoe.seal"
+"""The member of `commitInfo`."""
 
 
 def sealed(version: int, actions: Sequence[Action]) -> bytes:
@@ -59,7 +63,7 @@ def fault_in_seal(version: int, data: bytes) -> str | None:
     return None
 
 
-_NAME = '"tahoe.seal":"'
+_NAME = f'"{SEAL}":"'
 _NO_CRC = "0" * 8
 _DIGITS_OF_SIZE = 12
 _SEAL = re.compile(rb'"tahoe\.seal":"(?P<version>\d+)\.(?P<size>\d{12})\.(?P<crc>[0-9a-f]{8})"\}\}(?:\n|$)')

@@ -13,8 +13,10 @@ from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checksum import VersionChecksum, parse_checksum
 from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_keys, files_table, key_of, tombstones_table, without_rows
 from tahoe.log.json_columns import ActionColumns, read_columns
+from tahoe.log.places import Place, check_places, place_of
 from tahoe.log.reader import check_seal, duplicate, parse_actions, parse_commit
 from tahoe.log.segment import LogSegment, TailFile
+from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -40,8 +42,10 @@ class Tail:
         adds: files that are live at the end (`FILES_SCHEMA`), oldest first.
         removes: files that are gone at the end (`TOMBSTONES_SCHEMA`).
         keys: the keys of both (`tahoe.log.files.file_keys`): what earlier files say of them no longer counts.
-        net_files: by how many the commits change the number of live files, if they remove only what was there and add only what
-            was not; a mismatch with a checksum is a reason to look closer, no proof.
+        net: by how much the commits change what the live files add up to, if they remove only what was there and add only what
+            was not; None where a removed file does not state its size. A mismatch with a checksum is a reason to look closer, no proof.
+        net_files: the same of their number alone.
+        places: of its commits without a seal, oldest first.
         transactions: by application.
         domains: by name, removed ones included.
         commit_info: of the newest commit; None where it states none or was read inside of a compaction.
@@ -53,6 +57,8 @@ class Tail:
     removes: pa.Table
     keys: pa.Array
     net_files: int = 0
+    net: FileTotals | None = None
+    places: tuple[Place, ...] = ()
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
@@ -79,8 +85,11 @@ def read_tail(store: LogStore, segment: LogSegment) -> Tail:
             damaged.add(error.name)
             logger.warning("%s was not used, its commits are read instead: %s", error.name, error.reason)
             continue
+        places = [place_of(file.first, body) for file, body in zip(files, bodies, strict=True) if file.first == file.last]
+        unsealed = tuple(place for place in places if place is not None)
+        check_places(unsealed, store.url)
         own, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
-        return replace(found, checksum=own, checkpoint_checksum=older)
+        return replace(found, places=unsealed, checksum=own, checkpoint_checksum=older)
 
 
 # Below this the exact reader is as fast, for Arrow's has a price to begin with.
@@ -148,16 +157,30 @@ def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, u
     last, first = by_key.column("row_max"), by_key.column("row_min")
     single = _newest_single(columns.others)
     live = _newest_rows(columns.adds, columns.add_rows, last)
+    gone = _newest_rows(columns.removes, columns.remove_rows, first)
     return Tail(
         adds=live,
         removes=_newest_rows(columns.removes, columns.remove_rows, last),
         keys=by_key.column("key").combine_chunks(),
-        net_files=live.num_rows - pc.is_in(columns.remove_rows, value_set=first).true_count,
+        net_files=live.num_rows - gone.num_rows,
+        net=_net(live, gone),
         protocol=single.protocol,
         metadata=single.metadata,
         transactions=single.transactions,
         domains=single.domains,
         commit_info=commit_info,
+    )
+
+
+def _net(came: pa.Table, went: pa.Table) -> FileTotals | None:
+    if went.column("size").null_count:
+        return None
+    more, less = FileTotals.of(came, histograms=False), FileTotals.of(went, histograms=False)
+    return FileTotals(
+        more.num_files - less.num_files,
+        more.size_bytes - less.size_bytes,
+        (more.num_deleted_records or 0) - (less.num_deleted_records or 0),
+        (more.num_deletion_vectors or 0) - (less.num_deletion_vectors or 0),
     )
 
 
@@ -227,11 +250,13 @@ def _newest_of_actions(store: LogStore, files: Sequence[TailFile], bodies: Seque
                 single.add(action)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
     removes = [action for action in last.values() if isinstance(action, RemoveFile)]
+    gone = [action for action in first.values() if isinstance(action, RemoveFile)]
     return Tail(
         adds=files_table(adds) if adds else FILES_SCHEMA.empty_table(),
         removes=tombstones_table(removes) if removes else TOMBSTONES_SCHEMA.empty_table(),
         keys=pa.array(list(last), pa.string()),
-        net_files=len(adds) - sum(isinstance(action, RemoveFile) for action in first.values()),
+        net_files=len(adds) - len(gone),
+        net=FileTotals(0, 0, 0, 0).after(adds, gone),
         protocol=single.protocol,
         metadata=single.metadata,
         transactions=single.transactions,

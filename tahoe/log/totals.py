@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class FileSizeHistogram:
         return cls(
             bins,
             tuple(end - start for start, end in zip(starts, ends, strict=True)),
-            tuple(after - low for low, after in zip(before, before[1:], strict=False)),
+            tuple(after - low for low, after in pairwise(before)),
         )
 
     @classmethod
@@ -134,8 +135,19 @@ class FileTotals:
             size_bytes=self.size_bytes + sum(came) - sum(went),
             num_deleted_records=None if deleted is None else deleted + sum(dead[0]) - sum(dead[1]),
             num_deletion_vectors=None if counted is None else counted + vectors,
-            deleted_record_counts=None if counts is None else FileSizeHistogram(_DELETED_BINS, counts, counts).after(*dead).file_counts,
+            deleted_record_counts=None
+            if counts is None
+            else FileSizeHistogram(_DELETED_BINS, counts, counts).after(*dead).file_counts,
             sizes=None if self.sizes is None else self.sizes.after(came, went),
+        )
+
+    def plus(self, net: FileTotals) -> FileTotals:
+        """With a change of the counts; without histograms."""
+        return FileTotals(
+            self.num_files + net.num_files,
+            self.size_bytes + net.size_bytes,
+            _sum(self.num_deleted_records, net.num_deleted_records),
+            _sum(self.num_deletion_vectors, net.num_deletion_vectors),
         )
 
     def without_vectors(self) -> FileTotals:
@@ -187,6 +199,10 @@ _BOUNDARIES = _boundaries()
 
 def _deleted(file: AddFile | RemoveFile) -> int:
     return file.deletion_vector.cardinality if file.deletion_vector is not None else 0
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 def _shown(value: int | tuple[int, ...]) -> str:

@@ -153,12 +153,7 @@ def test_every_flipped_bit_and_cut_of_our_own_is_told_or_changes_nothing() -> No
     for bit in range(0, len(data) * 8, 3):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
-        try:
-            found = parse_checksum(name, bytes(flipped), log.store.url)
-        except CorruptTable as error:
-            assert name in error.message
-        else:
-            assert found == truth
+        assert _parsed_or_told(name, bytes(flipped)) in (truth, "told")
     for end in range(len(data)):
         with pytest.raises(CorruptTable, match=name):
             parse_checksum(name, data[:end], log.store.url)
@@ -211,3 +206,10 @@ def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_a
     assert write_checksum_after(log.store, 1, state, written) is None
     found = write_checksum_after(log.store, 1, state, written, files)
     assert found is not None and found.num_files == 2
+
+
+def _parsed_or_told(name: str, data: bytes) -> object:
+    try:
+        return parse_checksum(name, data, "memory://m/t")
+    except CorruptTable as error:
+        return "told" if name in error.message else error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from dataclasses import replace
 
 import pytest
 
@@ -15,11 +16,12 @@ from tahoe.log.files import add_files
 from tahoe.log.footer_check import fault_in_footer
 from tahoe.log.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
 from tahoe.log.replay import replay_files, replay_state, replay_tombstones, scan_files
+from tahoe.log.seal import sealed
 from tahoe.log.segment import segment_for
-from tahoe.protocol.actions import DomainMetadata, SetTransaction
+from tahoe.protocol.actions import CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import PrimitiveType
-from tests.unit.log.logs import DAMAGES, SCHEMA, Log, add, memory_log, remove
+from tests.unit.log.logs import DAMAGES, METADATA, PROTOCOL, SCHEMA, Log, add, memory_log, remove, vector
 
 ALL_IDS = Comparison(">=", Column(("id",)), Literal(-1, PrimitiveType("long")))
 
@@ -233,17 +235,40 @@ def test_a_log_without_protocol_or_metadata_is_refused(missing: str) -> None:
     assert caught.value.code == "DELTA_STATE_RECOVER_ERROR"
 
 
-def test_a_checksum_of_another_transaction_is_not_believed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_checksum_of_another_transaction_says_that_it_or_its_commit_is_not_in_its_place() -> None:
+    log = memory_log()
+    log.begin(add("a"))
+    log.checksum(txnId="someone else's")
+    with pytest.raises(CorruptTable, match=re.escape(checksum_name(0)) + ".*txnId someone else's"):
+        log.state()
+
+
+def test_where_a_seal_proves_the_commit_a_checksum_of_another_transaction_is_not_believed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     log = memory_log()
     log.begin(add("a"))
     log.checksum(numFiles=7, txnId="someone else's")
+    log.store.put(commit_name(0), sealed(0, [CommitInfo({"txnId": "mine"}), PROTOCOL, METADATA, add("a")]))
     with caplog.at_level(logging.WARNING):
+        assert log.state().transaction_id == "mine"
         assert [a.path for a in log.live()] == ["a"]
     assert "another transaction" in caplog.text
 
 
-@pytest.mark.parametrize("changes", [{"numFiles": 7}, {"tableSizeBytes": 1}])
-def test_a_checksum_that_the_files_contradict_is_an_error(changes: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"numFiles": 7},
+        {"tableSizeBytes": 1},
+        {"numDeletedRecordsOpt": 5},
+        {"numDeletionVectorsOpt": 1},
+        {"allFiles": [add("b").to_json_value()]},
+        {"allFiles": [add("a", part="other").to_json_value()]},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_checksum_that_the_files_contradict_is_an_error(changes: dict[str, object]) -> None:
     log = memory_log()
     log.begin(add("a"))
     log.checksum(**changes)
@@ -318,3 +343,78 @@ def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
 @pytest.mark.parametrize("footer", [b"", b"\x15", b"\x29\xfc\xff\xff\xff\x0f", b"\x19" * 5_000, b"\xff" * 50, bytes(range(256))])
 def test_bytes_that_are_no_footer_are_told(footer: bytes) -> None:
     assert fault_in_footer(footer) is not None
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_the_commit_that_wrote_a_vector_without_its_tail_is_told_by_the_checksums_counters(checkpoint: bool) -> None:
+    log = memory_log()
+    log.begin(add("a"), add("b"))
+    counts = {"numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0}
+    log.checksum(**counts)
+    if checkpoint:
+        log.classic()
+    log.commit(remove(add("a")), add("a", deletion_vector=vector("v", 5)))
+    log.checksum(numDeletedRecordsOpt=5, numDeletionVectorsOpt=1)
+    assert _outcome(log)
+    log.store.put(commit_name(1), log.store.get(commit_name(1)).splitlines(keepends=True)[0])
+    for read in (log.live, lambda: scan_files(log.store, segment_for(log.store), ALL_IDS, SCHEMA, ("part",))):
+        with pytest.raises(CorruptTable, match="numDeletedRecordsOpt 5, but the log gives 0"):
+            read()
+
+
+def test_a_transaction_that_expired_with_a_checkpoint_may_be_missing_from_the_log() -> None:
+    kept = replace(METADATA, configuration={"delta.setTransactionRetentionDuration": "interval 1 minutes"})
+    log = memory_log()
+    old = SetTransaction("old", 3, last_updated=1_000)
+    log.commit(PROTOCOL, kept, add("a"), old)
+    log.checksum()
+    assert log.state().transactions == {"old": old}
+    log.classic([PROTOCOL, kept, add("a")])
+    assert log.state().transactions == {}
+    log.checksum(setTransactions=[SetTransaction("new", 1, last_updated=1 << 60).to_json_value()])
+    with pytest.raises(CorruptTable, match="new"):
+        log.state()
+
+
+def test_a_transaction_of_which_no_retention_is_over_may_not_be_missing_from_the_log() -> None:
+    """Nor may files and domains: a checksum that promises what no line of the commit says is how a commit without its tail looks."""
+    log = memory_log()
+    log.begin()
+    log.checksum(setTransactions=[{"appId": "spark-app-1", "version": 42, "lastUpdated": 1}], numFiles=10, tableSizeBytes=5_259)
+    with pytest.raises(CorruptTable, match="spark-app-1"):
+        log.state()
+
+
+def _log_of(infos: list[dict[str, object]], configuration: dict[str, str] | None = None) -> Log:
+    log = memory_log()
+    protocol = Protocol(3, 7, frozenset(), frozenset({"inCommitTimestamp"}))
+    log.commit(protocol, replace(METADATA, configuration=configuration or {}), info=False)
+    for number, info in enumerate(infos):
+        log.commit(CommitInfo(info), add(f"f{number}"), info=False)
+    return log
+
+
+def test_a_commit_that_had_read_its_own_version_is_not_in_its_place() -> None:
+    assert len(_log_of([{"readVersion": 0}, {"readVersion": 0}, {"readVersion": 2}]).live()) == 3
+    with pytest.raises(CorruptTable, match=re.escape(commit_name(1)) + ".*read version 1"):
+        _log_of([{"readVersion": 1}, {"readVersion": 0}]).live()
+
+
+def test_commits_of_one_transaction_or_with_the_same_bytes_are_copies() -> None:
+    with pytest.raises(CorruptTable, match=re.escape(commit_name(3)) + ".*txnId t.*" + re.escape(commit_name(1))):
+        _log_of([{"txnId": "t"}, {"txnId": "u"}, {"txnId": "t"}]).live()
+    log = _log_of([{"timestamp": 1}, {"timestamp": 1}])
+    assert len(log.live()) == 2
+    log.store.put(commit_name(2), log.store.get(commit_name(1)))
+    with pytest.raises(CorruptTable, match="same bytes"):
+        log.live()
+
+
+def test_in_commit_timestamps_that_do_not_increase_show_commits_out_of_their_places() -> None:
+    infos: list[dict[str, object]] = [{"inCommitTimestamp": at} for at in (10, 30, 20)]
+    assert len(_log_of(infos).live()) == 3, "where they are not in use, they say nothing"
+    on = {"delta.enableInCommitTimestamps": "true"}
+    with pytest.raises(CorruptTable, match=re.escape(commit_name(3))):
+        _log_of(infos, on).state()
+    later = {**on, "delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "20"}
+    assert _log_of(infos, later).state().in_commit_timestamp == 20

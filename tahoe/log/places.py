@@ -1,0 +1,119 @@
+"""Whether the commits of a log stand where they belong, as far as those say that carry no seal (`tahoe.log.seal`).
+
+Other writers' commits say less of themselves: which version they had read, which transaction they were, and when. A commit cannot
+have read its own version or a later one, no transaction is there twice, and in-commit timestamps increase.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from zlib import crc32
+
+from tahoe.exceptions import CorruptTable
+from tahoe.log.paths import commit_name
+from tahoe.log.seal import has_seal
+from tahoe.protocol.actions import CommitInfo
+from tahoe.protocol.config import TableConfig
+
+__all__ = ["Place", "check_places", "check_times", "place_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a commit without a seal says of its place in the log.
+
+    Args:
+        read_version: the version that its writer had read.
+        content: size and CRC-32 of a file that states a time and adds or removes files, so that no other can be equal to it.
+    """
+
+    version: int
+    transaction_id: str | None = None
+    read_version: int | None = None
+    in_commit_timestamp: int | None = None
+    content: tuple[int, int] | None = None
+
+
+def place_of(version: int, body: bytes) -> Place | None:
+    """What a commit's bytes say of its place; None where a seal has said more."""
+    if has_seal(body):
+        return None
+    info = _commit_info(body)
+    read_version = info.values.get("readVersion")
+    unique = "timestamp" in info.values and (b'{"add"' in body or b'{"remove"' in body)
+    return Place(
+        version,
+        info.transaction_id,
+        read_version if isinstance(read_version, int) and not isinstance(read_version, bool) else None,
+        info.in_commit_timestamp,
+        (len(body), crc32(body)) if unique else None,
+    )
+
+
+def check_places(places: Iterable[Place], url: str) -> None:
+    """Raise `CorruptTable` where a commit cannot be the one that was written as this version.
+
+    Args:
+        places: of some commits of one log, oldest first.
+    """
+    transactions: dict[str, int] = {}
+    contents: dict[tuple[int, int], int] = {}
+    for place in places:
+        if place.read_version is not None and place.read_version >= place.version:
+            raise _misplaced(place.version, url, f"it says that its writer had read version {place.read_version}")
+        if place.transaction_id is not None:
+            other = transactions.setdefault(place.transaction_id, place.version)
+            if other != place.version:
+                what = f"its txnId {place.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
+                raise _misplaced(place.version, url, what)
+        if place.content is not None:
+            other = contents.setdefault(place.content, place.version)
+            if other != place.version:
+                raise _misplaced(
+                    place.version, url, f"it has the same bytes as {commit_name(other)}, so one is a copy of the other"
+                )
+
+
+def check_times(places: Sequence[Place], config: TableConfig) -> None:
+    """Raise `CorruptTable` where in-commit timestamps do not increase (PROTOCOL.md, "In-Commit Timestamps").
+
+    Args:
+        places: of some commits of one log, oldest first.
+        config: of the version that they lead to.
+    """
+    if not config.in_commit_timestamps:
+        return
+    noted = config.metadata.configuration.get("delta.inCommitTimestampEnablementVersion", "0")
+    enabled_at = int(noted) if noted.isdecimal() else 0
+    for before, after in pairwise(place for place in places if place.version >= enabled_at):
+        earlier, later = before.in_commit_timestamp, after.in_commit_timestamp
+        if earlier is not None and later is not None and after.version > before.version and later <= earlier:
+            what = f"its in-commit timestamp {later} is not after {earlier}, that of {commit_name(before.version)}"
+            raise _misplaced(after.version, config.table, what)
+
+
+def _commit_info(body: bytes) -> CommitInfo:
+    """Its `commitInfo`; an empty one where there is none, or it cannot be read, which is told where its actions are read."""
+    start = body.find(b'{"commitInfo"')
+    end = body.find(b"\n", start)
+    try:
+        value = json.loads(body[start : end if end >= 0 else None]) if start >= 0 else {}
+    except (ValueError, RecursionError):
+        value = {}
+    info = value.get("commitInfo") if isinstance(value, dict) else None
+    return CommitInfo(info if isinstance(info, dict) else {})
+
+
+def _misplaced(version: int, url: str, what: str) -> CorruptTable:
+    name = commit_name(version)
+    return CorruptTable(
+        f"Table {url}: the commit {name} is not in its place, or the one before it is not: {what}. Commits were swapped, copied or "
+        "restored under other names: restore the log's files from a backup.",
+        code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+        table=url,
+        version=version,
+        file=name,
+    )

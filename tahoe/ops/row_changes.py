@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.ops.arrow_data import ArrowData
 from tahoe.ops.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
-from tahoe.ops.write import ArrowData, random_prefix, tagged, write_arrow
+from tahoe.ops.write import random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED

@@ -383,7 +383,7 @@ def _split(metadata: pq.FileMetaData, start: int, run: Sequence[int], columns: S
 
 
 def _compressed(metadata: pq.FileMetaData, index: int, columns: Sequence[str]) -> int:
-    return sum(chunk.total_compressed_size for chunk in _chunks(metadata.row_group(index), columns))
+    return sum(int(chunk.total_compressed_size) for chunk in _chunks(metadata.row_group(index), columns))
 
 
 def _rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int) -> int:

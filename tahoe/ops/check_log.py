@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import NotFound, TahoeError
+from tahoe.log.agreement import lost_its_id, vouches_for_itself
 from tahoe.log.checkpoint_reader import open_checkpoint
 from tahoe.log.checksum import VersionChecksum, parse_checksum
 from tahoe.log.files import canonical_path
@@ -27,7 +28,17 @@ from tahoe.log.paths import checksum_name, commit_name
 from tahoe.log.reader import parse_commit
 from tahoe.ops.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
-from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from tahoe.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["LogFiles", "LogReplay", "difference", "file_texts", "newest"]
@@ -84,6 +95,9 @@ class LogReplay:
     _sums: _Sums = field(default_factory=_Sums)
     _compared: set[Checkpoint] = field(default_factory=set)
     _transaction_ids: dict[str, int] = field(default_factory=dict)
+    _applications: dict[str, int] = field(default_factory=dict)
+    _domains: dict[str, str] = field(default_factory=dict)
+    _from_the_start: bool = False
     _last_timestamp: int | None = None
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
@@ -124,11 +138,13 @@ class LogReplay:
         yield from found
         yield from self._checkpoints(files.checkpoints.get(version, ()))
         if self.live is not None and checksum is not None:
-            yield from self._checksum(version, checksum)
+            yield from self._checksum(version, checksum, vouches_for_itself(actions))
 
     def _apply(self, version: int, actions: tuple[Action, ...]) -> None:
         if version == 0:
             self._begin()
+            self._from_the_start = True
+        self._fold_single(actions)
         # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
@@ -147,6 +163,17 @@ class LogReplay:
 
     def _begin(self) -> None:
         self.live, self._counted, self._sums = {}, {}, _Sums()
+        self._applications, self._domains, self._from_the_start = {}, {}, False
+
+    def _fold_single(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case SetTransaction():
+                    self._applications[action.app_id] = action.version
+                case DomainMetadata(removed=True):
+                    self._domains.pop(action.domain, None)
+                case DomainMetadata():
+                    self._domains[action.domain] = action.configuration
 
     def _put(self, key: str, text: str, size: int, dead: int | None) -> None:
         assert self.live is not None
@@ -211,6 +238,7 @@ class LogReplay:
         texts = file_texts(files)
         if self.live is None:
             self._begin()
+            self._fold_single(reader.single_actions)
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):
@@ -222,7 +250,7 @@ class LogReplay:
 
     # -- checksums ---------------------------------------------------------------------------------------------------------
 
-    def _checksum(self, version: int, data: bytes | TahoeError) -> Iterator[Violation]:
+    def _checksum(self, version: int, data: bytes | TahoeError, commit_vouches: bool) -> Iterator[Violation]:
         name = checksum_name(version)
         try:
             if isinstance(data, TahoeError):
@@ -232,6 +260,10 @@ class LogReplay:
             if not isinstance(error, NotFound):  # cleaned up since it was listed
                 yield violation_of(error, "checksum", f"Checksum {name}", version, name)
             return
+        if checksum.transaction_id is not None and not commit_vouches:
+            yield Violation("commit", lost_its_id(version), version, commit_name(version))
+        for what in self._other_state(checksum):
+            yield Violation("checksum", f"the checksum of version {version} says {what}.", version, name)
         for what, stated, counted in self._counters(checksum):
             if stated is not None and stated != counted:
                 yield Violation(
@@ -243,6 +275,18 @@ class LogReplay:
         ):
             if replayed is not None and said != replayed:
                 yield Violation("checksum", f"the {what} in the checksum of version {version} is not the log's.", version, name)
+
+    def _other_state(self, checksum: VersionChecksum) -> Iterator[str]:
+        """Transactions and domains that the replay gives otherwise. (A checkpoint may have dropped old transactions.)"""
+        for transaction in checksum.transactions or ():
+            mine = self._applications.get(transaction.app_id)
+            if mine != transaction.version and (mine is not None or self._from_the_start):
+                given = "none" if mine is None else mine
+                yield f"transaction {transaction.version} of the application '{transaction.app_id}', the log has {given}"
+        stated = {domain.domain: domain.configuration for domain in checksum.domains or () if not domain.removed}
+        for name in sorted(stated.keys() | self._domains.keys()) if checksum.domains is not None else ():
+            if stated.get(name) != self._domains.get(name):
+                yield f"{stated.get(name, 'nothing')} of the metadata domain '{name}', the log has {self._domains.get(name, 'nothing')}"
 
     def _counters(self, checksum: VersionChecksum) -> Iterator[tuple[str, Any, int]]:
         """What is counted, what the checksum says, and what the replay gives."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files import canonical_path
 from tahoe.log.history import commit_times, version_at
 from tahoe.log.reader import read_commit
@@ -162,7 +163,7 @@ class Feed:
         Raises `Unsupported` for a removal that does not tell its partition.
         """
         for version in range(self.start, self.end + 1):
-            yield from changed_files(read_commit(self.store, version), version, self.config)
+            yield from changed_files(read_vouched_commit(self.store, version), version, self.config)
 
 
 def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:

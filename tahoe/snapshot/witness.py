@@ -21,7 +21,9 @@ _MOST_COLUMNS = 16
 _LONGEST_TEXT = 31
 
 
-def contradiction(footer: pq.FileMetaData, stats: str | None, columns: Mapping[str, str | None], *, has_vector: bool) -> str | None:
+def contradiction(
+    footer: pq.FileMetaData, stats: str | None, columns: Mapping[str, str | None], *, has_vector: bool
+) -> str | None:
     """What the footer and the log's statistics say differently, in words; None where they agree.
 
     Args:

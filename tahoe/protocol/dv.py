@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.store.location import decode_path
 
@@ -73,11 +73,15 @@ def decode(descriptor: DeletionVectorDescriptor, read: Callable[[str], bytes], r
         CorruptTable: the vector's size, checksum, magic number or cardinality is not what the descriptor or the format says,
             or its path leaves the table.
     """
-    name = file_name(descriptor, root_url)
-    where = "the log" if name is None else f"file '{name}'"
-    bitmap = bitmap_from_bytes(vector_data(descriptor, read, root_url), where)
-    if len(bitmap) != descriptor.cardinality:
-        raise _mismatch("CARDINALITY", where, "holds", f"{descriptor.cardinality} row positions", str(len(bitmap)))
+    try:
+        name = file_name(descriptor, root_url)
+        where = "the log" if name is None else f"file '{name}'"
+        bitmap = bitmap_from_bytes(vector_data(descriptor, read, root_url), where)
+        if len(bitmap) != descriptor.cardinality:
+            raise _mismatch("CARDINALITY", where, "holds", f"{descriptor.cardinality} row positions", str(len(bitmap)))
+    except TahoeError as error:
+        error.located(table=root_url or None)
+        raise
     return bitmap
 
 

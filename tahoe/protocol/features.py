@@ -1,7 +1,8 @@
 """Table features, one row each (PROTOCOL.md, "Valid Feature Names in Table Features" and each feature's section).
 
 Code asks the table: what a protocol implies, what a table's metadata makes active, what this version can read and write.
-A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row.
+A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row. Tables with variants
+are readable but for their variant columns, which `tahoe.schema.arrow` refuses by name where they are asked for.
 """
 
 from __future__ import annotations
@@ -61,17 +62,16 @@ _ROWS = (
     TableFeature("timestampNtz", reader=True, automatic=False),
     TableFeature("timestampWithoutTimezone", reader=True, automatic=False),
     TableFeature("vacuumProtocolCheck", reader=True, automatic=False),
-    TableFeature("variantType", reader=True, automatic=False, readable=False, writable=False),
-    TableFeature("variantType-preview", reader=True, automatic=False, readable=False, writable=False),
+    TableFeature("variantType", reader=True, automatic=False, writable=False),
+    TableFeature("variantType-preview", reader=True, automatic=False, writable=False),
     TableFeature(
         "variantShredding",
         reader=True,
         requires=("variantType",),
         active_when="delta.enableVariantShredding",
-        readable=False,
         writable=False,
     ),
-    TableFeature("variantShredding-preview", reader=True, readable=False, writable=False),
+    TableFeature("variantShredding-preview", reader=True, writable=False),
     TableFeature("typeWidening", reader=True, active_when="delta.enableTypeWidening"),
     TableFeature("typeWidening-preview", reader=True),
     TableFeature(

@@ -27,11 +27,18 @@ _TO_ARROW: dict[str, pa.DataType] = {
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC."""
+    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC.
+
+    Raises `Unsupported` for a variant.
+    """
     match data_type:
         case PrimitiveType(name):
             if name not in _TO_ARROW:
-                raise Unsupported(f"Columns of type '{name}' cannot be read into Arrow yet; select other columns.", type=name)
+                raise Unsupported(
+                    f"Values of type '{name}' cannot be read into Arrow by this version of Tahoe.",
+                    code="DELTA_UNSUPPORTED_DATA_TYPES",
+                    type=name,
+                )
             return _TO_ARROW[name]
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
@@ -44,7 +51,16 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema with the table's logical names."""
+    """The Arrow schema with the table's logical names. Raises `Unsupported` naming all columns that Arrow cannot hold, and the others."""
+    refused = [column.name for column in schema if _holds_variant(column.data_type)]
+    if refused:
+        others = ", ".join(column.name for column in schema if column.name not in refused) or "there are none"
+        raise Unsupported(
+            f"These columns have values of type variant, which this version of Tahoe cannot read: {', '.join(refused)}. Select other columns: "
+            f"{others}.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            columns=refused,
+        )
     return pa.schema([_to_arrow_field(column) for column in schema])
 
 
@@ -57,6 +73,12 @@ def from_arrow_type(data_type: pa.DataType) -> DataType:
     if types.is_dictionary(data_type):
         return from_arrow_type(data_type.value_type)
     if types.is_decimal(data_type):
+        if data_type.precision > 38 or not 0 <= data_type.scale <= data_type.precision:
+            raise Unsupported(
+                f"Delta has no type for Arrow's {data_type}: a decimal has up to 38 digits, and no more of them after the point. "
+                "Cast the column first.",
+                type=str(data_type),
+            )
         return DecimalType(data_type.precision, data_type.scale)
     if types.is_struct(data_type):
         return StructType(tuple(_from_arrow_field(data_type.field(i)) for i in range(data_type.num_fields)))
@@ -103,6 +125,17 @@ _FROM_ARROW = [
     (pa.types.is_binary_view, "binary"),
     (pa.types.is_null, "void"),
 ]
+
+
+def _holds_variant(data_type: DataType) -> bool:
+    match data_type:
+        case ArrayType(element):
+            return _holds_variant(element)
+        case MapType(key, value):
+            return _holds_variant(key) or _holds_variant(value)
+        case StructType(fields):
+            return any(_holds_variant(column.data_type) for column in fields)
+    return data_type == PrimitiveType("variant")
 
 
 def _to_arrow_field(column: StructField) -> pa.Field:

@@ -26,6 +26,7 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read
 from tahoe.snapshot.row_groups import row_groups_that_may_match
 from tahoe.snapshot.witness import contradiction
 
@@ -127,12 +128,8 @@ def read_file(
                 yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
     except TahoeError:
         raise
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptTable(
-            f"Data file '{task.name}' cannot be read as Parquet: {error}. Restore the file from a copy, or restore the table to "
-            "an earlier version.",
-            file=task.name,
-        ) from error
+    except OF_DAMAGED_BYTES as error:
+        raise cannot_be_read(task.name, error) from error
     finally:
         source.close()
 

@@ -31,6 +31,7 @@ from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -370,6 +371,9 @@ class _Reader:
 
     def rows(self, file: ChangedFile) -> Iterator[pa.RecordBatch]:
         """The changed rows of one file, with their kind as the last column."""
+        return located_batches(self._rows(file), self._store.url, file.version, file.path)
+
+    def _rows(self, file: ChangedFile) -> Iterator[pa.RecordBatch]:
         name = decode_path(file.path, self._store.url)
         if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))

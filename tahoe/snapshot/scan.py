@@ -22,6 +22,7 @@ from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking, read_file
 from tahoe.snapshot.read_ahead import read_ahead
+from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Scan:
     def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
         config, store = self.snapshot.config, self.snapshot.store
-        return read_file(
+        batches = read_file(
             self._task(add),
             self.schema,
             config.column_mapping_mode,
@@ -130,6 +131,7 @@ class Scan:
             lambda descriptor: decode(descriptor, store.get, store.url),
             row_index_column=position_column,
         )
+        return self._located(batches, add.path)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
         """The row id and the row commit version of each living row of one file, under the names that data files keep them by.
@@ -149,7 +151,8 @@ class Scan:
             lambda descriptor: decode(descriptor, store.get, store.url),
             row_tracking=RowTracking(*names, *names),
         )
-        return pa.Table.from_batches(batches, pa.schema([pa.field(str(name), pa.int64()) for name in names]))
+        schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
+        return pa.Table.from_batches(self._located(batches, add.path), schema)
 
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
@@ -190,7 +193,7 @@ class Scan:
     ) -> Iterator[pa.RecordBatch]:
         config = self.snapshot.config
         open_input = self.snapshot.store.open_input
-        return read_file(
+        batches = read_file(
             task,
             schema,
             config.column_mapping_mode,
@@ -200,6 +203,10 @@ class Scan:
             self.predicate,
             row_tracking=self._row_tracking,
         )
+        return self._located(batches, task.name)
+
+    def _located(self, batches: Iterator[pa.RecordBatch], file: str) -> Iterator[pa.RecordBatch]:
+        return located_batches(batches, self.snapshot.store.url, self.snapshot.version, file)
 
     @cached_property
     def _row_tracking(self) -> RowTracking | None:

@@ -32,6 +32,7 @@ from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.insert import Insert
@@ -151,6 +152,7 @@ class _Reader(DataSourceReader):
     def __init__(self, snapshot: Snapshot) -> None:
         self._planned: Snapshot | None = snapshot
         self._store = snapshot.store
+        self._version = snapshot.version
         self._schema = snapshot.schema
         self._mapping = snapshot.config.column_mapping_mode
         self._partition_columns = snapshot.partition_columns
@@ -177,7 +179,7 @@ class _Reader(DataSourceReader):
                 self._read_vector,
                 self._predicate,
             )
-            for batch in batches:
+            for batch in located_batches(batches, self._store.url, self._version, task.name):
                 yield batch if batch.schema.equals(target) else batch.cast(target)
 
     def _read_vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:

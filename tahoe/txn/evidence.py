@@ -16,6 +16,7 @@ from tahoe.log.files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.txn.prepare import PreparedCommit
@@ -98,6 +99,6 @@ def _matches(store: LogStore, mine: PreparedCommit, add: AddFile) -> BitMap64:
         row_index_column=index,
     )
     found = BitMap64()
-    for batch in batches:
+    for batch in located_batches(batches, store.url, None, add.path):
         found.update(batch.column(index).to_pylist())
     return found

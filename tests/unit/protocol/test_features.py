@@ -61,7 +61,7 @@ def test_an_unknown_feature_cannot_be_asked_for():
         upgraded(BASE, ["timeTurner"])
 
 
-@pytest.mark.parametrize("name", ["timeTurner", "variantType", "catalogManaged"])
+@pytest.mark.parametrize("name", ["timeTurner", "timestampNanos", "catalogManaged"])
 def test_a_reader_feature_that_we_lack_is_refused_by_name(name):
     protocol = Protocol(3, 7, frozenset({name}), frozenset({name}))
     with pytest.raises(Unsupported, match=name) as caught:
@@ -102,3 +102,11 @@ def test_a_protocol_that_contradicts_itself_is_corrupt(protocol):
 def test_every_feature_requires_only_features_that_have_a_row():
     for row in FEATURES.values():
         assert set(row.requires) <= set(FEATURES)
+
+
+@pytest.mark.parametrize("name", ["variantType", "variantType-preview", "variantShredding", "variantShredding-preview"])
+def test_a_table_with_variants_can_be_read_but_for_these_and_is_refused_by_name_for_writes(name):
+    protocol = Protocol(3, 7, frozenset({name}), frozenset({name}))
+    check_readable(protocol, "file:///t")
+    with pytest.raises(Unsupported, match=name):
+        check_writable(protocol, "file:///t")

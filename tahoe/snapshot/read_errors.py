@@ -1,0 +1,66 @@
+"""Errors of reading data files, change data files and their vectors: each names table, version and file, and is one of Tahoe's.
+
+What Arrow raises on bytes that were changed depends on where they were hit: any of `OF_DAMAGED_BYTES`. What storage raises stays what
+it is, with the place added.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from tahoe.exceptions import CorruptTable, TahoeError
+
+__all__ = ["OF_DAMAGED_BYTES", "cannot_be_read", "located_batches", "locating"]
+
+OF_DAMAGED_BYTES = (
+    pa.ArrowException,
+    pa.ArrowMemoryError,
+    OSError,
+    ValueError,  # with UnicodeDecodeError among them
+    ArithmeticError,
+    LookupError,
+    struct.error,
+)
+"""What reading raises where bytes are not what they claim to be; never `TahoeError`, which some of these are bases of: except it first."""
+
+
+@contextmanager
+def locating(table: str, version: int | None, file: str) -> Iterator[None]:
+    """What is raised inside is an error of Tahoe's that names these three.
+
+    Args:
+        table: its URL.
+        version: that is being read; None where the file belongs to none yet.
+        file: its store name.
+    """
+    try:
+        yield
+    except TahoeError as error:
+        error.located(table=table, version=version, file=file)
+        raise
+    except OF_DAMAGED_BYTES as error:
+        raise cannot_be_read(file, error).located(table=table, version=version) from error
+
+
+def located_batches(
+    batches: Iterator[pa.RecordBatch], table: str, version: int | None, file: str
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a file, with errors as of `locating`."""
+    with locating(table, version, file):
+        yield from batches
+
+
+def cannot_be_read(file: str, error: BaseException) -> CorruptTable:
+    """The error of a data file whose bytes are no Parquet file, or none with the values that it says it has."""
+    lines = str(error).strip().splitlines()
+    reason = lines[0][:300] if lines else type(error).__name__
+    return CorruptTable(
+        f"Data file '{file}' cannot be read as Parquet: {reason}. Restore the file from a copy, or restore the table to an earlier "
+        "version.",
+        code="TAHOE_DATA_FILE_DAMAGED",
+        file=file,
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -106,6 +107,8 @@ def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: T
     """The commits against their order, and protocol, metadata, transactions and domains against the version's checksum."""
     check_times(tail.places, TableConfig(state.protocol, state.metadata, store.url))
     if tail.checksum is not None:
+        if state.transaction_id is not None and state.transaction_id == tail.checksum.transaction_id:
+            state = _without_other_time(store, segment, state, tail.checksum)
         checkpoints = () if segment.checkpoint is None else segment.checkpoint.entries
         written_ms = max((segment.last_modified_ms, *(entry.modified_ms for entry in checkpoints))) if checkpoints else None
         _report(store, segment, tail, disagreements(tail.checksum, state, written_ms=written_ms))
@@ -214,6 +217,15 @@ def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
 
 
 _REQUIRED: dict[str, type] = {"protocol": Protocol, "metaData": Metadata}
+
+
+def _without_other_time(store: LogStore, segment: LogSegment, state: TableState, checksum: VersionChecksum) -> TableState:
+    """Of one transaction two times are known: that is told, and costs no rows. Time travel goes by the commit's."""
+    stated, mine = checksum.in_commit_timestamp, state.in_commit_timestamp
+    if stated is not None and mine is not None and stated != mine:
+        message = "%s: version %d was committed at %d by its commit and at %d by its checksum, in milliseconds since 1970"
+        logger.warning(message, store.url, segment.version, mine, stated)
+    return replace(state, in_commit_timestamp=None)
 
 
 # A checksum that lists the live files lists few of them.

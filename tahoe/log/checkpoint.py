@@ -2,8 +2,8 @@
 
 The layout serves those who read a part: what is not a live file comes first, in row groups of its own, so that protocol and
 metadata cost one small read; the live files follow in the order of the log, which keeps files that were added together in one
-row group, so that its Parquet statistics over ``stats_parsed`` can leave it out. Pages carry checksums, which tell a flipped
-bit.
+row group, so that its Parquet statistics over ``stats_parsed`` can leave it out. Pages carry checksums and the footer a seal, which tell a
+flipped bit.
 
 A checkpoint counts only when its footer shows every row that was to be written; ``_last_checkpoint`` is written after it.
 """
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.exceptions import TahoeError
+from tahoe.log.checkpoint_seal import checkpoint_with_seal, footer_of
 from tahoe.log.columns import cast_members
 from tahoe.log.files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.log.footer_check import vouch_for_footer
@@ -74,8 +75,9 @@ def write_checkpoint(
     data = encode_checkpoint(single, files, kept, config)
     expected = len(single) + kept.num_rows + files.num_rows
     _verify(data, expected, files.num_rows, store.url, version)
+    data = checkpoint_with_seal(data, version)
     store.put(checkpoint_name(version), data)
-    footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    footer = footer_of(data)
     vouch_for_footer(footer)
     hint = LastCheckpoint(version, expected, size_in_bytes=len(data), num_of_add_files=files.num_rows, footer_crc32=crc32(footer))
     known = read_last_checkpoint(store)

@@ -108,11 +108,8 @@ def _checksum(state: TableState, totals: FileTotals, config: TableConfig) -> Ver
 
 def _counted(previous: VersionChecksum, url: str) -> FileTotals:
     """What the checksum before says; where deletion vectors were not in use, there are none."""
-    totals = previous.totals
-    if "deletionVectors" in TableConfig(previous.protocol, previous.metadata, url).features:
-        return totals
-    counts = (totals.num_files, *FileTotals.empty().deleted_record_counts[1:])
-    return replace(totals, num_deleted_records=0, num_deletion_vectors=0, deleted_record_counts=counts)
+    in_use = "deletionVectors" in TableConfig(previous.protocol, previous.metadata, url).features
+    return previous.totals if in_use else previous.totals.with_no_vectors()
 
 
 def _previous(store: LogStore, version: int, state: TableState, actions: Sequence[Action]) -> VersionChecksum | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 from zlib import crc32
 
 import pyarrow as pa
@@ -15,11 +16,15 @@ import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.lazy import cached_property
+from tahoe.log.checkpoint_seal import SEAL_BYTES, fault_in_checkpoint_seal
 from tahoe.log.footer_check import fault_in_footer
 from tahoe.log.listing import Checkpoint
 from tahoe.store.log_store import LogStore
 
 __all__ = ["DamagedCheckpoint", "ParquetSource", "RowGroup", "reading"]
+
+
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 class DamagedCheckpoint(CorruptTable):
@@ -71,12 +76,20 @@ class RowGroup:
     def read(self, columns: Sequence[str]) -> pa.Table:
         """The columns below the given dotted paths; top-level structs hold only what was asked for."""
         with reading(self.file):
-            return self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False)
+            return self._valid(self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False))
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """As `read`, `rows` at a time and no further than the caller goes: what is not asked for is not decoded."""
         with reading(self.file):
-            yield from self.file.open().iter_batches(rows, row_groups=[self.index], columns=list(columns), use_threads=False)
+            for batch in self.file.open().iter_batches(rows, row_groups=[self.index], columns=list(columns), use_threads=False):
+                yield self._valid(batch)
+
+    def _valid(self, rows: _Rows) -> _Rows:
+        """The rows; Arrow takes bytes that are no text for text, and only who reads them as such would notice. Where there is a seal, pages
+        have checksums."""
+        if not self.file.has_seal:
+            rows.validate(full=True)
+        return rows
 
 
 @dataclass(frozen=True)
@@ -92,21 +105,32 @@ class ParquetSource:
     name: str
     footer_crc32: int | None = None
 
-    @cached_property
+    @property
     def metadata(self) -> pq.FileMetaData:
+        return self._metadata[0]
+
+    @property
+    def has_seal(self) -> bool:
+        """Whether Tahoe wrote the file, and its footer is the one that was written."""
+        return self._metadata[1]
+
+    @cached_property
+    def _metadata(self) -> tuple[pq.FileMetaData, bool]:
         with reading(self):
-            end = _end_of_file(self.store.open_input(self.name))
-        if end is None:
+            found = _end_of_file(self.store.open_input(self.name))
+        if found is None:
             raise self.damaged("it does not end as a Parquet file does")
+        before, end = found
         footer = end[:-_LENGTH_AND_MAGIC]
-        if self.footer_crc32 is None:
-            fault = fault_in_footer(footer)
-        else:
+        has_seal, fault = fault_in_checkpoint_seal(before, footer, self.checkpoint.version)
+        if fault is None and self.footer_crc32 is None:
+            fault = None if has_seal else fault_in_footer(footer)
+        elif fault is None:
             fault = None if crc32(footer) == self.footer_crc32 else "its footer is not the one that was written"
         if fault is not None:
             raise self.damaged(fault)
         with reading(self):
-            return pq.read_metadata(pa.BufferReader(end))
+            return pq.read_metadata(pa.BufferReader(end)), has_seal
 
     @cached_property
     def leaves(self) -> dict[str, int]:
@@ -148,8 +172,9 @@ _LENGTH_AND_MAGIC = 8
 _BYTES_OF_MOST_FOOTERS = 64 << 10
 
 
-def _end_of_file(source: pa.NativeFile) -> bytes | None:
-    """A Parquet file's footer with the length and the magic bytes that follow it; None where there is none."""
+def _end_of_file(source: pa.NativeFile) -> tuple[bytes, bytes] | None:
+    """The bytes where a seal may be, and a Parquet file's footer with the length and the magic bytes that follow it; None without a
+    footer."""
     size = source.size()
     wanted = min(size, _BYTES_OF_MOST_FOOTERS)
     while True:
@@ -158,6 +183,7 @@ def _end_of_file(source: pa.NativeFile) -> bytes | None:
         length = int.from_bytes(end[-_LENGTH_AND_MAGIC:-4], "little") + _LENGTH_AND_MAGIC
         if len(end) != wanted or wanted < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
             return None
-        if length <= wanted:
-            return bytes(end[-length:])
-        wanted = length
+        with_seal = min(size, length + SEAL_BYTES)
+        if with_seal <= wanted:
+            return bytes(end[-with_seal:-length]), bytes(end[-length:])
+        wanted = with_seal

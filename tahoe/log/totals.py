@@ -150,6 +150,11 @@ class FileTotals:
             _sum(self.num_deletion_vectors, net.num_deletion_vectors),
         )
 
+    def with_no_vectors(self) -> FileTotals:
+        """The same of a table that has begun to use deletion vectors, and has none yet."""
+        counts = (self.num_files, *(0,) * (len(_DELETED_BINS) - 1))
+        return replace(self, num_deleted_records=0, num_deletion_vectors=0, deleted_record_counts=counts)
+
     def without_vectors(self) -> FileTotals:
         """The same without what speaks of deletion vectors, for tables that do not use them."""
         return replace(self, num_deleted_records=None, num_deletion_vectors=None, deleted_record_counts=None)

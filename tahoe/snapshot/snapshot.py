@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.predicate import Predicate
 from tahoe.lazy import cached_property
 from tahoe.log.paths import LOG_FOLDER, commit_name
+from tahoe.log.places import check_places, place_of
 from tahoe.log.reader import parse_commit, read_commit
 from tahoe.log.replay import (
     TableState,
@@ -30,6 +33,8 @@ from tahoe.snapshot.scan import Scan
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["Snapshot"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,10 @@ class Snapshot:
     def refreshed(self) -> Snapshot:
         """The newest version: this value when nothing was committed since, else read from here on.
 
-        A table that was deleted and made anew in the same place is noticed by its last commit's size and time, and read afresh.
+        A table that was deleted and made anew in the same place is noticed by its last commit's size and time, told, and read afresh.
+
+        Raises:
+            CorruptTable: the log has lost this version, or commits are not in their places.
         """
         newest = self.segment.commits[-1] if self.segment.commits else None
         known = self.store.head(commit_name(self.version))
@@ -191,6 +199,8 @@ class Snapshot:
             return Snapshot.at(self.store)
         found = self
         bodies = self.store.get_many([entry.name for entry in following])
+        places = [place_of(self.version + number, body) for number, body in enumerate(bodies, start=1)]
+        check_places([place for place in places if place is not None], self.store.url)
         for entry, body in zip(following, bodies, strict=True):
             found = found.after(parse_commit(entry.name, body, self.store.url), entry)
         found.config.ensure_readable()
@@ -213,10 +223,42 @@ class Snapshot:
         return found
 
     def _replaced(self) -> Snapshot:
+        """What the log gives now that this version's commit is not as it was: cleaned away, copied, or that of a table made anew."""
         latest = Snapshot.at(self.store)
         if latest.version == self.version and latest.metadata == self.metadata and latest.segment == self.segment:
             return self
+        if latest.metadata.id != self.metadata.id:
+            message = (
+                "%s was deleted and made anew: version %d of the table %s was read last, now it is version %d of the table %s"
+            )
+            logger.warning(message, self.store.url, self.version, self.metadata.id, latest.version, latest.metadata.id)
+            return latest
+        if latest.version < self.version:
+            raise self._lost(f"the log ends with version {latest.version}", commit_name(latest.version + 1))
+        own, now = self.state.transaction_id, latest.state.transaction_id
+        if latest.version > self.version:
+            now = _transaction_id(self.store, self.version)
+        if own is not None and now is not None and own != now:
+            raise self._lost(f"another transaction ({now} in place of {own}) has its name", commit_name(self.version))
         return latest
+
+    def _lost(self, what: str, file: str) -> CorruptTable:
+        return CorruptTable(
+            f"Table {self.store.url}: version {self.version} was read here before, and now {what}, so the log has lost versions: "
+            f"restore {file} and what followed from a backup. To go on with what the log gives now, open the table anew.",
+            code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+            table=self.store.url,
+            version=self.version,
+            file=file,
+        )
+
+
+def _transaction_id(store: LogStore, version: int) -> str | None:
+    try:
+        actions = read_commit(store, version)
+    except NotFound:
+        return None  # the log was cleaned
+    return next((action.transaction_id for action in actions if isinstance(action, CommitInfo)), None)
 
 
 # Beyond this many new commits a checkpoint is likely to be among them.

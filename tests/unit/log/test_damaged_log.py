@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+import random
 import re
 import uuid
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.predicate import Column, Comparison, Literal
 from tahoe.log.checkpoint import write_checkpoint
+from tahoe.log.checkpoint_seal import SEAL_BYTES
 from tahoe.log.files import add_files
 from tahoe.log.footer_check import fault_in_footer
 from tahoe.log.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
-from tahoe.log.replay import replay_files, replay_state, replay_tombstones, scan_files
+from tahoe.log.replay import replay_checkpoint, replay_files, replay_state, replay_tombstones, scan_files
 from tahoe.log.seal import sealed
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import CommitInfo, DomainMetadata, Protocol, SetTransaction
@@ -320,6 +324,60 @@ def test_every_flipped_bit_in_our_own_checkpoint_is_survived() -> None:
         assert _outcome(log) == truth
 
 
+def test_without_the_hint_the_footers_own_seal_tells_every_flipped_bit() -> None:
+    log, name = _with_our_checkpoint()
+    log.store.delete(LAST_CHECKPOINT)
+    whole, truth = log.store.get(name), _outcome(log)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    chance = random.Random(7)
+    unseen = 0
+    for position in [*range(footer - SEAL_BYTES, footer), *chance.sample(range(footer, len(whole)), 100)]:
+        log.store.put(name, _flipped(whole, position))
+        assert _outcome(log) == truth
+        unseen += _is_whole(log, name)
+    assert unseen <= 8, "only a flipped bit in the seal's own magic bytes leaves the file as it is"
+
+
+def _is_whole(log: Log, name: str) -> bool:
+    try:
+        replay_checkpoint(log.store, 1)
+    except CorruptTable as error:
+        if name in error.message:
+            return False
+        raise
+    return True
+
+
+def test_a_text_in_a_foreign_checkpoint_that_is_none_makes_an_older_one_take_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody hints at it and it has no checksums of its own: Arrow hands out what is in it, whatever that is."""
+    log = memory_log()
+    log.begin(add("first"), SetTransaction("stream", 1))
+    log.classic()
+    for version in range(1, 5):
+        log.commit(add(f"file-{version}"))
+    name = log.classic()
+    plain = pa.BufferOutputStream()
+    pq.write_table(pq.read_table(pa.BufferReader(log.store.get(name))), plain, compression="none")
+    truth, whole = _outcome(log), bytes(plain.getvalue().to_pybytes())
+    log.store.delete(commit_name(0))
+    for text in (b"file-3", b"stream", b"a-table", b'"numRecords"'):
+        assert text in whole
+        log.store.put(name, whole.replace(text, b"\xe1" + text[1:]))
+        with caplog.at_level(logging.WARNING):
+            assert _outcome(log) == truth
+        assert name in caplog.text and "checkpoint of version 0" in caplog.text
+
+
+def test_the_checkpoint_of_another_version_under_this_ones_name_is_not_used() -> None:
+    """As many files, as many bytes, no hint and no checksum: only the seal can tell."""
+    log, name = _with_our_checkpoint()
+    first = log.store.get(name)
+    log.commit(remove(add("more")), add("instead"))
+    log.store.put(checkpoint_name(2), first)
+    log.store.delete(LAST_CHECKPOINT)
+    assert "instead" in {file.path for file in log.live()}
+
+
 def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
     """Arrow ends the process for a column chunk whose type is not the schema's, and for one that is not there."""
     log, name = _with_our_checkpoint()
@@ -327,6 +385,7 @@ def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
     whole, truth = log.store.get(name), _outcome(log)
     length = int.from_bytes(whole[-8:-4], "little")
     assert fault_in_footer(whole[-8 - length : -8]) is None
+    whole = whole[: -8 - length - SEAL_BYTES] + b"\0" * SEAL_BYTES + whole[-8 - length :]  # nor does its seal
     faults = set()
     for position in range(len(whole) - 8 - length, len(whole) - 8, 5):
         flipped = _flipped(whole, position)
@@ -416,5 +475,18 @@ def test_in_commit_timestamps_that_do_not_increase_show_commits_out_of_their_pla
     on = {"delta.enableInCommitTimestamps": "true"}
     with pytest.raises(CorruptTable, match=re.escape(commit_name(3))):
         _log_of(infos, on).state()
+    in_order = [{**info, "readVersion": version} for version, info in enumerate(infos)]
+    assert _log_of(in_order, on).state().in_commit_timestamp == 20, "a clock was wrong, and the commits say whom they follow"
     later = {**on, "delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "20"}
     assert _log_of(infos, later).state().in_commit_timestamp == 20
+
+
+def test_another_time_of_the_same_transaction_in_the_checksum_is_told_and_costs_no_rows(caplog: pytest.LogCaptureFixture) -> None:
+    log = _log_of([{"txnId": "t", "inCommitTimestamp": 10}])
+    log.checksum(txnId="t", inCommitTimestampOpt=11)
+    with caplog.at_level(logging.WARNING):
+        assert log.state().in_commit_timestamp == 10
+    assert "at 10 by its commit and at 11 by its checksum" in caplog.text
+    log.checksum(txnId=None, inCommitTimestampOpt=11)
+    with pytest.raises(CorruptTable, match="inCommitTimestampOpt 11, but the log gives 10"):
+        log.state()

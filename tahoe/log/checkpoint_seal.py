@@ -1,0 +1,51 @@
+"""The seal of a checkpoint that Tahoe wrote: twenty bytes before its Parquet footer, with its version and the footer's CRC-32.
+
+Pages carry checksums of their own, and the footer has none: a flipped bit in it may hide row groups, and the checkpoint of another version
+under this one's name is whole Parquet. Readers of Parquet go by offsets and never look at these bytes.
+
+    … pages │ "TAHOECP1" │ version, 8 bytes │ CRC-32, 4 bytes │ footer │ its length, 4 bytes │ "PAR1"
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from zlib import crc32
+
+__all__ = ["SEAL_BYTES", "checkpoint_with_seal", "fault_in_checkpoint_seal", "footer_of"]
+
+_SEAL = Struct("<8sqI")
+_MAGIC = b"TAHOECP1"
+_LENGTH_AND_MAGIC = 8
+
+SEAL_BYTES = _SEAL.size
+
+
+def footer_of(data: bytes) -> bytes:
+    """The serialised `FileMetaData` of a whole Parquet file."""
+    return data[len(data) - _LENGTH_AND_MAGIC - int.from_bytes(data[-8:-4], "little") : -_LENGTH_AND_MAGIC]
+
+
+def checkpoint_with_seal(data: bytes, version: int) -> bytes:
+    """A Parquet file with the seal before its footer. No offset in it changes, for all of them point before the footer."""
+    footer = footer_of(data)
+    seal = _SEAL.pack(_MAGIC, version, _crc32(version, footer))
+    return b"".join((memoryview(data)[: -_LENGTH_AND_MAGIC - len(footer)], seal, footer, data[-_LENGTH_AND_MAGIC:]))
+
+
+def fault_in_checkpoint_seal(before: bytes, footer: bytes, version: int) -> tuple[bool, str | None]:
+    """Whether there is a seal, and what is wrong with the file by it.
+
+    Args:
+        before: the `SEAL_BYTES` bytes before the footer, or fewer at the beginning of a file.
+        version: that the file's name says.
+    """
+    if len(before) != SEAL_BYTES or not before.startswith(_MAGIC):
+        return False, None
+    _, own, crc = _SEAL.unpack(before)
+    if crc != _crc32(own, footer):
+        return True, "its footer is not the one that was written"
+    return True, None if own == version else f"it was written for version {own}"
+
+
+def _crc32(version: int, footer: bytes) -> int:
+    return crc32(footer, crc32(version.to_bytes(8, "little", signed=True)))

@@ -56,8 +56,8 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
     if refused:
         others = ", ".join(column.name for column in schema if column.name not in refused) or "there are none"
         raise Unsupported(
-            f"These columns have values of type variant, which this version of Tahoe cannot read: {', '.join(refused)}. Select other columns: "
-            f"{others}.",
+            f"These columns have values of type variant, which this version of Tahoe cannot read: {', '.join(refused)}. "
+            f"Select other columns: {others}.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             columns=refused,
         )

@@ -46,9 +46,7 @@ def locating(table: str, version: int | None, file: str) -> Iterator[None]:
         raise cannot_be_read(file, error).located(table=table, version=version) from error
 
 
-def located_batches(
-    batches: Iterator[pa.RecordBatch], table: str, version: int | None, file: str
-) -> Iterator[pa.RecordBatch]:
+def located_batches(batches: Iterator[pa.RecordBatch], table: str, version: int | None, file: str) -> Iterator[pa.RecordBatch]:
     """The batches of a file, with errors as of `locating`."""
     with locating(table, version, file):
         yield from batches

@@ -32,8 +32,8 @@ from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
-from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
+from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.insert import Insert
 from tahoe.spark.fitting import nullable_schema

@@ -39,6 +39,7 @@ from tahoe.store.local_store import LocalLogStore
 from tahoe.store.location import split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.ranged_file import RangedFile
+from tahoe.store.refusals import remedy_of
 
 __all__ = ["Clients", "ObjectLogStore", "open_store"]
 
@@ -64,6 +65,8 @@ def open_store(path: str | os.PathLike[str], storage_options: Options | None = N
     url = table_url(path)
     options = dict(storage_options or {})
     scheme, authority, key = split_url(url)
+    if scheme not in ("file", "memory"):
+        _check_texts({**dict(_environment()), **{str(name): str(value) for name, value in options.items()}}, url)
     if scheme == "file":
         return LocalLogStore(url, fsync=_boolean(options, "fsync"))
     if scheme == "memory":
@@ -357,6 +360,28 @@ def _environment() -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))))
 
 
+def _check_texts(options: Options, url: str) -> None:
+    """Refuse what no request can carry, where the client below would end the process's thread by a panic. Values are never told."""
+    for name, value in options.items():
+        if any(part in name.lower() for part in _WITH_LINES):
+            continue
+        if found := next((character for character in value if ord(character) < 0x20 or ord(character) == 0x7F), None):
+            raise InvalidRequest(
+                f"The storage option '{name}' for '{url}' holds the control character {found!r}, which no request can carry; a line break "
+                "at its end is often left by the file that it was read from. Correct it.",
+                option=name,
+            )
+        if name.lower().endswith(("endpoint", "endpoint_url", "endpoint_url_s3")) and not _ENDPOINT.fullmatch(value):
+            raise InvalidRequest(
+                f"The storage option '{name}' for '{url}' must be a URL: http:// or https://, a host, and no blanks. Correct it.",
+                option=name,
+            )
+
+
+_WITH_LINES = ("certificate", "service_account_key", "serviceaccountkey")  # PEM and JSON texts may have line breaks
+_ENDPOINT = re.compile(r"https?://[!-~]+")
+
+
 def _must_be_probed(scheme: str, options: Options) -> bool:
     if scheme != "s3":
         return False
@@ -423,10 +448,5 @@ def _failure(error: Exception, verb: str, name: str, url: str) -> TahoeError:
         )
     if isinstance(error, ValueError) and not isinstance(error, BaseError):
         return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", **where)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        remedy = "Check the credentials in storage_options or in the environment, and what they may do."
-    elif "NoSuchBucket" in kind:
-        remedy = "Make the bucket, or correct its name."
-    else:
-        remedy = "Try again when the store answers."
-    return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy}", **where)
+    code = "TAHOE_ACCESS_DENIED" if remedy_of(kind).startswith("Access") else None
+    return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy_of(kind)}", code=code, **where)

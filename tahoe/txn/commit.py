@@ -26,6 +26,7 @@ from tahoe.log.reader import parse_actions, parse_commit
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
+from tahoe.store.refusals import remedy_of
 from tahoe.txn.conflict import rebase
 from tahoe.txn.evidence import gather, store_large_vectors
 from tahoe.txn.prepare import PreparedCommit
@@ -138,7 +139,7 @@ def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryP
         raise _unknown(store, prepared)
     raise StorageFailure(
         f"Storage refused the commit of version {prepared.version} to table {store.url} {policy.storage_attempts} times ({error}); "
-        "nothing was written. Try again later.",
+        f"nothing was written. {remedy_of(error)}",
         table=store.url,
         version=prepared.version,
     )

@@ -71,7 +71,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no id deep inside": ({"fields": [mapped("s", 1, type=struct(mapped("x", None)))], "mode": "name"}, "'s.x' has no id"),
     "an id twice": ({"fields": [mapped("a", 1), mapped("b", 1)], "mode": "id"}, "same column mapping id 1"),
-    "an id twice, once deep": ({"fields": [mapped("s", 1, type=struct(mapped("x", 1)))], "mode": "id"}, "same column mapping id 1"),
+    "an id twice, once deep": (
+        {"fields": [mapped("s", 1, type=struct(mapped("x", 1)))], "mode": "id"},
+        "same column mapping id 1",
+    ),
     "a physical name twice": ({"fields": [mapped("a", 1, "p"), mapped("b", 2, "p")], "mode": "name"}, "same physical name 'p'"),
     "an id that is a text": ({"fields": [mapped("a", "x")], "mode": "id"}, "'x', which is no id"),
     "a negative id": ({"fields": [mapped("a", -1)], "mode": "id"}, "-1, which is no id"),

@@ -24,7 +24,9 @@ FIELDS = [
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> tahoe.Table:
     features = sorted({request.param, "variantType"})
     variant = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}] * 3)
-    rows = pa.table({"id": [1, 2, 3], "v": variant, "s": pa.array([{"v": {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}}] * 3)})
+    rows = pa.table(
+        {"id": [1, 2, 3], "v": variant, "s": pa.array([{"v": {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}}] * 3)}
+    )
     pq.write_table(rows, tmp_path / "a.parquet")
     actions = [
         {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}},

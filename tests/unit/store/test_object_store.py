@@ -20,6 +20,7 @@ from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeErro
 from tahoe.store import object_store
 from tahoe.store.log_store import Created, Exists, InFlight, PutOutcome, Refused, Unanswered
 from tahoe.store.object_store import ObjectLogStore, open_store
+from tahoe.store.refusals import remedy_of
 
 COMMIT = "_delta_log/00000000000000000000.json"
 CANARIES = ("CANARY-KEY-ID", "CANARY-SECRET", "CANARY-TOKEN")
@@ -277,6 +278,74 @@ def test_a_missing_bucket_is_told_apart_from_a_missing_table(s3_options: dict[st
     outcome = store.put_if_absent(COMMIT, b"x")
     assert isinstance(outcome, Refused)
     assert "NoSuchBucket" in outcome.error
+
+
+TEXTS = ["aws_region", "aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_endpoint"]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("character", ["\n", "\r", "\t", "\0", "\x7f"])
+def test_a_control_character_in_an_option_is_refused_by_the_options_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, character: str
+) -> None:
+    value = CANARIES[1] + character
+    with pytest.raises(InvalidRequest, match=f"'{name}'.*control character") as caught:
+        open_store("s3://bucket/t", {name: value})
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value)) + repr(caught.value.facts)
+    if character != "\0":  # which no environment holds
+        monkeypatch.setenv(name.upper(), value)
+        with pytest.raises(InvalidRequest, match=f"'{name.upper()}'.*control character"):
+            open_store("s3://bucket/t", {})
+        open_store("memory://bucket/t", {})
+
+
+@pytest.mark.parametrize("endpoint", ["", "host", "http://", "http://a b", "http://é", "ftp://host", "http:/host"])
+def test_an_endpoint_that_is_no_url_is_refused(endpoint: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"'aws_endpoint'.*must be a URL"):
+        open_store("s3://bucket/t", {"aws_endpoint": endpoint})
+
+
+def test_a_certificate_may_have_lines() -> None:
+    with pytest.raises(InvalidRequest, match="cannot be opened"):  # it is none, and that is all that is wrong with it
+        open_store("s3://bucket/t", {"root_certificate": "-----BEGIN\nNONE\n", "aws_region": "r"})
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("answer", [401, 403])
+def test_denied_access_is_called_so_and_not_told_to_be_tried_again(s3: ScriptedS3, answer: int, call: str) -> None:
+    store = open_store("s3://bucket/t", s3.options)
+    s3.answers = dict.fromkeys(["GET", "PUT", "HEAD", "DELETE", "POST"], answer)
+    error = _failure_of(lambda: CALLS[call](store))
+    if error is None:
+        return  # a commit has outcomes, which the transaction tells
+    assert error.code == "TAHOE_ACCESS_DENIED"
+    assert f"HTTP status {answer}" in error.message
+    assert "Access was denied" in error.message
+    assert "Try again" not in error.message
+
+
+def _failure_of(call: Callable[[], object]) -> StorageFailure | None:
+    try:
+        assert isinstance(call(), Refused)
+    except StorageFailure as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("HTTP status 403 (SignatureDoesNotMatch)", "secret key"),
+        ("HTTP status 403 (RequestTimeTooSkewed)", "clock"),
+        ("HTTP status 400 (ExpiredToken)", "expired"),
+        ("HTTP status 400 (AuthorizationHeaderMalformed)", "aws_region"),
+        ("HTTP status 404 (NoSuchBucket)", "Make the bucket"),
+        ("HTTP status 503", "Try again"),
+        ("no answer came in time", "Try again"),
+    ],
+)
+def test_the_remedy_follows_from_the_stores_code(kind: str, says: str) -> None:
+    assert says in remedy_of(kind)
 
 
 def test_reads_are_repeated_when_the_store_stumbles(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:

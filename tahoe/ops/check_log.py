@@ -39,6 +39,9 @@ from tahoe.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.demanded import check_partition_values
+from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["LogFiles", "LogReplay", "difference", "file_texts", "newest"]
@@ -98,6 +101,7 @@ class LogReplay:
     _applications: dict[str, int] = field(default_factory=dict)
     _domains: dict[str, str] = field(default_factory=dict)
     _from_the_start: bool = False
+    _partitions: tuple[StructType, tuple[str, ...]] = (StructType(()), ())
     _last_timestamp: int | None = None
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
@@ -133,6 +137,7 @@ class LogReplay:
             yield from self._checkpoints(files.checkpoints.get(version, ()))
             return
         yield from self._commit_info(version, actions)
+        yield from _begins_a_table(version, actions)
         with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
             self._apply(version, actions)
         yield from found
@@ -145,6 +150,7 @@ class LogReplay:
             self._begin()
             self._from_the_start = True
         self._fold_single(actions)
+        self._partitions = self._partitions_after(actions)
         # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
@@ -152,6 +158,7 @@ class LogReplay:
         for action in actions:
             match action:
                 case AddFile() if self.live is not None:
+                    check_partition_values(action.path, action.partition_values, *self._partitions, self.store.url)
                     vector = action.deletion_vector
                     self._put(self._key(action), _text_of(action), action.size, None if vector is None else vector.cardinality)
                 case AddCDCFile():
@@ -160,6 +167,15 @@ class LogReplay:
                     self.protocol = action
                 case Metadata():
                     self.metadata = action
+
+    def _partitions_after(self, actions: Sequence[Action]) -> tuple[StructType, tuple[str, ...]]:
+        """Schema and partition columns after a commit."""
+        metadata = newest(actions, Metadata)
+        protocol = newest(actions, Protocol) or self.protocol
+        if metadata is None or protocol is None:
+            return self._partitions
+        config = TableConfig(protocol, metadata, self.store.url)
+        return config.schema, config.partition_columns
 
     def _begin(self) -> None:
         self.live, self._counted, self._sums = {}, {}, _Sums()
@@ -239,6 +255,7 @@ class LogReplay:
         if self.live is None:
             self._begin()
             self._fold_single(reader.single_actions)
+            self._partitions = self._partitions_after(reader.single_actions)
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):
@@ -295,6 +312,12 @@ class LogReplay:
         yield "bytes", checksum.table_size_bytes, sums.bytes
         yield "deletion vectors", checksum.num_deletion_vectors, sums.vectors
         yield "deleted records", checksum.num_deleted_records, sums.deleted
+
+
+def _begins_a_table(version: int, actions: Sequence[Action]) -> Iterator[Violation]:
+    missing = [name for name, kind in (("protocol", Protocol), ("metaData", Metadata)) if newest(actions, kind) is None]
+    if version == 0 and missing:
+        yield Violation("commit", f"the commit of version 0 holds no {' and no '.join(missing)} action.", 0, commit_name(0))
 
 
 def newest(actions: Sequence[Action], kind: type[T]) -> T | None:

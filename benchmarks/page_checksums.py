@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,9 @@ def main() -> None:
             for codec in ("snappy", "zstd"):
                 plain, summed = Path(folder) / "plain.parquet", Path(folder) / "summed.parquet"
                 writes = by_turns(
-                    arguments.rounds, lambda: write(rows, plain, codec, False), lambda: write(rows, summed, codec, True)
+                    arguments.rounds, partial(write, rows, plain, codec, False), partial(write, rows, summed, codec, True)
                 )
-                reads = by_turns(arguments.rounds, lambda: read(summed, False), lambda: read(summed, True))
+                reads = by_turns(arguments.rounds, partial(read, summed, False), partial(read, summed, True))
                 cells = [label, codec, f"{summed.stat().st_size / 1e6:.1f}"]
                 for without, with_them in (writes, reads):
                     ratio = statistics.median(b / a for a, b in zip(without, with_them, strict=True))

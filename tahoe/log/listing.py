@@ -108,7 +108,7 @@ def probe_upward(store: LogStore, listing: Listing, newest: int, limit: int | No
     return newest
 
 
-def fill_gaps(store: LogStore, listing: Listing, missing: list[int]) -> None:
+def fill_gaps(store: LogStore, listing: Listing, missing: Iterable[int]) -> None:
     """Ask by name for commits that the listing lacks; stops at the first that is not there."""
     for version in missing:
         entry = store.head(commit_name(version))

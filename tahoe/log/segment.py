@@ -146,7 +146,8 @@ def _segment(
     compactions = tuple(
         entry for parsed, entry in listing.compactions if parsed.version >= first and parsed.last_version <= target
     )
-    fill_gaps(store, listing, [v for v in range(first, target + 1) if v not in listing.commits])
+    # A generator: where a stray file claims a version in the far future, the first gap ends the search.
+    fill_gaps(store, listing, (v for v in range(first, target + 1) if v not in listing.commits))
     if checkpoint is not None and target == checkpoint.version:
         _require_own_commit(store, listing, target, newest)
     _check_whole(store, listing, checkpoint, compactions, target, newest, without)

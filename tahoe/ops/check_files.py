@@ -156,9 +156,17 @@ def _statistics(files: LiveFiles) -> Iterator[Violation]:
 
 
 def _partition_values(files: LiveFiles) -> Iterator[Violation]:
-    """Each value can be read as its column's type."""
+    """Each file has a value of each partition column, which can be read as the column's type."""
     values = files.table["partitionValues"]
-    for column in files.snapshot.config.partition_schema:
+    columns = files.snapshot.config.partition_schema
+    if columns:
+        wanted = {column.physical_name.lower() for column in columns}
+        for index, found in enumerate(values.to_pylist()):
+            missing = wanted - {name.lower() for name, _ in found or ()}
+            if missing:
+                name = files.shown(index)
+                yield Violation("partition", f"file {name} has no value of partition column {min(missing)}.", file=name)
+    for column in columns:
         texts = pc.map_lookup(values, pa.scalar(column.physical_name, values.type.key_type), "first")
         for text in pc.unique(texts).to_pylist():
             try:

@@ -286,12 +286,8 @@ class LogReplay:
                 yield Violation(
                     "checksum", f"the checksum of version {version} says {stated} {what}, the log has {counted}.", version, name
                 )
-        for what, said, replayed in (
-            ("protocol", checksum.protocol, self.protocol),
-            ("metadata", checksum.metadata, self.metadata),
-        ):
-            if replayed is not None and said != replayed:
-                yield Violation("checksum", f"the {what} in the checksum of version {version} is not the log's.", version, name)
+        for wrong in self.differences(f"the checksum of version {version}", checksum.protocol, checksum.metadata):
+            yield Violation("checksum", wrong, version, name)
 
     def _other_state(self, checksum: VersionChecksum) -> Iterator[str]:
         """Transactions and domains that the replay gives otherwise. (A checkpoint may have dropped old transactions.)"""

@@ -71,6 +71,8 @@ def contradictions(statistics: FileStatistics, found: Sequence[Found], *, has_ve
         has_vector: whether some rows of the file are dead: then nobody need have counted anew.
     """
     exact = statistics.tight_bounds and not has_vector
+    trees = (("minValues", statistics.min_values), ("maxValues", statistics.max_values), ("nullCount", statistics.null_count))
+    yield from (f"{name} is no object" for name, tree in trees if not isinstance(tree, Mapping))
     for one in found:
         name = ".".join(column.name for column in one.leaf)
         yield from _about_nulls(name, _stated(statistics.null_count, one.leaf), one, statistics.num_records, exact)

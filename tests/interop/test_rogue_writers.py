@@ -162,7 +162,8 @@ def test_another_writer_is_noticed_by_the_next_conversion_which_changes_nothing(
     now = _content(scene)
     assert {name: now.get(name) for name in left} == left, "what was there is there still, theirs and ours"
     assert not [name for name in now.keys() - left.keys() if name.endswith(".metadata.json")]
-    assert scene.table.check() == []
+    # The Delta side is sound; the other is told, but where only the catalog was changed, which was given by hand.
+    assert {found.code for found in scene.table.check()} == (set() if rogue is drop_from_the_catalog else {"iceberg"})
 
     plan = scene.table.uniform.repair(discard=True, dry_run=True)
     assert plan.kind == ("none" if rogue is drop_from_the_catalog else "discard"), "the catalog was given by hand"

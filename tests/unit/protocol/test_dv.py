@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import zlib
 from contextlib import suppress
@@ -216,3 +217,16 @@ def test_z85_encodes_the_test_vector_of_its_specification():
 def test_z85_refuses_bytes_that_are_no_multiple_of_four():
     with pytest.raises(InvalidRequest):
         z85_encode(b"abc")
+
+
+@pytest.mark.parametrize("groups", [799, 801, 3_000])
+def test_long_z85_texts_decode_as_short_ones_do(groups):
+    data = random.Random(groups).randbytes(4 * groups)
+    assert z85_decode(z85_encode(data)) == data
+
+
+@pytest.mark.parametrize("bad", ["\x00abcd", "é?abc", "#####", "\ud800abcd"])
+def test_what_is_no_z85_in_a_long_text_is_named(bad):
+    text = z85_encode(bytes(8_000))
+    with pytest.raises(CorruptTable, match="are not Z85"):
+        z85_decode(text[:5_000] + bad + text[5_005:])

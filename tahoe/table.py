@@ -23,6 +23,7 @@ from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import Bounds, feed
+from tahoe.snapshot.readable import Readable, parse_filter
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
 
 
-class Table:
+class Table(Readable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:
@@ -146,26 +147,6 @@ class Table:
         """The newest version's schema, in Delta's types."""
         return self.snapshot().schema
 
-    def to_arrow(
-        self,
-        filter: str | Predicate | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        version: int | None = None,
-        timestamp: str | date | datetime | None = None,
-        row_ids: bool = False,
-    ) -> pa.Table:
-        """The rows for which `filter` is true; files that cannot hold any are not read.
-
-        Args:
-            filter: SQL text such as ``month = 3 and dep_delay > 60``.
-            columns: names in the order wanted; None for all.
-            row_ids: add ``_row_id``, which a row keeps as long as it lives, and ``_row_commit_version``, the version that inserted or
-                last changed it; for tables with ``delta.enableRowTracking``.
-        """
-        snapshot = self.snapshot(version, timestamp)
-        return snapshot.scan(_predicate(filter, snapshot), columns, row_ids=row_ids).to_arrow()
-
     def files(
         self,
         filter: str | Predicate | None = None,
@@ -175,7 +156,7 @@ class Table:
     ) -> pa.Table:
         """The live files that may hold rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
         snapshot = self.snapshot(version, timestamp)
-        return snapshot.files_matching(_predicate(filter, snapshot))
+        return snapshot.files_matching(parse_filter(filter, snapshot))
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The commits in the log, newest first: see `tahoe.log.history.history`."""
@@ -356,7 +337,7 @@ class Table:
         from tahoe.ops.purge import stage_purge
 
         transaction = self.begin()
-        operation = stage_purge(transaction, _predicate(where, self._existing(transaction)))
+        operation = stage_purge(transaction, parse_filter(where, self._existing(transaction)))
         return self.version() if operation is None else self.commit(transaction, operation).version
 
     def add_constraint(self, name: str, condition: str) -> int:
@@ -488,11 +469,3 @@ def parse_timestamp(value: str | date | datetime) -> int:
         value = datetime(value.year, value.month, value.day)
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)
     return int((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
-
-
-def _predicate(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
-    if not isinstance(filter, str):
-        return filter
-    from tahoe.expr.parse import parse_predicate
-
-    return parse_predicate(filter, snapshot.schema)

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checkpoint_reader import CheckpointReader
-from tahoe.log.checksum import VersionChecksum, state_differences
+from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences
 from tahoe.log.files import add_files, file_keys, files_table, key_of
 from tahoe.log.last_checkpoint import LastCheckpoint
 from tahoe.log.parquet_source import DamagedCheckpoint
-from tahoe.log.paths import checksum_name
+from tahoe.log.paths import checksum_name, commit_name
 from tahoe.log.places import check_times
 from tahoe.log.reader import read_commit
 from tahoe.log.seal import SEAL
@@ -39,9 +39,12 @@ __all__ = [
     "check_files",
     "check_state",
     "disagreements",
+    "lost_its_id",
     "may_disagree",
     "newest",
     "no_state",
+    "read_vouched_commit",
+    "vouches_for_itself",
 ]
 
 logger = logging.getLogger(__name__)
@@ -157,6 +160,43 @@ def disagreements(
         totals = FileTotals.of(files_table(files))
         found += checksum.totals.differences(totals) or _files_differences(checksum, files, url)
     return found
+
+
+def read_vouched_commit(store: LogStore, version: int) -> tuple[Action, ...]:
+    """As `read_commit`, for those who read a commit alone: one that says nothing of itself is held against its checksum.
+
+    Raises `CorruptTable` for a commit with neither a seal nor a transaction id whose checksum was made of one that had an id.
+    """
+    actions = read_commit(store, version)
+    if not vouches_for_itself(actions):
+        try:
+            checksum = read_checksum(store, version)
+        except CorruptTable as error:
+            logger.warning("%s", error.message)
+            return actions
+        if checksum is not None and checksum.transaction_id is not None:
+            raise CorruptTable(
+                f"Table {store.url}: {lost_its_id(version)} Restore the commit from a backup.",
+                code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+                table=store.url,
+                version=version,
+                file=commit_name(version),
+            )
+    return actions
+
+
+def vouches_for_itself(actions: Sequence[Action]) -> bool:
+    """Whether a commit says which one it is: by its seal, or by the id of its transaction."""
+    info = newest(actions, CommitInfo)
+    return info is not None and (SEAL in info.values or info.transaction_id is not None)
+
+
+def lost_its_id(version: int) -> str:
+    """What is said of a commit that does not vouch for itself, though its checksum was made of one that did."""
+    return (
+        f"the commit {commit_name(version)} has no transaction id, but its checksum {checksum_name(version)} was made of one that had: "
+        "the commit has lost lines."
+    )
 
 
 def no_state(store: LogStore, version: int, missing: str, why: str) -> CorruptTable:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import NotFound, TahoeError
+from tahoe.log.agreement import lost_its_id, vouches_for_itself
 from tahoe.log.checkpoint_reader import open_checkpoint
 from tahoe.log.checksum import VersionChecksum, parse_checksum
 from tahoe.log.files import canonical_path
@@ -27,7 +28,20 @@ from tahoe.log.paths import checksum_name, commit_name
 from tahoe.log.reader import parse_commit
 from tahoe.ops.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
-from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from tahoe.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.demanded import check_partition_values
+from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["LogFiles", "LogReplay", "difference", "file_texts", "newest"]
@@ -84,6 +98,10 @@ class LogReplay:
     _sums: _Sums = field(default_factory=_Sums)
     _compared: set[Checkpoint] = field(default_factory=set)
     _transaction_ids: dict[str, int] = field(default_factory=dict)
+    _applications: dict[str, int] = field(default_factory=dict)
+    _domains: dict[str, str] = field(default_factory=dict)
+    _from_the_start: bool = False
+    _partitions: tuple[StructType, tuple[str, ...]] = (StructType(()), ())
     _last_timestamp: int | None = None
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
@@ -119,16 +137,20 @@ class LogReplay:
             yield from self._checkpoints(files.checkpoints.get(version, ()))
             return
         yield from self._commit_info(version, actions)
+        yield from _begins_a_table(version, actions)
         with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
             self._apply(version, actions)
         yield from found
         yield from self._checkpoints(files.checkpoints.get(version, ()))
         if self.live is not None and checksum is not None:
-            yield from self._checksum(version, checksum)
+            yield from self._checksum(version, checksum, vouches_for_itself(actions))
 
     def _apply(self, version: int, actions: tuple[Action, ...]) -> None:
         if version == 0:
             self._begin()
+            self._from_the_start = True
+        self._fold_single(actions)
+        self._partitions = self._partitions_after(actions)
         # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
@@ -136,6 +158,7 @@ class LogReplay:
         for action in actions:
             match action:
                 case AddFile() if self.live is not None:
+                    check_partition_values(action.path, action.partition_values, *self._partitions, self.store.url)
                     vector = action.deletion_vector
                     self._put(self._key(action), _text_of(action), action.size, None if vector is None else vector.cardinality)
                 case AddCDCFile():
@@ -145,8 +168,28 @@ class LogReplay:
                 case Metadata():
                     self.metadata = action
 
+    def _partitions_after(self, actions: Sequence[Action]) -> tuple[StructType, tuple[str, ...]]:
+        """Schema and partition columns after a commit."""
+        metadata = newest(actions, Metadata)
+        protocol = newest(actions, Protocol) or self.protocol
+        if metadata is None or protocol is None:
+            return self._partitions
+        config = TableConfig(protocol, metadata, self.store.url)
+        return config.schema, config.partition_columns
+
     def _begin(self) -> None:
         self.live, self._counted, self._sums = {}, {}, _Sums()
+        self._applications, self._domains, self._from_the_start = {}, {}, False
+
+    def _fold_single(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case SetTransaction():
+                    self._applications[action.app_id] = action.version
+                case DomainMetadata(removed=True):
+                    self._domains.pop(action.domain, None)
+                case DomainMetadata():
+                    self._domains[action.domain] = action.configuration
 
     def _put(self, key: str, text: str, size: int, dead: int | None) -> None:
         assert self.live is not None
@@ -211,6 +254,8 @@ class LogReplay:
         texts = file_texts(files)
         if self.live is None:
             self._begin()
+            self._fold_single(reader.single_actions)
+            self._partitions = self._partitions_after(reader.single_actions)
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):
@@ -222,7 +267,7 @@ class LogReplay:
 
     # -- checksums ---------------------------------------------------------------------------------------------------------
 
-    def _checksum(self, version: int, data: bytes | TahoeError) -> Iterator[Violation]:
+    def _checksum(self, version: int, data: bytes | TahoeError, commit_vouches: bool) -> Iterator[Violation]:
         name = checksum_name(version)
         try:
             if isinstance(data, TahoeError):
@@ -232,6 +277,10 @@ class LogReplay:
             if not isinstance(error, NotFound):  # cleaned up since it was listed
                 yield violation_of(error, "checksum", f"Checksum {name}", version, name)
             return
+        if checksum.transaction_id is not None and not commit_vouches:
+            yield Violation("commit", lost_its_id(version), version, commit_name(version))
+        for what in self._other_state(checksum):
+            yield Violation("checksum", f"the checksum of version {version} says {what}.", version, name)
         for what, stated, counted in self._counters(checksum):
             if stated is not None and stated != counted:
                 yield Violation(
@@ -240,6 +289,18 @@ class LogReplay:
         for wrong in self.differences(f"the checksum of version {version}", checksum.protocol, checksum.metadata):
             yield Violation("checksum", wrong, version, name)
 
+    def _other_state(self, checksum: VersionChecksum) -> Iterator[str]:
+        """Transactions and domains that the replay gives otherwise. (A checkpoint may have dropped old transactions.)"""
+        for transaction in checksum.transactions or ():
+            mine = self._applications.get(transaction.app_id)
+            if mine != transaction.version and (mine is not None or self._from_the_start):
+                given = "none" if mine is None else mine
+                yield f"transaction {transaction.version} of the application '{transaction.app_id}', the log has {given}"
+        stated = {domain.domain: domain.configuration for domain in checksum.domains or () if not domain.removed}
+        for name in sorted(stated.keys() | self._domains.keys()) if checksum.domains is not None else ():
+            if stated.get(name) != self._domains.get(name):
+                yield f"{stated.get(name, 'nothing')} of the metadata domain '{name}', the log has {self._domains.get(name, 'nothing')}"
+
     def _counters(self, checksum: VersionChecksum) -> Iterator[tuple[str, Any, int]]:
         """What is counted, what the checksum says, and what the replay gives."""
         sums = self._sums
@@ -247,6 +308,12 @@ class LogReplay:
         yield "bytes", checksum.table_size_bytes, sums.bytes
         yield "deletion vectors", checksum.num_deletion_vectors, sums.vectors
         yield "deleted records", checksum.num_deleted_records, sums.deleted
+
+
+def _begins_a_table(version: int, actions: Sequence[Action]) -> Iterator[Violation]:
+    missing = [name for name, kind in (("protocol", Protocol), ("metaData", Metadata)) if newest(actions, kind) is None]
+    if version == 0 and missing:
+        yield Violation("commit", f"the commit of version 0 holds no {' and no '.join(missing)} action.", 0, commit_name(0))
 
 
 def newest(actions: Sequence[Action], kind: type[T]) -> T | None:

@@ -15,7 +15,7 @@ from tahoe.expr.implied import to_predicate
 from tahoe.expr.parse_expression import parse_condition
 from tahoe.expr.predicate import TRUE, Predicate, references
 from tahoe.log.replay import add_files
-from tahoe.ops.row_changes import FileChange, bitmap, file_with_positions
+from tahoe.ops.row_changes import FileChange, bitmap, parts_with_positions
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.types import StructType
@@ -99,9 +99,11 @@ def find_changes(transaction: Transaction, snapshot: Snapshot, condition: RowCon
 
 def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> FileChange | None:
     """The rows of one file that are meant, reading only the columns that the condition needs; None for no row."""
-    rows, positions = file_with_positions(snapshot, add, condition.columns)
-    found = positions.filter(condition.mask(rows.append_column("", positions)))
-    return FileChange(add, len(positions), bitmap(found)) if len(found) else None
+    living, dead = 0, bitmap(pa.nulls(0, pa.int64()))
+    for rows, positions in parts_with_positions(snapshot, add, condition.columns):
+        living += len(positions)
+        dead |= bitmap(positions.filter(condition.mask(rows.append_column("", positions))))
+    return FileChange(add, living, dead) if len(dead) else None
 
 
 _ONE_ROW = pa.table({"": pa.nulls(1)})

@@ -16,6 +16,7 @@ from tahoe.expr.evaluate import evaluate
 from tahoe.expr.parse import parse_predicate
 from tahoe.expr.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate, references
 from tahoe.log.replay import add_files
+from tahoe.ops.arrow_data import ArrowData, in_hand
 from tahoe.ops.assignments import assigned
 from tahoe.ops.conditions import find_changes, row_condition
 from tahoe.ops.create import new_metadata, with_schema
@@ -31,7 +32,7 @@ from tahoe.ops.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.ops.write import ArrowData, tagged, write_arrow
+from tahoe.ops.write import tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED, check_dependents, with_optional_generated
@@ -131,7 +132,8 @@ class Replaced:
 
 def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
     """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
-    rows = data if isinstance(data, _IN_HAND) else pa.RecordBatchReader.from_stream(data)
+    snapshot = transaction.snapshot
+    rows = in_hand(data, None if snapshot is None or options.overwrite_schema else snapshot.schema)
     transaction.enforces = ENFORCED
     config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
     predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
@@ -270,9 +272,6 @@ def write_operation(
             if deleted_rows is not None:
                 metrics["numDeletedRows"] = deleted_rows
     return Operation("WRITE", parameters, metrics)
-
-
-_IN_HAND = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
 
 
 def _rows(add: AddFile) -> int:

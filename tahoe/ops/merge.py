@@ -18,6 +18,7 @@ from tahoe.expr.expression import Expression, Reference, columns
 from tahoe.expr.parse_expression import parse_condition
 from tahoe.expr.predicate import TRUE, Predicate
 from tahoe.log.replay import add_files
+from tahoe.ops.arrow_data import as_table
 from tahoe.ops.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.create import with_schema
 from tahoe.ops.merge_clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
@@ -50,7 +51,6 @@ from tahoe.ops.row_changes import (
     write_rows,
 )
 from tahoe.ops.row_ids import RowIds
-from tahoe.ops.write import as_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema

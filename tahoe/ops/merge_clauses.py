@@ -8,9 +8,9 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.ops.arrow_data import ArrowData
 from tahoe.ops.merge_explained import MergeExplained
 from tahoe.ops.row_changes import RowsChanged
-from tahoe.ops.write import ArrowData
 
 __all__ = [
     "Action",

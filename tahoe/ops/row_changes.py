@@ -22,13 +22,15 @@ import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.ops.arrow_data import ArrowData
 from tahoe.ops.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
-from tahoe.ops.write import ArrowData, random_prefix, tagged, write_arrow
+from tahoe.ops.write import random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
 from tahoe.protocol.file_statistics import FileStatistics
+from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
 from tahoe.snapshot.scan import Scan
@@ -52,6 +54,7 @@ __all__ = [
     "kept_rows",
     "living_rows",
     "mark_dead",
+    "parts_with_positions",
     "position_column",
     "refuse_if_append_only",
     "remove_files",
@@ -165,13 +168,29 @@ def position_column(schema: StructType) -> str:
 
 def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str] | None = None) -> tuple[pa.Table, pa.Array]:
     """The living rows of a file, of all columns or those named, and the physical position of each."""
+    parts = list(parts_with_positions(snapshot, add, columns))
+    schema = to_arrow_schema(_scan_of(snapshot, columns).schema)
+    rows = pa.concat_tables([schema.empty_table(), *(part for part, _ in parts)]) if schema.names else None
+    positions = pa.concat_arrays([place for _, place in parts]) if parts else pa.array([], pa.int64())
+    # A table of no columns takes its number of rows from a part.
+    if rows is None:
+        rows = pa.table({"": pa.nulls(len(positions))}).select([])
+    return rows, positions
+
+
+def parts_with_positions(
+    snapshot: Snapshot, add: AddFile, columns: Sequence[str] | None = None
+) -> Iterator[tuple[pa.Table, pa.Array]]:
+    """As `file_with_positions`, part by part in the order of the file, so that a file may be larger than memory."""
     name = position_column(snapshot.schema)
-    scan = Scan(snapshot, None, None if columns is None else tuple(columns))
-    if add.deletion_vector is None and len(scan.schema.fields):
-        rows = scan.read([add])
-        return rows, pa.arange(0, rows.num_rows)
-    rows = scan.read_with_positions(add, name)
-    return rows.select(rows.column_names[:-1]), rows.column(rows.num_columns - 1).combine_chunks()
+    for batch in _scan_of(snapshot, columns).read_with_positions(add, name):
+        places = batch.column(batch.num_columns - 1)
+        rows = pa.table({"": places}).select([]) if batch.num_columns == 1 else pa.Table.from_batches([batch])
+        yield (rows if batch.num_columns == 1 else rows.select(rows.column_names[:-1])), places
+
+
+def _scan_of(snapshot: Snapshot, columns: Sequence[str] | None) -> Scan:
+    return Scan(snapshot, None, None if columns is None else tuple(columns))
 
 
 def bitmap(positions: pa.Array) -> BitMap64:
@@ -185,9 +204,19 @@ def bitmap(positions: pa.Array) -> BitMap64:
 
 
 def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
-    """Which of the positions are in the set."""
-    found = pa.array(dead.to_array(), pa.uint64()) if len(dead) else pa.array([], pa.uint64())
-    return pc.is_in(positions, value_set=found.cast(pa.int64()))
+    """Which of the positions, which ascend, are in the set."""
+    from pyroaring import BitMap64
+
+    if not len(positions):
+        return pa.nulls(0, pa.bool_())
+    first, last = positions[0].as_py(), positions[-1].as_py() + 1
+    if not dead.range_cardinality(first, last):
+        return pc.is_null(positions)
+    window = BitMap64()
+    window.add_range(first, last)
+    window &= dead
+    found = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
+    return pc.is_in(positions, value_set=found)
 
 
 def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
@@ -206,18 +235,20 @@ def living_rows(snapshot: Snapshot, add: AddFile) -> int:
 
 
 def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
-    """File by file, all columns of the rows that stay, with their ids where the table tracks rows."""
+    """File by file and part by part, all columns of the rows that stay, with their ids where the table tracks rows."""
     for change in changes:
-        rows, positions = file_with_positions(snapshot, change.add)
-        stay = pc.invert(is_in(positions, change.dead))
-        yield RowIds.of(snapshot, change.add).onto(rows.filter(stay), stay, changed=False)
+        ids, start = RowIds.of(snapshot, change.add), 0
+        for rows, positions in parts_with_positions(snapshot, change.add):
+            stay = pc.invert(is_in(positions, change.dead))
+            yield ids.part(start, rows.num_rows).onto(rows.filter(stay), stay, changed=False)
+            start += rows.num_rows
 
 
 def change_rows(snapshot: Snapshot, changes: Iterable[FileChange], kind: str) -> Iterator[pa.Table]:
-    """File by file, the rows that go, for the change data feed."""
+    """File by file and part by part, the rows that go, for the change data feed."""
     for change in changes:
-        rows, positions = file_with_positions(snapshot, change.add)
-        yield with_change_type(rows.filter(is_in(positions, change.dead)), kind)
+        for rows, positions in parts_with_positions(snapshot, change.add):
+            yield with_change_type(rows.filter(is_in(positions, change.dead)), kind)
 
 
 def without_dead_files(changes: Iterable[FileChange]) -> list[FileChange]:

@@ -36,6 +36,10 @@ class RowIds:
     def of(cls, snapshot: Snapshot, add: AddFile) -> RowIds:
         return cls(None if materialized_columns(snapshot.config) is None else Scan(snapshot).read_row_ids(add))
 
+    def part(self, start: int, count: int) -> RowIds:
+        """Those of `count` living rows from the one numbered `start`."""
+        return RowIds(None if self.ids is None else self.ids.slice(start, count))
+
     def onto(self, rows: pa.Table, chosen: pa.Array | pa.ChunkedArray, *, changed: bool) -> pa.Table:
         """The rows, with the columns in which data files keep ids and versions.
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
+from tahoe.ops.arrow_data import ArrowData, tables_of
 from tahoe.ops.enforce import Enforcer
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -36,23 +36,15 @@ from tahoe.schema.types import ArrayType, DataType, MapType, StructField, Struct
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CHANGE_DATA_FOLDER", "ArrowData", "ArrowStream", "as_table", "file_schema", "random_prefix", "tagged", "write_arrow"]
+__all__ = ["CHANGE_DATA_FOLDER", "file_schema", "random_prefix", "tagged", "write_arrow"]
 
 CHANGE_DATA_FOLDER = "_change_data"
 
 
-class ArrowStream(Protocol):
-    """Whatever hands over Arrow data by the PyCapsule interface: frames of pandas, Polars, DuckDB relations, …"""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
-ArrowData: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream
-
 MOST_BYTES_IN_MEMORY = 512 * 1024 * 1024
 """Of Arrow data that waits to be written; beyond it the largest partition is written, however few its rows."""
 _BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
-_FILES_AT_ONCE = 2
+_FILES_AT_ONCE = 1
 """So many files are on their way to storage while others are made: more would need more memory."""
 _SUFFIXES = {
     "snappy": ".snappy",
@@ -98,7 +90,7 @@ def write_arrow(
     """
     if max_rows_per_file is not None and max_rows_per_file < 1:
         raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.")
-    tables, data_schema = _tables(data)
+    tables, data_schema = tables_of(data, config.schema)
     check_holds_data(config.schema)
     if data_schema != to_arrow_schema(config.schema):
         check_writable(from_arrow_schema(data_schema), with_optional_generated(config.schema))
@@ -114,12 +106,6 @@ def write_arrow(
     except BaseException:
         writer.delete_written()
         raise
-
-
-def as_table(data: ArrowData) -> pa.Table:
-    """The data in memory; a stream is read to its end."""
-    tables, schema = _tables(data)
-    return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def tagged(config: TableConfig, add: AddFile) -> AddFile:
@@ -303,21 +289,6 @@ class _Writer:
             length = int(self._config.properties.get("delta.randomPrefixLength"))
             return f"{self._folder}{random_prefix(self._clock, length)}/{name}"
         return f"{self._folder}{hive_folder(list(values), values)}/{name}" if values else f"{self._folder}{name}"
-
-
-def _tables(data: ArrowData) -> tuple[Iterable[pa.Table], pa.Schema]:
-    """The data in tables, and their schema; all but a stream is one table."""
-    if isinstance(data, pa.Table):
-        return [data], data.schema
-    if isinstance(data, pa.RecordBatch):
-        return [pa.Table.from_batches([data])], data.schema
-    if not isinstance(data, pa.RecordBatchReader):
-        if not hasattr(data, "__arrow_c_stream__"):
-            raise InvalidRequest(
-                f"Rows must come as Arrow data, found {type(data).__name__}; give a pyarrow Table or RecordBatchReader."
-            )
-        data = pa.RecordBatchReader.from_stream(data)
-    return (pa.Table.from_batches([batch]) for batch in data), data.schema
 
 
 def _files_of(

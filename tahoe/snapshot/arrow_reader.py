@@ -28,6 +28,7 @@ from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physic
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read
 from tahoe.snapshot.row_groups import row_groups_that_may_match
+from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -47,6 +48,7 @@ class ReadTask:
         size: of the file in bytes, as the log says; None where it does not.
         partition_values: by physical column name, as the log has them.
         num_records: physical rows, where statistics tell.
+        stats: of all rows, JSON text as the log has it; what the file's footer is held against.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ReadTask:
     num_records: int | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    stats: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +189,8 @@ class _FileReader:
         self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
-        file = pq.ParquetFile(
-            source,
-            # In nanoseconds, Arrow's default for INT96, the years before 1677 and after 2262 would overflow.
-            coerce_int96_timestamp_unit="us",
-            # Column chunks fetched in few large requests: what object stores need, and for mapped memory only a copy.
-            pre_buffer=not isinstance(source, pa.MemoryMappedFile),
-            arrow_extensions_enabled=False,
-            page_checksum_verification=verify_pages,
-        )
+        file = _parquet(source, verify_pages=verify_pages)
+        self._check_footer(file)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -206,13 +202,34 @@ class _FileReader:
         kept: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
             kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
-        for start, run in _runs(file.metadata, kept):
-            if not columns:
+        if not columns:
+            for start, run in _runs(file.metadata, kept):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
-                continue
-            for batch in file.iter_batches(batch_size=batch_rows, row_groups=run, columns=columns, use_threads=threads):
+            return
+        for start, run, opened in _openings(file, source, kept, columns, verify_pages):
+            some = _rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
+            for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 yield start, batch
                 start += batch.num_rows
+
+    def _check_footer(self, file: pq.ParquetFile) -> None:
+        if self.task.stats is None:
+            return
+        file_schema = file.schema_arrow
+        file_type = pa.struct(file_schema)
+        columns = {}
+        for column in self.schema:
+            if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
+                position = self.find(file_type, column)
+                columns[column.physical_name] = None if position is None else file_schema.field(position).name
+        fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
+        if fault is not None:
+            raise CorruptTable(
+                f"Data file '{self.task.name}' is damaged, or another one lies in its place: {fault}. Restore the file from a copy, or "
+                "restore the table to an earlier version.",
+                code="TAHOE_DATA_FILE_CONTRADICTS_LOG",
+                file=self.task.name,
+            )
 
     def logical(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """A batch of the file as a batch of the table."""
@@ -306,6 +323,92 @@ class _FileReader:
             if name is not None:
                 schema = schema.append(pa.field(name, pa.int64(), name != self.row_index_column))
         return schema
+
+
+def _parquet(
+    source: pa.NativeFile, *, verify_pages: bool, buffer_size: int = 0, metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """The file, for a reader that wants no more of it in memory than it needs.
+
+    Args:
+        verify_pages: hold each page against its checksum, where it has one.
+        buffer_size: read each column in pieces of so many bytes; 0 where whole column chunks are read at once.
+    """
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        # In nanoseconds, Arrow's default for INT96, the years before 1677 and after 2262 would overflow.
+        coerce_int96_timestamp_unit="us",
+        # Column chunks fetched in few large requests: what object stores need. Mapped files are read where they lie.
+        pre_buffer=not buffer_size and not isinstance(source, _AT_HAND),
+        buffer_size=buffer_size,
+        arrow_extensions_enabled=False,
+        page_checksum_verification=verify_pages,
+    )
+
+
+def _openings(
+    file: pq.ParquetFile, source: pa.NativeFile, kept: Sequence[int], columns: Sequence[str], verify_pages: bool
+) -> Iterator[tuple[int, list[int], pq.ParquetFile]]:
+    """Runs of row groups, each with the file opened in the way that suits its size and the place where it is.
+
+    Arrow holds what it fetches in advance of all row groups of one read until that read ends, so a large file is read some row groups at a
+    time, and a row group that is too large by itself in pieces.
+    """
+    if isinstance(source, _AT_HAND):
+        yield from ((start, run, file) for start, run in _runs(file.metadata, kept))
+        return
+    if isinstance(source, pa.OSFile):
+        pieces = _parquet(source, verify_pages=verify_pages, buffer_size=_LOCAL_PIECE, metadata=file.metadata)
+        yield from ((start, run, pieces) for start, run in _runs(file.metadata, kept))
+        return
+    for start, run in _runs(file.metadata, kept):
+        for first, some in _split(file.metadata, start, run, columns):
+            if _compressed(file.metadata, some[0], columns) <= _FETCHED_AT_ONCE:
+                yield first, some, file
+            else:
+                yield first, some, _parquet(source, verify_pages=verify_pages, buffer_size=_REMOTE_PIECE, metadata=file.metadata)
+
+
+def _split(metadata: pq.FileMetaData, start: int, run: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[int, list[int]]]:
+    """A run as runs of at most `_FETCHED_AT_ONCE` bytes, or of a single row group."""
+    some, size, first = list[int](), 0, start
+    for index in run:
+        more = _compressed(metadata, index, columns)
+        if some and size + more > _FETCHED_AT_ONCE:
+            yield first, some
+            some, size, first = [], 0, start
+        some.append(index)
+        size += more
+        start += metadata.row_group(index).num_rows
+    yield first, some
+
+
+def _compressed(metadata: pq.FileMetaData, index: int, columns: Sequence[str]) -> int:
+    return sum(int(chunk.total_compressed_size) for chunk in _chunks(metadata.row_group(index), columns))
+
+
+def _rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int) -> int:
+    """So many rows that the columns of a batch have about `_BYTES_OF_A_BATCH`, by what the footer says of a row group."""
+    size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, columns))
+    if size <= 0 or group.num_rows <= 0:
+        return most
+    return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * group.num_rows // size)))
+
+
+def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.ColumnChunkMetaData]:
+    """Those of the columns; of names with dots in them only as good as a guess, which is enough for sizes."""
+    wanted = {name.partition(".")[0] for name in columns}
+    chunks = (group.column(i) for i in range(group.num_columns))
+    return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in wanted]
+
+
+_AT_HAND = (pa.MemoryMappedFile, pa.BufferReader)
+_LOCAL_PIECE = 256 * 1024
+_REMOTE_PIECE = 4 * 1024 * 1024
+_FETCHED_AT_ONCE = 32 * 1024 * 1024
+_BYTES_OF_A_BATCH = 4 * 1024 * 1024
+_LEAST_ROWS = 64
 
 
 def _runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

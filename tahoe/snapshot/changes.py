@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files import canonical_path
 from tahoe.log.history import commit_times, version_at
 from tahoe.log.reader import read_commit
@@ -163,7 +164,7 @@ class Feed:
         Raises `Unsupported` for a removal that does not tell its partition.
         """
         for version in range(self.start, self.end + 1):
-            yield from changed_files(read_commit(self.store, version), version, self.config)
+            yield from changed_files(read_vouched_commit(self.store, version), version, self.config)
 
 
 def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
@@ -376,15 +377,18 @@ class _Reader:
         name = decode_path(file.path, self._store.url)
         if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))
-            yield from self._read(ReadTask(name, file.size or None, file.partition_values), schema)
+            for batch in self._read(ReadTask(name, file.size or None, file.partition_values), schema):
+                yield _checked_kinds(batch, name, file.version, self._store.url)
             return
         meant = file.rows(self._vector)
         if meant is None:
-            for batch in self._read(ReadTask(name, file.size or None, file.partition_values, file.without), self._schema):
+            task = ReadTask(name, file.size or None, file.partition_values, file.without, stats=file.stats)
+            for batch in self._read(task, self._schema):
                 yield _with_kind(batch, file.kind)
         elif len(meant):
             positions = pa.array(meant.to_array(), _LONG)
-            for batch in self._read(ReadTask(name, file.size or None, file.partition_values), self._schema, self._position):
+            task = ReadTask(name, file.size or None, file.partition_values)
+            for batch in self._read(task, self._schema, self._position):
                 kept = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
                 if kept.num_rows:
                     yield _with_kind(kept.select(range(batch.num_columns - 1)), file.kind)
@@ -402,3 +406,22 @@ def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [*batch.columns, values], schema=batch.schema.append(pa.field(CHANGE_TYPE.name, pa.string()))
     )
+
+
+def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> pa.RecordBatch:
+    """Rows of a change data file, each of which tells what it is; `CorruptTable` where one does not."""
+    kinds = batch.column(batch.num_columns - 1)
+    if not pc.all(pc.is_in(kinds, value_set=_KINDS), min_count=0).as_py():
+        raise CorruptTable(
+            f"Table {url}: the change data file '{name}' of version {version} has rows whose {CHANGE_TYPE.name} is none of "
+            f"{', '.join(_KINDS.to_pylist())}: it is damaged, or another file lies in its place. Restore it from a copy, or ask for a "
+            "range that leaves this version out.",
+            code="TAHOE_CHANGE_DATA_FILE",
+            table=url,
+            version=version,
+            file=name,
+        )
+    return batch
+
+
+_KINDS = pa.array(["insert", "update_preimage", "update_postimage", "delete"])

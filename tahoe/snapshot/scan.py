@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +20,8 @@ from tahoe.protocol.dv import decode
 from tahoe.protocol.row_tracking import ENABLED, materialized_columns
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import ReadTask, RowTracking, read_file
+from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking, read_file
+from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 
@@ -31,12 +30,14 @@ if TYPE_CHECKING:
 
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["ROW_COMMIT_VERSION", "ROW_ID", "Scan"]
+__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "Scan"]
 
 ROW_ID = "_row_id"
 """What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
 ROW_COMMIT_VERSION = "_row_commit_version"
 """What they call the version that inserted or last changed a row, which Spark calls ``_metadata.row_commit_version``."""
+MOST_BYTES_AHEAD = 16 * 1024 * 1024
+"""Of rows that were read ahead and wait for the caller."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,38 @@ class Scan:
         """One task a file, for `tahoe.snapshot.arrow_reader`; plain values that can be sent to another process."""
         return [self._task(add) for add in self.add_files()]
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The matching rows, file by file, in the schema of `schema`."""
-        yield from self._batches(self.tasks())
+    def to_batches(self, limit: int | None = None) -> pa.RecordBatchReader:
+        """The matching rows as a stream, file by file, in `arrow_schema`; a few files are read ahead, within `MOST_BYTES_AHEAD`.
+
+        An error of reading is raised by the reader as it is. A reader that is closed or dropped reads no further.
+
+        Args:
+            limit: at most so many rows; what is not needed for them is not read.
+        """
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self.batches(limit))
+
+    def batches(self, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """As `to_batches`, without Arrow's reader around it."""
+        if limit is not None and limit < 0:
+            raise InvalidRequest(f"limit must be 0 or more, found {limit}.")
+        return self._batches(self.tasks()) if limit is None else self._first_rows(limit)
+
+    def _first_rows(self, limit: int) -> Iterator[pa.RecordBatch]:
+        if not limit:
+            return
+        # Few rows are likely to be in the first file: nothing is read ahead for them.
+        with closing(self._batches(self.tasks(), ahead=limit > BATCH_ROWS)) as found:
+            for batch in found:
+                yield batch.slice(0, limit)
+                limit -= batch.num_rows
+                if limit <= 0:
+                    return
 
     def read(self, adds: Sequence[AddFile]) -> pa.Table:
         """The matching rows of these files only."""
         return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), self.arrow_schema)
 
-    def read_with_positions(self, add: AddFile, position_column: str) -> pa.Table:
+    def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
         config, store = self.snapshot.config, self.snapshot.store
         batches = read_file(
@@ -107,8 +131,7 @@ class Scan:
             lambda descriptor: decode(descriptor, store.get, store.url),
             row_index_column=position_column,
         )
-        schema = to_arrow_schema(self.schema).append(pa.field(position_column, pa.int64(), nullable=False))
-        return pa.Table.from_batches(self._located(batches, add.path), schema)
+        return self._located(batches, add.path)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
         """The row id and the row commit version of each living row of one file, under the names that data files keep them by.
@@ -133,10 +156,10 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
-        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+        return pa.Table.from_batches(self.batches(), self.arrow_schema)
 
-    def _batches(self, tasks: Sequence[ReadTask]) -> Iterator[pa.RecordBatch]:
-        """The rows of the tasks in their order, a few files read ahead side by side."""
+    def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
+        """The rows of the tasks in their order, a few files read ahead side by side unless there is no gain in it."""
         store = self.snapshot.store
         # Many vectors lie in one file: it is fetched once for all that ask within a scan.
         fetch = lru_cache(maxsize=_VECTOR_FILES_KEPT)(store.get)
@@ -144,17 +167,16 @@ class Scan:
         def read_vector(descriptor: DeletionVectorDescriptor) -> BitMap64:
             return decode(descriptor, fetch, store.url)
 
-        def read(task: ReadTask) -> list[pa.RecordBatch]:
-            return list(self._read(task, read_schema, read_vector))
-
         wanted = self.arrow_schema.names
         read_schema = self._read_schema()
-        if len(tasks) == 1 or (store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS):
-            streams: Iterator[Iterable[pa.RecordBatch]] = (self._read(task, read_schema, read_vector) for task in tasks)
+        streams = [partial(self._read, task, read_schema, read_vector) for task in tasks]
+        small = store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
+        if small or not ahead or len(tasks) == 1:
+            found: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
         else:
-            streams = _ahead(read, tasks)
-        for stream in streams:
-            for batch in stream:
+            found = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
+        with closing(found):
+            for batch in found:
                 yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:
@@ -208,6 +230,7 @@ class Scan:
             num_records=None,
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
+            stats=add.stats,
         )
 
 
@@ -215,18 +238,4 @@ _VECTOR_FILES_KEPT = 16
 # Where files are at hand, a few small ones are read faster than threads are started.
 _NEAR = ("file:", "memory:")
 _BYTES_WORTH_THREADS = 1 << 20
-
-
-def _ahead(read: Callable[[ReadTask], list[pa.RecordBatch]], tasks: Sequence[ReadTask]) -> Iterator[list[pa.RecordBatch]]:
-    """`read` of each task in order; at most a few more than there are cores are in memory or under way."""
-    workers = os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[list[pa.RecordBatch]]] = deque()
-        rest = iter(tasks)
-        for task in islice(rest, workers + 1):
-            waiting.append(pool.submit(read, task))
-        while waiting:
-            found = waiting.popleft().result()
-            for task in islice(rest, 1):
-                waiting.append(pool.submit(read, task))
-            yield found
+_THREADS = os.cpu_count() or 1

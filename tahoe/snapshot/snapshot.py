@@ -63,7 +63,11 @@ class Snapshot:
         """
         segment = segment_for(store, version)
         found = cls(store, segment, replay_state(store, segment))
-        found.config.ensure_readable()
+        try:
+            found.config.ensure_readable()
+        except CorruptTable as error:
+            error.located(version=found.version)
+            raise
         return found
 
     @classmethod
@@ -101,7 +105,11 @@ class Snapshot:
 
     @property
     def schema(self) -> StructType:
-        return self.config.schema
+        try:
+            return self.config.schema
+        except CorruptTable as error:
+            error.located(version=self.version)
+            raise
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

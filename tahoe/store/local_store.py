@@ -152,9 +152,11 @@ class LocalLogStore:
     def open_input(self, name: str) -> pa.NativeFile:
         path = self._inside(name)
         try:
-            if not _size_of_regular(os.stat(path)):
+            size = _size_of_regular(os.stat(path))
+            if not size:
                 return pa.BufferReader(b"")  # an empty file cannot be mapped
-            return pa.memory_map(path)
+            # What was read of a mapped file counts as this process's memory until it is closed.
+            return pa.memory_map(path) if size <= _MOST_BYTES_MAPPED else pa.OSFile(path)
         except (FileNotFoundError, NotADirectoryError):
             raise self._not_found(name) from None
         except OSError as error:
@@ -348,6 +350,7 @@ class LocalLogStore:
 
 
 _PREFIX, _SUFFIX = ".tahoe-", ".tmp"
+_MOST_BYTES_MAPPED = 4 * 1024 * 1024
 _STALE_MS = 24 * 3600 * 1000
 _PROCESS_TOKEN = os.urandom(6).hex()
 _counter = itertools.count()

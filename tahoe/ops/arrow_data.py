@@ -1,0 +1,83 @@
+"""The rows that users give, in whatever form: Arrow's own, frames of pandas and Polars, relations of DuckDB, other tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.schema.types import StructType
+
+__all__ = ["ArrowData", "ArrowStream", "as_table", "in_hand", "tables_of"]
+
+
+class ArrowStream(Protocol):
+    """Whatever hands over Arrow data by the PyCapsule interface: frames of pandas, Polars, DuckDB relations, …"""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+ArrowData: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream
+
+
+def as_table(data: ArrowData) -> pa.Table:
+    """The data in memory; a stream is read to its end."""
+    tables, schema = tables_of(data)
+    return pa.concat_tables([schema.empty_table(), *tables])
+
+
+def in_hand(data: ArrowData, schema: StructType | None = None) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
+    """The data as Arrow's own, without the index of a pandas frame: an index that has no name is no column of the user's.
+
+    One that has a name comes as a column of that name, as pandas itself hands it over.
+
+    Args:
+        schema: of the table, which keeps what it has a column for.
+
+    Raises `InvalidRequest` for what is no Arrow data.
+    """
+    if not isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        if not hasattr(data, "__arrow_c_stream__"):
+            lazy = " Collect a lazy frame first." if hasattr(data, "collect") else ""
+            raise InvalidRequest(
+                f"Rows must come as Arrow data, found {type(data).__name__}; give a pyarrow Table or RecordBatchReader, a frame of "
+                f"pandas (2.2 or newer) or Polars, or whatever else has __arrow_c_stream__.{lazy}"
+            )
+        data = pa.RecordBatchReader.from_stream(data)
+    indexes = {name for name in _unnamed_indexes(data.schema) if schema is None or schema.find(name) is None}
+    if not indexes:
+        return data
+    kept = [name for name in data.schema.names if name not in indexes]
+    if not isinstance(data, pa.RecordBatchReader):
+        return data.select(kept)
+    columns = pa.schema([data.schema.field(name) for name in kept])
+    return pa.RecordBatchReader.from_batches(columns, (batch.select(kept) for batch in data))
+
+
+def _unnamed_indexes(schema: pa.Schema) -> list[str]:
+    """Columns that pandas made of an index without a name; it says so beside the schema."""
+    told = (schema.metadata or {}).get(b"pandas")
+    if told is None:
+        return []
+    try:
+        indexes = json.loads(told)["index_columns"]
+    except (ValueError, TypeError, KeyError):
+        return []  # not pandas' own word
+    return [name for name in indexes if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]
+
+
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def tables_of(data: ArrowData, schema: StructType | None = None) -> tuple[Iterable[pa.Table], pa.Schema]:
+    """The data in tables without an unnamed index, and their schema; all but a stream is one table."""
+    data = in_hand(data, schema)
+    if isinstance(data, pa.Table):
+        return [data], data.schema
+    if isinstance(data, pa.RecordBatch):
+        return [pa.Table.from_batches([data])], data.schema
+    return (pa.Table.from_batches([batch]) for batch in data), data.schema

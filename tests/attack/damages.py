@@ -1,0 +1,286 @@
+"""What storage, crashes, people and programs do to the files of a table: kinds of damage, each with all of its cases.
+
+A kind is a function from a table to a list of `Case`; `sample` takes some of them by seed, as many of each kind of file.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.attack.overlay import Damage
+from tests.attack.victims import Victim, kind_of
+
+__all__ = ["DAMAGES", "Case", "cases_of", "flips", "sample"]
+
+STEP = 64
+TEXT = ("commit", "compaction", "checksum", "hint", "V2 checkpoint (json)")
+LINES = ("commit", "compaction", "V2 checkpoint (json)")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One damage to one table.
+
+    Args:
+        kind: of the file.
+        what: the damage in words, with the place.
+        files: what is different.
+        damage: what kind of damage it is.
+    """
+
+    kind: str
+    what: str
+    files: Damage = field(repr=False)
+    damage: str = ""
+
+
+def truncations(victim: Victim) -> Iterator[Case]:
+    """Every file cut at every 64th byte, and a byte before its end."""
+    for name, data in victim.files.items():
+        for end in sorted({*range(0, len(data), STEP), max(len(data) - 1, 0)}):
+            yield _case(name, f"cut at byte {end}", data[:end])
+
+
+def zeros(victim: Victim) -> Iterator[Case]:
+    """Every file whose tail was never written: zeros from every 64th byte on."""
+    for name, data in victim.files.items():
+        for end in range(0, len(data), STEP):
+            yield _case(name, f"zeros from byte {end}", data[:end] + bytes(len(data) - end))
+
+
+def appended(victim: Victim) -> Iterator[Case]:
+    """Every file with something behind its end."""
+    for name, data in victim.files.items():
+        for what, more in _TAILS.items():
+            yield _case(name, f"with {what} at its end", data + more)
+        yield _case(name, "twice", data + data)
+
+
+def removed(victim: Victim) -> Iterator[Case]:
+    """Every file gone; every commit gone with its checksum."""
+    for name in victim.files:
+        yield _case(name, "gone", None)
+    commits = victim.of_kind("commit")
+    for name in commits:
+        which = "the newest commit" if name == commits[-1] else name
+        yield Case("commit", f"{which} gone with its checksum", {name: None, _checksum(name): None})
+
+
+def lost_lines(victim: Victim) -> Iterator[Case]:
+    """Every line gone; all but one line gone; all lines from one on gone, with and without the newline before them."""
+    for name in victim.of_kind(*LINES):
+        lines = victim.files[name].splitlines(keepends=True)
+        for number in range(len(lines)):
+            yield _case(name, f"without line {number} ({_action(lines[number])})", b"".join(lines[:number] + lines[number + 1 :]))
+            yield _case(name, f"only line {number} ({_action(lines[number])})", lines[number])
+            yield _case(name, f"cut before line {number}", b"".join(lines[:number]))
+        yield _case(name, "without its last newline", victim.files[name].rstrip(b"\n"))
+
+
+def repeated_lines(victim: Victim) -> Iterator[Case]:
+    """Every line twice; two lines in the other order; a line of another commit among them."""
+    commits = victim.of_kind("commit")
+    for name in victim.of_kind(*LINES):
+        lines = victim.files[name].splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            yield _case(name, f"line {number} ({_action(line)}) twice", b"".join([*lines[: number + 1], *lines[number:]]))
+        yield _case(name, "lines in reverse", b"".join(reversed(lines)))
+        for other in commits:
+            for line in victim.files[other].splitlines(keepends=True):
+                if other != name:
+                    yield _case(name, f"with a line of {other[-12:]} ({_action(line)})", b"".join([*lines, line]))
+
+
+def lost_fields(victim: Victim) -> Iterator[Case]:
+    """Every member of every object, at any depth and inside of statistics, gone, null, misspelt, and of another type."""
+    for name in victim.of_kind(*TEXT):
+        lines = victim.files[name].splitlines()
+        for number, line in enumerate(lines):
+            value = json.loads(line)
+            for path in _paths(value):
+                for what, change in _CHANGES.items():
+                    changed = _changed(value, path, change)
+                    text = json.dumps(changed, separators=(",", ":"), ensure_ascii=False).encode()
+                    data = b"\n".join([*lines[:number], text, *lines[number + 1 :]]) + b"\n"
+                    yield _case(name, f"{'.'.join(map(str, path))} {what} in line {number}", data)
+
+
+def swaps(victim: Victim) -> Iterator[Case]:
+    """Every two files of one kind with each other's bytes, and pairs of files of other kinds."""
+    for first, second in _pairs(victim):
+        files = {first: victim.files[second], second: victim.files[first]}
+        yield Case(_kinds(first, second), f"{first} and {second} swapped", files)
+
+
+def copies(victim: Victim) -> Iterator[Case]:
+    """Every file with the bytes of another of its kind, and of some of other kinds."""
+    for first, second in _pairs(victim):
+        yield Case(_kinds(first, second), f"{second} over {first}", {first: victim.files[second]})
+        yield Case(_kinds(first, second), f"{first} over {second}", {second: victim.files[first]})
+
+
+def moved_with_checksums(victim: Victim) -> Iterator[Case]:
+    """Two commits swapped together with their checksums; one of both over the other's."""
+    commits = victim.of_kind("commit")
+    for number, first in enumerate(commits):
+        for second in commits[number + 1 :]:
+            both = [
+                (first, second),
+                *[(a, b) for a, b in [(_checksum(first), _checksum(second))] if {a, b} <= victim.files.keys()],
+            ]
+            swapped = {a: victim.files[b] for a, b in both} | {b: victim.files[a] for a, b in both}
+            yield Case("commit", f"{first} and {second} swapped with their checksums", swapped)
+            yield Case("commit", f"{second} over {first} with its checksum", {a: victim.files[b] for a, b in both})
+            yield Case("commit", f"{first} over {second} with its checksum", {b: victim.files[a] for a, b in both})
+
+
+def flips(victim: Victim, chance: random.Random, each: int) -> Iterator[Case]:
+    """One bit of one file the other way round, `each` times for each kind of file."""
+    for kind in victim.kinds():
+        names = victim.of_kind(kind)
+        for _ in range(each):
+            name = chance.choice(names)
+            data = victim.files[name]
+            bit = chance.randrange(8 * len(data))
+            flipped = bytearray(data)
+            flipped[bit // 8] ^= 1 << bit % 8
+            yield replace(_case(name, f"bit {bit % 8} of byte {bit // 8} flipped", bytes(flipped)), damage="flipped")
+
+
+def cases_of(damage: str, victim: Victim) -> list[Case]:
+    """All cases of one kind of damage."""
+    return [replace(case, damage=damage) for case in DAMAGES[damage](victim)]
+
+
+DAMAGES: dict[str, Callable[[Victim], Iterable[Case]]] = {
+    "truncated": truncations,
+    "zeros": zeros,
+    "appended": appended,
+    "removed": removed,
+    "lost lines": lost_lines,
+    "repeated lines": repeated_lines,
+    "lost fields": lost_fields,
+    "swapped": swaps,
+    "copied": copies,
+    "moved": moved_with_checksums,
+}
+"""All kinds of damage but the flipped bits, which are drawn and not counted up."""
+
+
+def sample(cases: Iterable[Case], chance: random.Random, most: int | None) -> list[Case]:
+    """At most so many of these cases, of every kind of file about as many; all of them for None."""
+    found = list(cases)
+    if most is None or len(found) <= most:
+        return found
+    by_kind: dict[str, list[Case]] = defaultdict(list)
+    for case in found:
+        by_kind[case.kind].append(case)
+    drawn: list[Case] = []
+    for number, kind in enumerate(sorted(by_kind, key=lambda kind: len(by_kind[kind]))):
+        share = (most - len(drawn)) // (len(by_kind) - number)
+        drawn += chance.sample(by_kind[kind], min(share, len(by_kind[kind])))
+    return drawn
+
+
+def _case(name: str, what: str, data: bytes | None) -> Case:
+    return Case(kind_of(name), f"{name} {what}", {name: data})
+
+
+_TAILS = {
+    "64 zeros": bytes(64),
+    "garbage": b"\x8f\x02garbage\x00\xff" * 7,
+    "a newline": b"\n",
+    "half a line": b'{"add":{"path":"half',
+    "an unknown action": b'{"unheard":{}}\n',
+}
+
+
+def _action(line: bytes) -> str:
+    return next(iter(json.loads(line)), "")
+
+
+def _kinds(first: str, second: str) -> str:
+    kinds = sorted({kind_of(first), kind_of(second)})
+    return " and ".join(kinds)
+
+
+def _checksum(commit: str) -> str:
+    return commit.replace(".json", ".crc")
+
+
+def _pairs(victim: Victim) -> Iterator[tuple[str, str]]:
+    """All pairs of files of one kind, and for each two kinds the pair of their last files."""
+    kinds = victim.kinds()
+    for number, kind in enumerate(kinds):
+        names = victim.of_kind(kind)
+        pairs = [(first, second) for position, first in enumerate(names) for second in names[position + 1 :]]
+        yield from (pair for pair in pairs if victim.files[pair[0]] != victim.files[pair[1]])
+        for other in kinds[number + 1 :]:
+            yield names[-1], victim.of_kind(other)[-1]
+
+
+_Path = tuple[str | int, ...]
+
+
+def _paths(value: Any, before: _Path = ()) -> Iterator[_Path]:
+    """The ways to all members of a JSON value; text that is itself JSON is entered."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield (*before, key)
+            yield from _paths(member, (*before, key))
+    elif isinstance(value, list):
+        for number, member in enumerate(value):
+            yield from _paths(member, (*before, number))
+
+
+def _changed(value: Any, path: _Path, change: Callable[[dict[str, Any], str], None]) -> Any:
+    """The value with one member changed."""
+    if isinstance(value, str):
+        return json.dumps(_changed(json.loads(value), path, change), separators=(",", ":"), ensure_ascii=False)
+    key, *rest = path
+    if isinstance(value, list):
+        assert isinstance(key, int)
+        return [_changed(item, tuple(rest), change) if number == key else item for number, item in enumerate(value)]
+    assert isinstance(key, str)
+    found = dict(value)
+    if rest:
+        found[key] = _changed(found[key], tuple(rest), change)
+    else:
+        change(found, key)
+    return found
+
+
+def _lose(members: dict[str, Any], key: str) -> None:
+    del members[key]
+
+
+def _forget(members: dict[str, Any], key: str) -> None:
+    members[key] = None
+
+
+def _misspell(members: dict[str, Any], key: str) -> None:
+    members[key.swapcase() or "?"] = members.pop(key)
+
+
+def _retype(members: dict[str, Any], key: str) -> None:
+    members[key] = {"str": -1, "int": "x", "bool": "x", "dict": [], "list": {}, "NoneType": 7}.get(
+        type(members[key]).__name__, "x"
+    )
+
+
+_CHANGES: dict[str, Callable[[dict[str, Any], str], None]] = {
+    "gone": _lose,
+    "null": _forget,
+    "misspelt": _misspell,
+    "of another type": _retype,
+}

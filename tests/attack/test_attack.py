@@ -1,0 +1,100 @@
+"""Every damage to every kind of file of every table: the right rows, or an error that names the table and the place.
+
+Each test runs many cases of one damage to one table, and tells all of its failures at once, grouped. A sample by seed
+(`TAHOE_ATTACK_SEED`) runs with the suite; all cases and thousands of flipped bits carry the mark `soak`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+
+import pytest
+
+from tahoe.store.log_store import LogStore
+from tahoe.testing.store_suite import LogStoreContract
+from tests.attack.damages import DAMAGES, Case, cases_of, flips, sample
+from tests.attack.known import KNOWN, is_known
+from tests.attack.overlay import Overlay
+from tests.attack.verdict import LIMIT_SECONDS, Judge, table_of
+from tests.attack.victims import VICTIMS, victim
+
+SEED = int(os.environ.get("TAHOE_ATTACK_SEED", "1"))
+FLIPPED = "flipped"
+KINDS = [*DAMAGES, FLIPPED]
+IN_SUITE = 10
+"""Cases of one damage to one table, in the suite."""
+LEAST_IN_SUITE = 1_500
+FLIPS_IN_SOAK = 1_000
+"""Flipped bits of each table, in the soak."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Damage is told in the log too, thousands of times here."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@cache
+def planned(table: str, damage: str, seed: int, most: int | None) -> list[Case]:
+    """The cases of one damage to one table; the same ones for the same seed."""
+    chance = random.Random(f"{seed} {table} {damage}")
+    found = victim(table)
+    if damage == FLIPPED:
+        kinds = len(found.kinds())
+        return list(flips(found, chance, -(-(FLIPS_IN_SOAK if most is None else most) // kinds)))
+    return sample(cases_of(damage, found), chance, most)
+
+
+def assert_told(table: str, cases: list[Case]) -> None:
+    report = Judge(victim(table)).judge(cases, is_known)
+    assert not report.failures, str(report)
+    assert report.slowest[0] < LIMIT_SECONDS, f"{report.slowest[1]} took {report.slowest[0]:.1f} s"
+
+
+@pytest.mark.parametrize("damage", KINDS)
+@pytest.mark.parametrize("table", VICTIMS)
+def test_a_damaged_table_gives_the_right_rows_or_an_error_that_names_the_place(table: str, damage: str) -> None:
+    assert_told(table, planned(table, damage, SEED, IN_SUITE))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("damage", KINDS)
+@pytest.mark.parametrize("table", VICTIMS)
+def test_every_damage_gives_the_right_rows_or_an_error_that_names_the_place(table: str, damage: str) -> None:
+    assert_told(table, planned(table, damage, SEED, None))
+
+
+def test_the_attack_has_as_many_cases_as_were_promised() -> None:
+    assert sum(len(planned(table, damage, SEED, IN_SUITE)) for table in VICTIMS for damage in KINDS) >= LEAST_IN_SUITE
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_cannot_be_told_still_cannot(name: str) -> None:
+    """An entry that nothing needs any more is struck off the list."""
+    entry = KNOWN[name]
+    judge = Judge(victim(entry.table))
+    cases = planned(entry.table, entry.damage, 1, None)
+    drawn = random.Random(1).sample(cases, len(cases))
+    assert any(entry.covers(found) for case in islice(drawn, 400) for found in judge.judge([case]).failures)
+
+
+@pytest.mark.parametrize("table", VICTIMS)
+def test_a_whole_table_has_nothing_to_tell(table: str) -> None:
+    judge = Judge(victim(table))
+    report = judge.judge([Case("none", "no damage", {"unheard of": b""})])
+    assert not report.failures, str(report)
+    assert table_of(judge.victim, {}).check() == []
+
+
+class TestOverlay(LogStoreContract):
+    @pytest.fixture
+    def store(self) -> LogStore:
+        return Overlay("memory://attack/contract", {"x": b""}, {"x": None})

@@ -1,0 +1,90 @@
+"""Writing to a damaged table: it is refused, or keeps the table right; the damage is never carried into what is written."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tahoe import Table
+from tahoe.exceptions import TahoeError
+from tests.attack.damages import DAMAGES, Case, cases_of, flips, sample
+from tests.attack.test_attack import SEED
+from tests.attack.verdict import names_its_place, rows_of, table_of, time_limit
+from tests.attack.victims import Victim, rows, victim
+
+IN_SUITE = 3
+TABLES = ("plain", "vectors", "mapped", "tracked", "timed", "checkpoint", "sidecars")
+DATA = ("data", "change data")
+WRITES: dict[str, Callable[[Table], Any]] = {
+    "append": lambda table: table.append(rows(900, 3)),
+    "delete": lambda table: table.delete("id = 10"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def planned(table: str, damage: str, most: int | None) -> list[Case]:
+    """Damage to the log and the vectors. Nobody can tell that the newest commits never were."""
+    chance = random.Random(f"{SEED} writing {table} {damage}")
+    found = victim(table)
+    cases = list(flips(found, chance, 40)) if damage == "flipped" else cases_of(damage, found)
+    return sample([case for case in cases if not any(kind in case.kind for kind in DATA)], chance, most)
+
+
+def fault(whole: Victim, case: Case, write: Callable[[Table], Any]) -> str | None:
+    """What is wrong after a write to the damaged table, once the damage is mended; None where nothing is."""
+    truth = table_of(whole, {})
+    write(truth)
+    table = table_of(whole, case.files)
+    try:
+        with time_limit():
+            write(table)
+            table.checkpoint()
+    except TahoeError as error:
+        if not names_its_place(error, whole):
+            return f"nameless error: {error}"
+    except Exception as error:  # noqa: BLE001 - which errors leave a write is what is tested
+        return f"{type(error).__name__}: {error}"
+    for name in case.files:
+        table.store.damage(name, whole.files[name])  # type: ignore[attr-defined]
+    return _after_mending(whole, Table(whole.url, store=table.store), truth)
+
+
+def _after_mending(whole: Victim, mended: Table, truth: Table) -> str | None:
+    try:
+        if violations := mended.check():
+            return f"check: {violations[0]}"
+        found = rows_of(mended.to_arrow())
+    except Exception as error:  # noqa: BLE001 - the table is whole again, so none is right
+        return f"after mending: {type(error).__name__}: {error}"
+    before = rows_of(table_of(whole, {}).to_arrow())
+    return None if found in (before, rows_of(truth.to_arrow())) else f"{len(found)} rows, not {len(before)} before"
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("table", TABLES)
+def test_a_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(table: str, write: str) -> None:
+    assert_kept(table, write, IN_SUITE)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("table", TABLES)
+def test_every_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(table: str, write: str) -> None:
+    assert_kept(table, write, 200)
+
+
+def assert_kept(table: str, write: str, most: int) -> None:
+    cases = [case for damage in [*DAMAGES, "flipped"] for case in planned(table, damage, most)]
+    faults = [f"{case.what}: {found}" for case in cases if (found := fault(victim(table), case, WRITES[write])) is not None]
+    assert not faults, f"{len(faults)} of {len(cases)}:\n" + "\n".join(faults[:20])

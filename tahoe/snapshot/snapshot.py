@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tahoe.expr.predicate import Predicate
 from tahoe.lazy import cached_property
+from tahoe.log.intents import notice
 from tahoe.log.paths import LOG_FOLDER, commit_name
 from tahoe.log.reader import parse_commit, read_commit
 from tahoe.log.replay import (
@@ -190,12 +191,16 @@ class Snapshot:
         return found
 
     def _newer_commits(self) -> list[Entry]:
-        """The commits since this version. One question where there is none, which is the usual answer; else one listing more."""
+        """The commits since this version. One question where there is none, which is the usual answer; else one listing more, where
+        that costs less than to ask for one name after another."""
         first = commit_name(self.version + 1)
         entry = self.store.head(first)
         if entry is None:
             return []
-        listed = {found.name: found for found in self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])}
+        entries = [] if self.store.asks_cheaply else self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])
+        if entries:
+            notice(self.store, entries)
+        listed = {found.name: found for found in entries}
         listed[first] = entry
         # A listing may lag behind what was written, so the name after its last commit is asked for too.
         found: list[Entry] = []

@@ -40,12 +40,14 @@ class Snapshot:
         segment: the log files that give this version.
         state: protocol, metadata, transactions, domains.
         base: an earlier snapshot whose live files are in memory, and the actions since; saves replaying the log.
+        steps: how many commits it is past the snapshot that was read from the log.
     """
 
     store: LogStore
     segment: LogSegment
     state: TableState
     base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
+    steps: int = field(default=0, repr=False, compare=False)
 
     @classmethod
     def at(cls, store: LogStore, version: int | None = None) -> Snapshot:
@@ -167,7 +169,7 @@ class Snapshot:
             base = (self._files, tuple(actions))
         elif self.base is not None:
             base = (self.base[0], (*self.base[1], *actions))
-        return Snapshot(self.store, segment, advance_state(self.state, actions), base)
+        return Snapshot(self.store, segment, advance_state(self.state, actions), base, self.steps + 1)
 
     def refreshed(self) -> Snapshot:
         """The newest version: this value when nothing was committed since, else read from here on.
@@ -178,6 +180,8 @@ class Snapshot:
         known = self.store.head(commit_name(self.version))
         if newest is None or known is None or (known.size, known.modified_ms) != (newest.size, newest.modified_ms):
             return self._replaced()
+        if self.steps > _MOST_STEPS and self.base is None and not self.has_files_in_memory:
+            return Snapshot.at(self.store)  # whoever asks for its files would read every commit since
         following = self._newer_commits()
         if not following:
             return self

@@ -78,13 +78,13 @@ class Turn:
         Returns:
             whether there was anybody, so that what was known of the log may be old now.
         """
-        ahead = self._ahead(store_time_ms)
+        ahead, could_wait = self._ahead(store_time_ms), self.patience_seconds > 0
         for intent in ahead:
             self._wait_for(intent)
         if self.patience_seconds <= 0:
             for intent in ahead:
                 _remember(self.store.url, intent, self.clock.now_ms())
-        return bool(ahead)
+        return bool(ahead) and could_wait
 
     @property
     def _name(self) -> str:
@@ -106,7 +106,7 @@ class Turn:
                 self._delete(intent.name)
             elif waited_at is None:
                 ahead.append(intent)
-        return ahead if self.patience_seconds > 0 else []
+        return ahead
 
     def _is_expired(self, intent: Intent, store_time_ms: int, waited_at: int | None) -> bool:
         if intent.is_of_this_process or intent.modified_ms is None:

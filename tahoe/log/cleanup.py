@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from tahoe.log.checkpoint_reader import sidecars_of
+from tahoe.log.intents import notice
 from tahoe.log.paths import ParsedLogPath, parse
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
@@ -26,6 +27,8 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     if "checkpointProtection" in config.features:
         return []
     entries = store.list_from("_delta_log")
+    if not store.asks_cheaply:
+        notice(store, entries)  # who never loses a race sees no other listing
     parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
     # The boundary falls on midnight UTC, so that versions of one day go together.
     cut_off_ms = (now_ms - config.properties.log_retention_ms) // _DAY_MS * _DAY_MS

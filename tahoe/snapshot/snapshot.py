@@ -11,6 +11,7 @@ import pyarrow as pa
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.predicate import Predicate
 from tahoe.lazy import cached_property
+from tahoe.log.intents import notice
 from tahoe.log.paths import LOG_FOLDER, commit_name
 from tahoe.log.places import check_places, place_of
 from tahoe.log.reader import parse_commit, read_commit
@@ -45,12 +46,14 @@ class Snapshot:
         segment: the log files that give this version.
         state: protocol, metadata, transactions, domains.
         base: an earlier snapshot whose live files are in memory, and the actions since; saves replaying the log.
+        steps: how many commits it is past the snapshot that was read from the log.
     """
 
     store: LogStore
     segment: LogSegment
     state: TableState
     base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
+    steps: int = field(default=0, repr=False, compare=False)
 
     @classmethod
     def at(cls, store: LogStore, version: int | None = None) -> Snapshot:
@@ -186,7 +189,7 @@ class Snapshot:
             base = (self._files, tuple(actions))
         elif self.base is not None:
             base = (self.base[0], (*self.base[1], *actions))
-        return Snapshot(self.store, segment, advance_state(self.state, actions), base)
+        return Snapshot(self.store, segment, advance_state(self.state, actions), base, self.steps + 1)
 
     def refreshed(self) -> Snapshot:
         """The newest version: this value when nothing was committed since, else read from here on.
@@ -200,6 +203,8 @@ class Snapshot:
         known = self.store.head(commit_name(self.version))
         if newest is None or known is None or (known.size, known.modified_ms) != (newest.size, newest.modified_ms):
             return self._replaced()
+        if self.steps > _MOST_STEPS and self.base is None and not self.has_files_in_memory:
+            return Snapshot.at(self.store)  # whoever asks for its files would read every commit since
         following = self._newer_commits()
         if not following:
             return self
@@ -215,12 +220,16 @@ class Snapshot:
         return found
 
     def _newer_commits(self) -> list[Entry]:
-        """The commits since this version. One question where there is none, which is the usual answer; else one listing more."""
+        """The commits since this version. One question where there is none, which is the usual answer; else one listing more, where
+        that costs less than to ask for one name after another."""
         first = commit_name(self.version + 1)
         entry = self.store.head(first)
         if entry is None:
             return []
-        listed = {found.name: found for found in self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])}
+        entries = [] if self.store.asks_cheaply else self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])
+        if entries:
+            notice(self.store, entries)
+        listed = {found.name: found for found in entries}
         listed[first] = entry
         # A listing may lag behind what was written, so the name after its last commit is asked for too.
         found: list[Entry] = []

@@ -57,6 +57,10 @@ class LocalLogStore:
     def url(self) -> str:
         return self._url
 
+    @property
+    def asks_cheaply(self) -> bool:
+        return True
+
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         prefix = f"{folder}/" if folder else ""
         entries: list[Entry] = []

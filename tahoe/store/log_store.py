@@ -66,6 +66,10 @@ class LogStore(Protocol):
     def url(self) -> str:
         """The table's root as a URL without a trailing slash and without credentials, e.g. ``file:///data/t`` or ``s3://bucket/t``."""
 
+    @property
+    def asks_cheaply(self) -> bool:
+        """Whether asking for one name costs far less than listing its folder: where a listing is no request, but a walk."""
+
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """Objects directly in `folder` whose file name is ≥ `start`, sorted by name; `Entry.name` is relative to the root.
 

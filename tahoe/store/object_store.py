@@ -118,6 +118,10 @@ class ObjectLogStore:
     def url(self) -> str:
         return self._url
 
+    @property
+    def asks_cheaply(self) -> bool:
+        return False
+
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:

@@ -46,6 +46,10 @@ class WrappedStore:
     def url(self) -> str:
         return self.inner.url
 
+    @property
+    def asks_cheaply(self) -> bool:
+        return self.inner.asks_cheaply
+
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         return self._call("list_from", folder, lambda: self.inner.list_from(folder, start))
 

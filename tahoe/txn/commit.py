@@ -3,13 +3,16 @@
 A commit is one put-if-absent of ``<version>.json``. Its body holds a unique ``txnId``, so that reading the name back tells
 whether a commit that got no answer, or the answer "taken", was our own. Losing the name means reading every winner and asking
 `tahoe.txn.conflict.rebase`.
+
+What was read of a busy log is old at once. So who lost waits first, for no longer than tries take here, then looks, moves and puts
+without a pause; and looks again where moving took longer than looking. Who goes on losing asks for a turn (`tahoe.txn.fairness`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tahoe.clock import Clock
 from tahoe.exceptions import (
@@ -21,7 +24,8 @@ from tahoe.exceptions import (
     NotFound,
     StorageFailure,
 )
-from tahoe.log.paths import commit_name
+from tahoe.log.intents import notice
+from tahoe.log.paths import LOG_FOLDER, commit_name, file_name
 from tahoe.log.reader import parse_actions, parse_commit
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
@@ -29,6 +33,7 @@ from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Re
 from tahoe.store.refusals import remedy_of
 from tahoe.txn.conflict import rebase
 from tahoe.txn.evidence import gather, store_large_vectors
+from tahoe.txn.fairness import Turn
 from tahoe.txn.prepare import PreparedCommit
 from tahoe.txn.row_level import questions
 from tahoe.txn.winner import Winner
@@ -45,14 +50,18 @@ class RetryPolicy:
     Args:
         deadline_seconds: after this long without success the commit gives up.
         first_wait_seconds, longest_wait_seconds: the wait before a further try is a random part of a bound that doubles from the one
-            to the other.
+            to the other. After a lost race it is never more than twice what a try has taken on this table.
         storage_attempts: how often in a row storage may refuse, or leave unanswered, before it counts as down.
+        losses_before_asking: after so many lost races, and again after as many more, others are asked to wait.
+        patience_seconds: for so long in all a commit waits for others who asked.
     """
 
     deadline_seconds: float = 600.0
     first_wait_seconds: float = 0.002
     longest_wait_seconds: float = 2.0
     storage_attempts: int = 8
+    losses_before_asking: int = 3
+    patience_seconds: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -81,27 +90,117 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
         StorageFailure: storage refused; nothing was written.
         CommitStateUnknown: the commit was sent and the log cannot be read back.
     """
-    deadline = clock.now_ms() + policy.deadline_seconds * 1000
-    won: list[Winner] = []
-    attempts = 0
-    while True:
-        attempts += 1
-        taken_by = _put(store, prepared, clock, policy)
-        if taken_by is None:
-            actions = prepared.full_actions()
-            return Committed(prepared.version, _snapshot(store, prepared, won), actions, attempts, prepared, tuple(won))
-        winners = _winners(store, prepared.version, taken_by)
-        moved = _moved(store, prepared, winners, clock)
-        if clock.now_ms() > deadline:
-            raise StorageFailure(
-                f"The commit to table {store.url} lost {attempts} races in {policy.deadline_seconds:.0f} seconds and gave up at "
-                f"version {prepared.version}; nothing was written. Run it again when fewer writers are at work.",
-                code="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
-                table=store.url,
+    race = _Race(
+        store, clock, policy, Turn(store, prepared.transaction_id, clock, policy.patience_seconds, policy.first_wait_seconds)
+    )
+    try:
+        return race.run(prepared)
+    finally:
+        race.turn.withdraw()
+
+
+@dataclass(slots=True)
+class _Race:
+    """One commit on its way into the log.
+
+    Args:
+        turn: its place among those who ask to go first.
+    """
+
+    store: LogStore
+    clock: Clock
+    policy: RetryPolicy
+    turn: Turn
+    won: list[Winner] = field(default_factory=list)
+    attempts: int = 0
+    store_time_ms: int = 0
+
+    def run(self, prepared: PreparedCommit) -> Committed:
+        clock, started = self.clock, self.clock.now_ms()
+        self.store_time_ms = prepared.snapshot.segment.last_modified_ms if prepared.snapshot else 0
+        moved = self._caught_up(prepared, sent=False) if self.turn.give_way(self.store_time_ms) else prepared
+        assert moved is not None, "a commit that was not sent is not in the log"
+        tried_since, longest_try, in_vain = started, 0.0, 0
+        while True:
+            current = moved
+            self.attempts += 1
+            if _put(self.store, current, clock, self.policy):
+                return self._committed(current)
+            longest_try = max(longest_try, (clock.now_ms() - tried_since) / 1000)
+            self._wait(longest_try)
+            tried_since = clock.now_ms()
+            moved = self._caught_up(current, sent=True)
+            if moved is None:
+                return self._committed(current)
+            in_vain += moved.version == current.version
+            if in_vain >= self.policy.storage_attempts:  # "taken", it says, but nothing is there
+                raise _unknown(self.store, current)
+            if clock.now_ms() - started > self.policy.deadline_seconds * 1000:
+                raise self._given_up(moved)
+
+    def _wait(self, longest_try: float) -> None:
+        """Ask for a turn, or wait so that writers who lost together do not meet again."""
+        if self.attempts % self.policy.losses_before_asking == 0:
+            self.turn.ask()
+        if not self.turn.is_asked_for:
+            bound = max(self.policy.first_wait_seconds, 2 * longest_try)
+            _wait(
+                self.clock, replace(self.policy, longest_wait_seconds=min(bound, self.policy.longest_wait_seconds)), self.attempts
             )
-        won += winners
-        prepared = store_large_vectors(store, moved, clock)
-        _wait(clock, policy, attempts)
+
+    def _caught_up(self, prepared: PreparedCommit, *, sent: bool) -> PreparedCommit | None:
+        """The commit moved past all that has won, to be put at once; None where it is in the log itself.
+
+        Args:
+            sent: whether its version is taken, and may be taken by itself. Otherwise nothing is known.
+        """
+        moved = prepared
+        for _ in range(_MOST_LOOKS):
+            started = self.clock.now_ms()
+            bodies = self._bodies(moved, sent=sent)
+            if bodies and sent and _transaction_id(self.store, commit_name(moved.version), bodies[0]) == moved.transaction_id:
+                return None
+            sent, looked = False, self.clock.now_ms()
+            if bodies:
+                winners = [_winner(self.store, moved.version + i, body) for i, body in enumerate(bodies)]
+                moved = _moved(self.store, moved, winners, self.clock)
+                self.won += winners
+            took_long = self.clock.now_ms() - looked > max(looked - started, _SHORT_MS)
+            if not self.turn.give_way(self.store_time_ms) and not took_long:
+                break
+        return store_large_vectors(self.store, moved, self.clock)
+
+    def _bodies(self, prepared: PreparedCommit, *, sent: bool) -> list[bytes]:
+        """The commits from the version of `prepared` on; those after the first are left for another look where storage fails."""
+        try:
+            found = _commits_from(self.store, prepared.version)
+            names = [entry.name for entry in found] or [commit_name(prepared.version)] * sent
+            bodies = self.store.get_many(names)
+        except (NotFound, StorageFailure) as error:
+            logger.debug("what won at %s was not seen at once: %s", self.store.url, error)
+            first = _read_back(self.store, prepared, self.clock, self.policy) if sent else None
+            return [] if first is None else [first]
+        self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in found)])
+        return bodies
+
+    def _committed(self, prepared: PreparedCommit) -> Committed:
+        self.turn.withdraw()
+        snapshot = _snapshot(self.store, prepared, self.won)
+        return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.won))
+
+    def _given_up(self, prepared: PreparedCommit) -> StorageFailure:
+        return StorageFailure(
+            f"The commit to table {self.store.url} lost {self.attempts} races in {self.policy.deadline_seconds:.0f} seconds and gave up "
+            f"at version {prepared.version}; nothing was written. Run it again when fewer writers are at work.",
+            code="DELTA_MAX_COMMIT_RETRIES_EXCEEDED",
+            table=self.store.url,
+        )
+
+
+# So often a commit is moved before it is put whatever may have happened meanwhile.
+_MOST_LOOKS = 4
+# What takes no longer is quick, however fast the store is.
+_SHORT_MS = 5
 
 
 def _moved(store: LogStore, prepared: PreparedCommit, winners: Sequence[Winner], clock: Clock) -> PreparedCommit:
@@ -117,8 +216,8 @@ def _moved(store: LogStore, prepared: PreparedCommit, winners: Sequence[Winner],
 _DECIDED_BY_ROWS = (ConcurrentAppendException, ConcurrentDeleteReadException, ConcurrentDeleteDeleteException)
 
 
-def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bytes | None:
-    """None when the commit is in the log, else the bytes of the commit that holds its name."""
+def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bool:
+    """True when the commit is in the log; False where its name is taken, which may be by itself."""
     name, data = commit_name(prepared.version), prepared.to_bytes()
     sent_without_answer = False
     error = ""
@@ -126,12 +225,14 @@ def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryP
         outcome = store.put_if_absent(name, data)
         match outcome:
             case Created():
-                return None
-            case Exists() | Unanswered():
-                sent_without_answer |= isinstance(outcome, Unanswered)
+                return True
+            case Exists():
+                return False
+            case Unanswered():
+                sent_without_answer = True
                 found = _read_back(store, prepared, clock, policy)
                 if found is not None:
-                    return None if _transaction_id(store, name, found) == prepared.transaction_id else found
+                    return _transaction_id(store, name, found) == prepared.transaction_id
             case InFlight() | Refused():
                 error = outcome.error
         _wait(clock, policy, attempt)
@@ -189,15 +290,25 @@ def _transaction_id(store: LogStore, name: str, data: bytes) -> str | None:
     return info.transaction_id if isinstance(info, CommitInfo) else None
 
 
-def _winners(store: LogStore, version: int, first: bytes) -> Sequence[Winner]:
-    bodies = [first]
-    entries = store.list_from("_delta_log", commit_name(version + 1).rpartition("/")[2])
-    names = {entry.name for entry in entries}
-    following: list[str] = []
-    while commit_name(version + len(following) + 1) in names:
-        following.append(commit_name(version + len(following) + 1))
-    bodies += store.get_many(following)
-    return [Winner(version + i, parse_commit(commit_name(version + i), body, store.url)) for i, body in enumerate(bodies)]
+def _commits_from(store: LogStore, version: int) -> list[Entry]:
+    """The commits from a version on, without a gap."""
+    if store.asks_cheaply:
+        listed: dict[str, Entry] = {}
+    else:
+        entries = store.list_from(LOG_FOLDER, file_name(commit_name(version)))
+        notice(store, entries)
+        listed = {entry.name: entry for entry in entries}
+    found: list[Entry] = []
+    while True:
+        name = commit_name(version + len(found))
+        entry = store.head(name) if store.asks_cheaply else listed.get(name)
+        if entry is None:
+            return found
+        found.append(entry)
+
+
+def _winner(store: LogStore, version: int, body: bytes) -> Winner:
+    return Winner(version, parse_commit(commit_name(version), body, store.url))
 
 
 def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) -> Snapshot:

@@ -35,6 +35,7 @@ from tahoe.txn.row_level import (
     Evidence,
     adds_that_count,
     files_met,
+    files_met_by,
     merged,
     rows_read,
     rows_taken,
@@ -59,8 +60,11 @@ def rebase(
     """
     moved = mine
     try:
-        for winner in winners:
-            moved = _past(moved, winner, evidence)
+        # What is met hangs on the schema, so with a change of metadata among them each winner is judged by what came before it.
+        in_one_go = not any(winner.metadata for winner in winners)
+        met = files_met_by(mine, winners) if in_one_go else [None] * len(winners)
+        for winner, its_files_met in zip(winners, met, strict=True):
+            moved = _past(moved, winner, evidence, its_files_met)
     except DeltaConcurrentModificationException as conflict:
         return conflict
     earlier = [w.info.in_commit_timestamp + 1 for w in winners if w.info.in_commit_timestamp]
@@ -68,7 +72,7 @@ def rebase(
     return _with_enablement(moved)
 
 
-def _past(mine: PreparedCommit, winner: Winner, evidence: Evidence) -> PreparedCommit:
+def _past(mine: PreparedCommit, winner: Winner, evidence: Evidence, met: list[AddFile] | None) -> PreparedCommit:
     _check_may_be_moved(mine, winner)
     mine = _past_protocol(mine, winner)
     mine = _past_metadata(mine, winner)
@@ -76,7 +80,7 @@ def _past(mine: PreparedCommit, winner: Winner, evidence: Evidence) -> PreparedC
     _check_applications(mine, winner)
     mine = _past_row_ids(mine, winner)
     taken = rows_taken(winner, evidence, mine.config.table)
-    _check_added(mine, winner, evidence, taken)
+    _check_added(mine, winner, evidence, taken, met)
     _check_removed(mine, winner, taken)
     return _past_changes_of_the_same_files(mine, winner, evidence, taken)
 
@@ -166,13 +170,15 @@ def _with_ids_of(action: Action, theirs: AddFile | None) -> Action:
     return replace(action, base_row_id=theirs.base_row_id, default_row_commit_version=theirs.default_row_commit_version)
 
 
-def _check_added(mine: PreparedCommit, winner: Winner, evidence: Evidence, taken: dict[str, BitMap64]) -> None:
+def _check_added(
+    mine: PreparedCommit, winner: Winner, evidence: Evidence, taken: dict[str, BitMap64], met: list[AddFile] | None
+) -> None:
     """New rows that should have been read. A file that only lost rows brings none; whether those were read, is decided below."""
     root = mine.config.table
     new = [add for add in adds_that_count(mine, winner) if canonical_path(add.path, root) not in taken]
     if mine.reads.whole_table and new:
         raise _appended(mine, winner, new[0], "the whole table")
-    for add in files_met(mine, new):
+    for add in files_met(mine, new) if met is None else [add for add in met if canonical_path(add.path, root) not in taken]:
         matches = evidence.matches.get(canonical_path(add.path, root))
         dead = evidence.dead(add.deletion_vector)
         if matches is None or dead is None or matches - dead:

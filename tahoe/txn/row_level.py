@@ -40,6 +40,7 @@ __all__ = [
     "RowsRead",
     "adds_that_count",
     "files_met",
+    "files_met_by",
     "merged",
     "questions",
     "rows_read",
@@ -94,12 +95,11 @@ def questions(mine: PreparedCommit, winners: Sequence[Winner]) -> Questions:
     read, own = rows_read(mine), {canonical_path(a.path, mine.config.table): a for a in mine.actions if isinstance(a, AddFile)}
     vectors: list[DeletionVectorDescriptor | None] = []
     files: list[AddFile] = []
-    for winner in winners:
+    for winner, met in zip(winners, files_met_by(mine, winners), strict=True):
         changes = winner.vector_changes(mine.config.table)
         touched = {canonical_path(remove.path, mine.config.table) for remove in winner.removes}
         if any(path in read and read[path] is None for path in touched):
             return Questions()
-        met = files_met(mine, adds_that_count(mine, winner))
         for add in met:
             if canonical_path(add.path, mine.config.table) not in changes:
                 files.append(add)
@@ -138,6 +138,13 @@ def files_met(mine: PreparedCommit, adds: Sequence[AddFile]) -> list[AddFile]:
         mask = keep(predicate, files, mine.config.schema, mine.config.partition_columns)
         met.update(position for position, kept in enumerate(mask.to_pylist()) if kept)
     return [adds[position] for position in sorted(met)]
+
+
+def files_met_by(mine: PreparedCommit, winners: Sequence[Winner]) -> list[list[AddFile]]:
+    """For each winner, those of its `adds_that_count` that are `files_met`. All are judged in one go, for each go has its price."""
+    adds = [adds_that_count(mine, winner) for winner in winners]
+    met = {id(add) for add in files_met(mine, [add for each in adds for add in each])}
+    return [[add for add in each if id(add) in met] for each in adds]
 
 
 def rows_taken(winner: Winner, evidence: Evidence, root_url: str) -> dict[str, BitMap64]:

@@ -1,0 +1,92 @@
+"""Intents: small files by which a writer that lost several races asks the others to let it go first.
+
+An intent says nothing but its name, is read by nobody, and no commit depends on one: whoever does not know of it, or does not see it,
+commits as ever. Names begin with an underscore, so that they come after the commits in a listing from any version on, and
+readers and VACUUM leave them alone as they do ``_last_checkpoint``.
+
+Where a listing is a request (object stores) an intent lies in the log's folder, and is seen in listings that are made anyway.
+Where it is a walk through a folder (local disks) intents have a small folder of their own.
+
+What this process knows of them stands here by the table's URL, so that its threads learn of each other's without storage.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tahoe.log.paths import LOG_FOLDER
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["FOLDER", "PREFIX", "Intent", "announce", "forget", "intent_name", "notice", "standing"]
+
+PREFIX = f"{LOG_FOLDER}/_tahoe_intent."
+FOLDER = f"{LOG_FOLDER}/_tahoe_intents"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One intent.
+
+    Args:
+        modified_ms: when it was written, by the store's clock; None for one of this process that no listing has shown yet.
+        is_of_this_process: whether a thread of this process asks.
+    """
+
+    name: str
+    modified_ms: int | None
+    is_of_this_process: bool = False
+
+    @property
+    def order(self) -> tuple[bool, int, str]:
+        """Who goes first: the oldest, and of equal ones the smallest name. The same for everybody who sees the same files."""
+        return (self.modified_ms is None, self.modified_ms or 0, self.name)
+
+
+def intent_name(store: LogStore, transaction_id: str) -> str:
+    """The name of a transaction's intent in this store."""
+    return f"{FOLDER}/{transaction_id}" if store.asks_cheaply else f"{PREFIX}{transaction_id}"
+
+
+def notice(store: LogStore, entries: Iterable[Entry]) -> None:
+    """Take note of the intents in a listing of the log's end, or of the folder of intents; those it lacks are gone."""
+    listed = [entry for entry in entries if entry.name.startswith((PREFIX, f"{FOLDER}/"))]
+    if not listed and store.url not in _known:
+        return
+    with _lock:
+        known = _known.get(store.url, {})
+        mine = {name: intent for name, intent in known.items() if intent.is_of_this_process}
+        found = {entry.name: Intent(entry.name, entry.modified_ms, entry.name in mine) for entry in listed[:_MOST]}
+        _set(store.url, {**mine, **found})
+
+
+def announce(url: str, name: str) -> None:
+    """A thread of this process asks."""
+    with _lock:
+        _set(url, {**_known.get(url, {}), name: Intent(name, None, True)})
+
+
+def forget(url: str, name: str) -> None:
+    """An intent is no more."""
+    with _lock:
+        _set(url, {known: intent for known, intent in _known.get(url, {}).items() if known != name})
+
+
+def standing(url: str) -> list[Intent]:
+    """The intents of a table that this process knows of, in the order in which they go."""
+    return sorted(_known.get(url, {}).values(), key=lambda intent: intent.order)
+
+
+# More than this many at once are no writers that wait, but rubbish.
+_MOST = 100
+
+_lock = threading.Lock()
+_known: dict[str, dict[str, Intent]] = {}
+
+
+def _set(url: str, intents: dict[str, Intent]) -> None:
+    if intents:
+        _known[url] = intents
+    else:
+        _known.pop(url, None)

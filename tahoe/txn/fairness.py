@@ -1,0 +1,156 @@
+"""`Turn`: lets those go first who have lost more races, and asks others for the same.
+
+Nothing here decides whether a commit is right, and nothing here can fail one: what storage refuses is logged for debugging. All
+waiting is bounded: by one patience for each commit, however many ask, so that who asked and died costs each process one wait.
+Clocks of two machines are never compared. How old an intent is, is told by the store's own times, or by how long the observer has seen it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from tahoe.clock import Clock
+from tahoe.exceptions import TahoeError
+from tahoe.log import intents
+from tahoe.log.intents import Intent
+from tahoe.store.log_store import LogStore
+
+__all__ = ["EXPIRY_MS", "Turn"]
+
+logger = logging.getLogger(__name__)
+
+EXPIRY_MS = 10_000
+"""After this long an intent that nobody renewed is rubbish: its writer has died, or may ask again."""
+
+_LONGEST_PAUSE_SECONDS = 0.02
+_MOST_REMEMBERED = 1_000
+
+
+@dataclass(slots=True)
+class Turn:
+    """One commit's place among the writers of a table.
+
+    Args:
+        patience_seconds: for so long in all the commit waits for others.
+        first_pause_seconds: between two looks whether another is done; grows.
+    """
+
+    store: LogStore
+    transaction_id: str
+    clock: Clock
+    patience_seconds: float
+    first_pause_seconds: float
+    _stands: bool = field(default=False, init=False)
+    _asked: bool = field(default=False, init=False)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether others can know that this commit asks to go first."""
+        return self._stands
+
+    def ask(self) -> None:
+        """Ask others to wait, or ask again. Where storage refuses, only the threads of this process know."""
+        name = self._name
+        if not self._asked:
+            intents.announce(self.store.url, name)
+        self._asked = True
+        try:
+            self.store.put(name, b"")
+            self._stands = True
+        except TahoeError as error:
+            logger.debug("nobody was asked to wait for a commit to %s: %s", self.store.url, error)
+
+    def withdraw(self) -> None:
+        """Let the others go on. May be called more than once."""
+        if not self._asked:
+            return
+        self._asked = self._stands = False
+        intents.forget(self.store.url, self._name)
+        self._delete(self._name)
+
+    def give_way(self, store_time_ms: int) -> bool:
+        """Wait for those who have asked and go before this commit, but not longer than its patience.
+
+        Args:
+            store_time_ms: the newest time by the store's clock that is known.
+
+        Returns:
+            whether there was anybody, so that what was known of the log may be old now.
+        """
+        ahead, could_wait = self._ahead(store_time_ms), self.patience_seconds > 0
+        for intent in ahead:
+            self._wait_for(intent)
+        if self.patience_seconds <= 0:
+            for intent in ahead:
+                _remember(self.store.url, intent, self.clock.now_ms())
+        return bool(ahead) and could_wait
+
+    @property
+    def _name(self) -> str:
+        return intents.intent_name(self.store, self.transaction_id)
+
+    def _ahead(self, store_time_ms: int) -> list[Intent]:
+        if self.store.asks_cheaply:
+            try:
+                intents.notice(self.store, self.store.list_from(intents.FOLDER))
+            except TahoeError as error:
+                logger.debug("who asks for a turn at %s was not found out: %s", self.store.url, error)
+        ahead: list[Intent] = []
+        for intent in intents.standing(self.store.url):
+            if self._asked and intent.name == self._name:
+                break
+            waited_at = _waited.get((self.store.url, intent.name, intent.modified_ms))
+            if self._is_expired(intent, store_time_ms, waited_at):
+                intents.forget(self.store.url, intent.name)
+                self._delete(intent.name)
+            elif waited_at is None:
+                ahead.append(intent)
+        return ahead
+
+    def _is_expired(self, intent: Intent, store_time_ms: int, waited_at: int | None) -> bool:
+        if intent.is_of_this_process or intent.modified_ms is None:
+            return False
+        if store_time_ms - intent.modified_ms > EXPIRY_MS:
+            return True
+        # A clock that was set back says nothing of how long, but more than that it was.
+        return waited_at is not None and abs(self.clock.now_ms() - waited_at) > EXPIRY_MS
+
+    def _wait_for(self, intent: Intent) -> None:
+        pause = self.first_pause_seconds
+        while self.patience_seconds > 0 and self._is_standing(intent):
+            # A clock may be set while we wait, so the pauses themselves are counted too.
+            before = self.clock.now_ms()
+            self.clock.sleep(pause)
+            self.patience_seconds -= max(pause, (self.clock.now_ms() - before) / 1000)
+            pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+
+    def _is_standing(self, intent: Intent) -> bool:
+        if all(known.name != intent.name for known in intents.standing(self.store.url)):
+            return False
+        if intent.is_of_this_process:
+            return True
+        try:
+            stands = self.store.head(intent.name) is not None
+        except TahoeError as error:
+            logger.debug("whether %s still asks for a turn was not found out: %s", intent.name, error)
+            stands = False
+        if not stands:
+            intents.forget(self.store.url, intent.name)
+        return stands
+
+    def _delete(self, name: str) -> None:
+        try:
+            self.store.delete(name)
+        except TahoeError as error:
+            logger.debug("%s of %s stays for others to remove: %s", name, self.store.url, error)
+
+
+# Intents that were waited for in vain, with the observer's time of it: each is waited for once.
+_waited: dict[tuple[str, str, int | None], int] = {}
+
+
+def _remember(url: str, intent: Intent, now_ms: int) -> None:
+    _waited.setdefault((url, intent.name, intent.modified_ms), now_ms)
+    while len(_waited) > _MOST_REMEMBERED:
+        _waited.pop(next(iter(_waited)), None)

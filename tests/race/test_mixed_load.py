@@ -1,0 +1,40 @@
+"""Beside busy appenders DELETE, UPDATE and MERGE get their turn, and the appenders get theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mixed_load import CHANGES, WRITERS, make_table, measure, run
+from tahoe.table import Table
+
+
+@pytest.mark.timeout(120)
+def test_no_writer_starves_beside_others(tmp_path: Path) -> None:
+    """Shares of one run, since nothing is known of how busy the machine is: starved writers did one for hundreds of appends."""
+    path = str(tmp_path / "table")
+    make_table(path, vectors=True)
+    done = run("tahoe", path, WRITERS, 4.0, phase=1)
+    appends = sum(len(each.milliseconds) for each in done if each.kind == "append")
+    assert appends > 0
+    for each in done:
+        assert len(each.milliseconds) >= max(1, 0.02 * appends), (each.kind, len(each.milliseconds), appends)
+        assert each.begun_anew == 0, each.kind
+    table = Table(path)
+    assert table.check() == []
+    assert list(Path(path, "_delta_log").glob("_tahoe_intents/*")) == []
+    assert table.version() == 1 + sum(len(each.milliseconds) for each in done)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_each_change_does_a_fifth_of_what_it_does_alone_and_appends_stay_quick() -> None:
+    found = measure("tahoe", 60, 50)
+    changes, appends, ten = found["changes"], found["appends"], found["ten_appenders"]
+    assert isinstance(changes, dict)
+    assert isinstance(appends, dict)
+    assert isinstance(ten, dict)
+    assert all(changes[kind]["share"] >= 0.2 for kind in CHANGES), found
+    assert appends["p99_ms"] < 1_000, found
+    assert ten["longest_ms"] < 3_000, found

@@ -20,6 +20,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.log.files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.log.reader import check_no_duplicates, parse_actions
 from tahoe.protocol.actions import Action, AddFile, Metadata
+from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import schema_from_json
 
 __all__ = ["ActionColumns", "read_columns"]
@@ -239,7 +240,7 @@ def _rows(column: pa.ChunkedArray, schema: pa.Schema, keys: Mapping[str, Sequenc
         struct = chunk.drop_null() if chunk.null_count else chunk
         members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
         parts.append(pa.Table.from_arrays([_member(members[field.name], field, keys) for field in schema], schema=schema))
-    return pc.indices_nonzero(column.is_valid()), pa.concat_tables(parts) if parts else schema.empty_table()
+    return pc.indices_nonzero(column.is_valid()), pa.concat_tables(parts) if parts else empty_table(schema)
 
 
 def _member(values: pa.Array, field: pa.Field, keys: Mapping[str, Sequence[str]]) -> pa.Array:

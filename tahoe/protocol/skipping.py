@@ -42,6 +42,7 @@ from tahoe.protocol.bounds import has_bounds
 from tahoe.protocol.partition import deserialize_column
 from tahoe.protocol.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = ["HAS_VALUES", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
@@ -265,8 +266,8 @@ def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
 def _keep(predicate: Predicate | None, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
     condition = None if predicate is None else stats_predicate(predicate, schema, partition_columns)
     if condition is None:
-        return pa.repeat(pa.scalar(True), files.num_rows)
-    mask = pc.fill_null(evaluate(condition, _facts(condition, files, schema)), True)
+        return pa.repeat(scalar(True), files.num_rows)
+    mask = pc.fill_null(evaluate(condition, _facts(condition, files, schema)), scalar(True))
     return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
 
 

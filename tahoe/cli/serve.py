@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -151,6 +150,8 @@ class _Application:
         )
         while (await receive()).get("more_body"):  # no answer depends on the body, and no part of it is kept
             pass
+        import asyncio  # for this command alone: all others start without it
+
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._catalog.answer, request)
         body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **answer.headers}

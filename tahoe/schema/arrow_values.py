@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["array", "empty_table", "scalar"]
+__all__ = ["array", "combined", "empty_table", "scalar"]
 
 
 def array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
@@ -29,6 +29,11 @@ def array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
         return _built(values, data_type)
     except (_NotKnown, ValueError, OverflowError, ArithmeticError):
         return pa.array(values, data_type)
+
+
+def combined(values: pa.ChunkedArray) -> pa.Array:
+    """As `values.combine_chunks()`."""
+    return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:

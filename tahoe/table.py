@@ -13,16 +13,11 @@ import pyarrow as pa
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.expr.predicate import Predicate
-from tahoe.log.history import history, version_at
 from tahoe.log.reader import read_commit
-from tahoe.ops.create import create_operation, new_metadata
-from tahoe.ops.detail import detail
 from tahoe.progress import Progress, shown
-from tahoe.protocol.constraints import ENFORCED, check_new
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
-from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.changes import Bounds, feed
 from tahoe.snapshot.readable import Readable, parse_filter
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
@@ -83,6 +78,10 @@ class Table(Readable):
         store: LogStore | None = None,
     ) -> Table:
         """A new, empty table. Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is."""
+        from tahoe.ops.create import create_operation, new_metadata
+        from tahoe.protocol.constraints import check_new
+        from tahoe.schema.arrow import from_arrow_schema
+
         table = cls(path, storage_options=storage_options, clock=clock, store=store)
         if table.exists():
             raise InvalidRequest(
@@ -133,6 +132,8 @@ class Table(Readable):
                 "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
             )
         if timestamp is not None:
+            from tahoe.log.history import version_at
+
             version = version_at(self.store, self.snapshot().config, parse_timestamp(timestamp))
         if version is not None:
             return Snapshot.at(self.store, version)
@@ -160,10 +161,14 @@ class Table(Readable):
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The commits in the log, newest first: see `tahoe.log.history.history`."""
+        from tahoe.log.history import history
+
         return list(history(self.store, self.snapshot().config, limit))
 
     def detail(self) -> dict[str, Any]:
         """What DESCRIBE DETAIL tells: see `tahoe.ops.detail.detail`."""
+        from tahoe.ops.detail import detail
+
         return detail(self.snapshot())
 
     def append(
@@ -308,6 +313,8 @@ class Table(Readable):
 
         Raises: see `tahoe.snapshot.changes.feed`.
         """
+        from tahoe.snapshot.changes import Bounds, feed
+
         first = None if start_timestamp is None else parse_timestamp(start_timestamp)
         last = None if end_timestamp is None else parse_timestamp(end_timestamp)
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import socket
@@ -183,6 +182,8 @@ class _Application:
             pass
         if message["type"] == "http.disconnect":
             return
+        import asyncio  # for this command alone: all others start without it
+
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._catalog.answer, request)
         body = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: answer.body)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **answer.headers}

@@ -17,6 +17,7 @@ from tahoe.expr.expression import Call, Case, Cast, Expression, Literal, Referen
 from tahoe.expr.kernels import KERNELS
 from tahoe.expr.values import Array, Incomputable
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import CannotCast, conform, find_logical, read_cast
 
 __all__ = ["compute", "compute_mask"]
@@ -52,14 +53,14 @@ def compute(expression: Expression, table: pa.Table) -> pa.Array:
 
 def compute_mask(condition: Expression, table: pa.Table) -> pa.Array:
     """TRUE where the condition is, FALSE where it is FALSE or NULL."""
-    found: pa.Array = pc.fill_null(compute(condition, table), False)
+    found: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
     return found
 
 
 def _value(expression: Expression, table: pa.Table) -> Array:
     match expression:
         case Literal(value, data_type):
-            return pa.repeat(pa.scalar(value, to_arrow_type(data_type)), table.num_rows)
+            return pa.repeat(scalar(value, to_arrow_type(data_type)), table.num_rows)
         case Reference():
             return _column(expression, table)
         case Cast(child, data_type, time_zone, _, lenient):

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.predicate import And, Column, Comparison, Constant, In, IsNotNull, IsNull, Literal, Not, Or, Predicate, StartsWith
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import array, scalar
 
 __all__ = ["compare_array", "evaluate", "filter_table"]
 
@@ -27,7 +28,7 @@ def evaluate(predicate: Predicate, table: pa.Table) -> Array:
     """
     match predicate:
         case Constant(value):
-            return pa.repeat(pa.scalar(value, pa.bool_()), table.num_rows)
+            return pa.repeat(scalar(value, pa.bool_()), table.num_rows)
         case And(parts):
             return _folded(pc.and_kleene, parts, table, True)
         case Or(parts):
@@ -46,13 +47,13 @@ def filter_table(predicate: Predicate, table: pa.Table) -> pa.Table:
 def compare_array(op: str, values: Array, literal: Literal) -> Array:
     """`values op literal` element by element; NaN equals NaN and is greater than every other number."""
     if literal.value is None:
-        return pc.is_null(values) if op == "<=>" else pa.repeat(pa.scalar(None, pa.bool_()), len(values))
+        return pc.is_null(values) if op == "<=>" else pa.repeat(scalar(None, pa.bool_()), len(values))
     if op == "<=>":
-        return pc.fill_null(compare_array("=", values, literal), False)
+        return pc.fill_null(compare_array("=", values, literal), scalar(False))
     if pa.types.is_floating(values.type):
         return _compare_floats(op, values, literal.value)
-    values, scalar = _same_kind(values, literal)
-    return _COMPARE[op](values, scalar)
+    values, constant = _same_kind(values, literal)
+    return _COMPARE[op](values, constant)
 
 
 _COMPARE = {
@@ -67,7 +68,7 @@ _COMPARE = {
 
 def _folded(join: Any, parts: tuple[Predicate, ...], table: pa.Table, empty: bool) -> Array:
     if not parts:
-        return pa.repeat(pa.scalar(empty), table.num_rows)
+        return pa.repeat(scalar(empty), table.num_rows)
     mask = evaluate(parts[0], table)
     for part in parts[1:]:
         mask = join(mask, evaluate(part, table))
@@ -116,38 +117,38 @@ def _compare_floats(op: str, values: Array, number: Any) -> Array:
         if op in ("<", "!="):
             return pc.invert(is_nan)
         return pc.or_(pc.is_nan(values), pc.invert(is_nan)) if op == "<=" else pc.and_(is_nan, pc.invert(is_nan))
-    answer = _COMPARE[op](values, pa.scalar(number, pa.float64()))
+    answer = _COMPARE[op](values, scalar(number, pa.float64()))
     return pc.or_(answer, pc.is_nan(values)) if op in (">", ">=") else answer
 
 
 def _same_kind(values: Array, literal: Literal) -> tuple[Array, pa.Scalar]:
-    scalar = pa.scalar(literal.value, to_arrow_type(literal.data_type))
-    have, want = values.type, scalar.type
+    constant = scalar(literal.value, to_arrow_type(literal.data_type))
+    have, want = values.type, constant.type
     if have == want or (pa.types.is_integer(have) and pa.types.is_integer(want)):
-        return values, scalar
+        return values, constant
     if pa.types.is_null(have):
-        return values.cast(want), scalar
+        return values.cast(want), constant
     if pa.types.is_large_string(have) or pa.types.is_large_binary(have):
-        return values, scalar.cast(have)
+        return values, constant.cast(have)
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
-        return (values if have.unit == "us" and have.tz == want.tz else values.cast(want, safe=False)), scalar
+        return (values if have.unit == "us" and have.tz == want.tz else values.cast(want, safe=False)), constant
     try:
-        return values.cast(want), scalar
+        return values.cast(want), constant
     except pa.ArrowInvalid:
         # The data is wider than the literal's type: the literal fits the data, then.
-        return values, scalar.cast(have)
+        return values, constant.cast(have)
 
 
 def _is_in(values: Array, literals: tuple[Literal, ...]) -> Array:
     known = [literal for literal in literals if literal.value is not None]
     if not literals:
-        return pa.repeat(pa.scalar(False), len(values))
+        return pa.repeat(scalar(False), len(values))
     if not known:
-        return pa.repeat(pa.scalar(None, pa.bool_()), len(values))
+        return pa.repeat(scalar(None, pa.bool_()), len(values))
     values, wanted = _comparable(values, known)
     mask = pc.is_in(values, value_set=wanted, skip_nulls=True)
     # Arrow's is_in answers false for null; SQL answers NULL.
-    mask = pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
+    mask = pc.if_else(pc.is_valid(values), mask, scalar(None, pa.bool_()))
     return _with_null_literal(mask, values, len(known) != len(literals))
 
 
@@ -155,9 +156,9 @@ def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
     """Values and literals in one type, for a look-up that knows only what is the same."""
     if pa.types.is_floating(values.type):
         # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
-        wanted = pa.array([float(literal.value) for literal in known], pa.float64())
+        wanted = array([float(literal.value) for literal in known], pa.float64())
         return pc.add(values.cast(pa.float64()), 0.0), pc.add(wanted, 0.0)
-    wanted = pa.array([literal.value for literal in known], to_arrow_type(known[0].data_type))
+    wanted = array([literal.value for literal in known], to_arrow_type(known[0].data_type))
     if pa.types.is_integer(values.type) and pa.types.is_integer(wanted.type):
         wider = max(values.type, wanted.type, key=lambda one: one.bit_width)
         return values.cast(wider), wanted.cast(wider)
@@ -166,4 +167,4 @@ def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
 
 
 def _with_null_literal(mask: Array, values: Array, has_null: bool) -> Array:
-    return pc.or_kleene(mask, pa.repeat(pa.scalar(None, pa.bool_()), len(values))) if has_null else mask
+    return pc.or_kleene(mask, pa.repeat(scalar(None, pa.bool_()), len(values))) if has_null else mask

@@ -38,6 +38,7 @@ from tahoe.protocol.skipping import partition_column
 from tahoe.protocol.stats import indexed_columns, stats_arrow_type
 from tahoe.protocol.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructField
 from tahoe.store.log_store import LogStore
 
@@ -193,8 +194,8 @@ def _named(name: str, action: Protocol | Metadata | SetTransaction | DomainMetad
 
 def _unexpired(tombstones: pa.Table, older_than_ms: int) -> pa.Table:
     """A tombstone without a time is taken for very old, as the reference takes it."""
-    times = pc.fill_null(tombstones.column("deletionTimestamp"), 0)
-    return tombstones.filter(pc.greater(times, older_than_ms))
+    times = pc.fill_null(tombstones.column("deletionTimestamp"), scalar(0))
+    return tombstones.filter(pc.greater(times, scalar(older_than_ms)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ class _AddColumns:
     def of_files(self, files: pa.Table) -> pa.StructArray:
         """The `add` struct of each file. A row of a checkpoint changes no data."""
         columns = {name: _one_array(files.column(name)) for name in FILES_SCHEMA.names if name != "stats" or self.json}
-        columns["dataChange"] = pa.repeat(pa.scalar(False), files.num_rows)
+        columns["dataChange"] = pa.repeat(scalar(False), files.num_rows)
         if self.statistics is not None:
             columns["stats_parsed"] = _statistics(files, self.statistics)
         if self.partitions:
@@ -283,7 +284,7 @@ def _one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _single_rows(actions: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    columns = [pa.array([action.get(field.name) for action in actions], field.type) for field in schema]
+    columns = [array([action.get(field.name) for action in actions], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from tahoe.schema.arrow_values import empty_table
+
 __all__ = ["cast_chunks", "cast_members", "concat", "with_fewer_chunks"]
 
 
 def concat(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """The tables one after another; a column or a member of a struct that only some have is null in the others."""
     if not parts:
-        return schema.empty_table()
+        return empty_table(schema)
     if all(part.schema == parts[0].schema for part in parts):
         return pa.concat_tables(parts)
     merged = pa.unify_schemas([part.schema for part in parts], promote_options="permissive")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from tahoe.schema.arrow_values import array
 from tahoe.store.location import decode_path
 
 __all__ = [
@@ -200,7 +201,7 @@ def _unique_ids(vectors: pa.Array) -> pa.Array:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    columns = [array([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

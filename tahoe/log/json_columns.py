@@ -22,6 +22,7 @@ from tahoe.log.files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMB
 from tahoe.log.reader import check_no_duplicates, parse_actions
 from tahoe.protocol.actions import Action, AddFile, Metadata
 from tahoe.protocol.demanded import fault_of_files
+from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import schema_from_json
 
 __all__ = ["ActionColumns", "read_columns"]
@@ -230,7 +231,7 @@ def _rows(column: pa.ChunkedArray, schema: pa.Schema, keys: Mapping[str, Sequenc
         struct = chunk.drop_null() if chunk.null_count else chunk
         members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
         parts.append(pa.Table.from_arrays([_member(members[field.name], field, keys) for field in schema], schema=schema))
-    return pc.indices_nonzero(column.is_valid()), pa.concat_tables(parts) if parts else schema.empty_table()
+    return pc.indices_nonzero(column.is_valid()), pa.concat_tables(parts) if parts else empty_table(schema)
 
 
 def _member(values: pa.Array, field: pa.Field, keys: Mapping[str, Sequence[str]]) -> pa.Array:

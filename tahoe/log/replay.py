@@ -48,6 +48,7 @@ from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.skipping import keep
+from tahoe.schema.arrow_values import array
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
 
@@ -150,7 +151,7 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
             last[key] = action
     if not last:
         return files
-    kept = _without(files, pa.array(list(last), pa.string()), root_url)
+    kept = _without(files, array(list(last), pa.string()), root_url)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
     return with_fewer_chunks(concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept)
 

@@ -27,6 +27,7 @@ from tahoe.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
+from tahoe.schema.arrow_values import array, empty_table
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["Tail", "read_tail"]
@@ -252,9 +253,9 @@ def _newest_of_actions(store: LogStore, files: Sequence[TailFile], bodies: Seque
     removes = [action for action in last.values() if isinstance(action, RemoveFile)]
     gone = [action for action in first.values() if isinstance(action, RemoveFile)]
     return Tail(
-        adds=files_table(adds) if adds else FILES_SCHEMA.empty_table(),
-        removes=tombstones_table(removes) if removes else TOMBSTONES_SCHEMA.empty_table(),
-        keys=pa.array(list(last), pa.string()),
+        adds=files_table(adds) if adds else empty_table(FILES_SCHEMA),
+        removes=tombstones_table(removes) if removes else empty_table(TOMBSTONES_SCHEMA),
+        keys=array(list(last), pa.string()),
         net_files=len(adds) - len(gone),
         net=FileTotals(0, 0, 0, 0).after(adds, gone),
         protocol=single.protocol,

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import StructType
 
 __all__ = ["ArrowData", "ArrowStream", "as_table", "in_hand", "tables_of"]
@@ -27,7 +28,7 @@ ArrowData: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowS
 def as_table(data: ArrowData) -> pa.Table:
     """The data in memory; a stream is read to its end."""
     tables, schema = tables_of(data)
-    return pa.concat_tables([schema.empty_table(), *tables])
+    return pa.concat_tables([empty_table(schema), *tables])
 
 
 def in_hand(data: ArrowData, schema: StructType | None = None) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:

@@ -18,6 +18,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.row_changes import FileChange, bitmap, parts_with_positions
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
+from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 
@@ -51,7 +52,7 @@ class RowCondition:
         """TRUE for the rows that are meant; never NULL."""
         if not isinstance(self.exact, Predicate):
             return compute_mask(self.exact, rows)
-        found = pc.fill_null(evaluate(self.exact, rows), False)
+        found = pc.fill_null(evaluate(self.exact, rows), scalar(False))
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
@@ -81,7 +82,7 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
         return adds
     values = {
         name: deserialize_column(
-            pa.array([add.partition_values[partition_columns[name].physical_name] for add in adds], pa.string()),
+            array([add.partition_values[partition_columns[name].physical_name] for add in adds], pa.string()),
             partition_columns[name].data_type,
         )
         for name in condition.columns or list(partition_columns)[:1]

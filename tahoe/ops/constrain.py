@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest, InvariantViolation
 from tahoe.expr.compute import compute_mask
-from tahoe.protocol.constraints import ENFORCED, constraints_of
+from tahoe.protocol.constraints import constraints_of
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config

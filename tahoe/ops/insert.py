@@ -35,7 +35,8 @@ from tahoe.ops.row_changes import (
 from tahoe.ops.write import tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import ENFORCED, check_dependents, with_optional_generated
+from tahoe.protocol.constraints import check_dependents, with_optional_generated
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema

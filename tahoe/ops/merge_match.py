@@ -19,6 +19,7 @@ from tahoe.expr.predicate import FALSE, Column, Comparison, In, Literal, Predica
 from tahoe.ops.row_changes import file_with_positions
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
 
@@ -77,7 +78,7 @@ def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone
 def read_target(snapshot: Snapshot, adds: Sequence[AddFile], names: Iterable[str]) -> tuple[pa.Table, list[pa.Array]]:
     """Some columns of all living rows of the files, one after the other, and the positions of the rows of each file."""
     wanted = sorted(names)
-    tables = [to_arrow_schema(snapshot.schema.select(wanted)).empty_table()]
+    tables = [empty_table(to_arrow_schema(snapshot.schema.select(wanted)))]
     positions = []
     for add in adds:
         rows, places = file_with_positions(snapshot, add, wanted)

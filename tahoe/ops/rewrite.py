@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from tahoe.ops.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write import tagged, write_arrow
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.constraints import ENFORCED
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path

@@ -27,10 +27,11 @@ from tahoe.ops.row_ids import RowIds, config_with_row_ids, with_id_columns, with
 from tahoe.ops.write import random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.file_statistics import FileStatistics
 from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
 from tahoe.snapshot.scan import Scan
@@ -170,7 +171,7 @@ def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str]
     """The living rows of a file, of all columns or those named, and the physical position of each."""
     parts = list(parts_with_positions(snapshot, add, columns))
     schema = to_arrow_schema(_scan_of(snapshot, columns).schema)
-    rows = pa.concat_tables([schema.empty_table(), *(part for part, _ in parts)]) if schema.names else None
+    rows = pa.concat_tables([empty_table(schema), *(part for part, _ in parts)]) if schema.names else None
     positions = pa.concat_arrays([place for _, place in parts]) if parts else pa.array([], pa.int64())
     # A table of no columns takes its number of rows from a part.
     if rows is None:

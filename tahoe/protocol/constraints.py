@@ -29,7 +29,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = [
-    "ENFORCED",
     "Check",
     "Constraints",
     "Generated",
@@ -45,9 +44,6 @@ __all__ = [
     "violated",
     "with_optional_generated",
 ]
-
-ENFORCED = frozenset({"checkConstraints", "generatedColumns", "invariants"})
-"""The table features that `check` and `generated_values` enforce together."""
 
 _PREFIX = "delta.constraints."
 _GENERATION = "delta.generationExpression"

@@ -42,6 +42,7 @@ from tahoe.protocol.bounds import has_bounds
 from tahoe.protocol.partition import deserialize_column
 from tahoe.protocol.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = ["HAS_VALUES", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
@@ -265,9 +266,9 @@ def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
 def _keep(predicate: Predicate | None, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
     condition = None if predicate is None else stats_predicate(predicate, schema, partition_columns)
     if condition is None:
-        return pa.repeat(pa.scalar(True), files.num_rows)
-    mask = pc.fill_null(evaluate(condition, _facts(condition, files, schema)), True)
-    return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+        return pa.repeat(scalar(True), files.num_rows)
+    mask = pc.fill_null(evaluate(condition, _facts(condition, files, schema)), scalar(True))
+    return combined(mask) if isinstance(mask, pa.ChunkedArray) else mask
 
 
 def _facts(condition: Predicate, files: pa.Table, schema: StructType) -> pa.Table:
@@ -380,7 +381,7 @@ def _struct_column(leaves: dict[tuple[str, ...], Any]) -> pa.StructArray:
     for name in dict.fromkeys(path[0] for path in leaves):
         inner = {path[1:]: values for path, values in leaves.items() if path[0] == name}
         values = inner[()] if () in inner else _struct_column(inner)
-        members[name] = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        members[name] = combined(values) if isinstance(values, pa.ChunkedArray) else values
     return pa.StructArray.from_arrays(list(members.values()), names=list(members))
 
 

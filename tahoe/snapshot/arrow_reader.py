@@ -390,10 +390,10 @@ def _compressed(metadata: pq.FileMetaData, index: int, columns: Sequence[str]) -
 
 def _rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int) -> int:
     """So many rows that the columns of a batch have about `_BYTES_OF_A_BATCH`, by what the footer says of a row group."""
-    size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, columns))
+    size = sum(int(chunk.total_uncompressed_size) for chunk in _chunks(group, columns))
     if size <= 0 or group.num_rows <= 0:
         return most
-    return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * group.num_rows // size)))
+    return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * int(group.num_rows) // size)))
 
 
 def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.ColumnChunkMetaData]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.predicate import all_of
+from tahoe.schema.arrow_values import empty_table
 from tahoe.snapshot.scan import Scan
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
             frame = frame if predicate is None else frame.filter(predicate)
             yield frame if columns is None else frame.select(columns)
 
-    schema: Mapping[str, Any] = pl.DataFrame(scan.arrow_schema.empty_table()).schema
+    schema: Mapping[str, Any] = pl.DataFrame(empty_table(scan.arrow_schema)).schema
     return register_io_source(read, schema=dict(schema), explain_name="Tahoe")
 
 

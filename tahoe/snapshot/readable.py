@@ -131,7 +131,7 @@ class Readable(ABC):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The newest version's rows by Arrow's PyCapsule interface, so that libraries take a table as it is: ``pa.table(table)``,
-        ``pl.DataFrame(table)``, and DuckDB's ``SELECT * FROM table``."""
+        ``pl.DataFrame(table)``, and DuckDB's ``SELECT * FROM flights``."""
         from tahoe.snapshot.frames import ScanStream
 
         return ScanStream(self.snapshot().scan()).__arrow_c_stream__(requested_schema)

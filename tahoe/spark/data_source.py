@@ -27,8 +27,8 @@ from tahoe.ops.insert import already_written, prepare_schema, stage_adds
 from tahoe.ops.write import write_arrow
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.dv import decode
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file

@@ -13,7 +13,7 @@ from tahoe.log.replay import add_files
 from tahoe.log.seal import sealed
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig, features_wanted_by
-from tahoe.protocol.constraints import ENFORCED
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX

@@ -10,7 +10,7 @@ from tahoe.expr.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
 from tahoe.ops.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only
-from tahoe.protocol.constraints import ENFORCED
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.conditions import check_condition, find_changes, whole_files
 from tahoe.spark.idempotent import once
 from tahoe.spark.relation import condition_of

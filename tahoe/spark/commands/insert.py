@@ -30,7 +30,7 @@ from tahoe.ops.row_changes import FileChange, refuse_if_append_only, remove_file
 from tahoe.ops.write import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import ENFORCED
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.conditions import check_condition, find_changes, whole_files
 from tahoe.spark.constraints import enforced

@@ -17,7 +17,7 @@ from tahoe.ops.merge_clauses import Kind, may_match_often, of_kind, only_inserts
 from tahoe.ops.merge_explained import MergeExplained
 from tahoe.ops.merge_report import ambiguous, clauses_explained
 from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only, uses_vectors
-from tahoe.protocol.constraints import ENFORCED
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.merge_found import found_in
 from tahoe.spark.commands.merge_keys import candidates
 from tahoe.spark.commands.merge_match import held, is_upsert, numbered, pairs_of, sent_to_all

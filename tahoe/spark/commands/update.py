@@ -12,7 +12,7 @@ from tahoe.expr.predicate import quote_identifier
 from tahoe.ops.row_changes import FileChange, RowsChanged, Staged, refuse_if_append_only, uses_vectors
 from tahoe.ops.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.constraints import ENFORCED
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.merge_values import Assignment

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-import tahoe
 from tahoe.exceptions import InvalidRequest
 from tahoe.table import Table
+from tahoe.tables import DeltaTable
 
 TEXTS = [
     *[
@@ -103,7 +103,7 @@ def test_all_texts_come_back_from_all_writers(spark, path):
         assert [row.id for row in found.collect()] == [TEXTS.index(text)]
     assert {row.id for row in spark.read.format("delta").load(path).where("p is null").collect()} == {-1, -2}
 
-    table = tahoe.DeltaTable.forPath(spark, path)
+    table = DeltaTable.forPath(spark, path)
     table.update("id >= 0", {"id": "id + 1000"})
     changed = {(row + 1000 if row >= 0 else row, text) for row, text in WANTED}
     assert _rows(spark.read.format("delta").load(path)) == changed

@@ -10,6 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 from typing import Any
 
 from tests.attack.overlay import Damage
@@ -173,18 +174,16 @@ DAMAGES: dict[str, Callable[[Victim], Iterable[Case]]] = {
 
 
 def sample(cases: Iterable[Case], chance: random.Random, most: int | None) -> list[Case]:
-    """At most so many of these cases, of every kind of file about as many; all of them for None."""
+    """At most so many of these cases, of every kind of file by turns; all of them for None."""
     found = list(cases)
     if most is None or len(found) <= most:
         return found
+    chance.shuffle(found)
     by_kind: dict[str, list[Case]] = defaultdict(list)
     for case in found:
         by_kind[case.kind].append(case)
-    drawn: list[Case] = []
-    for number, kind in enumerate(sorted(by_kind, key=lambda kind: len(by_kind[kind]))):
-        share = (most - len(drawn)) // (len(by_kind) - number)
-        drawn += chance.sample(by_kind[kind], min(share, len(by_kind[kind])))
-    return drawn
+    turns = zip_longest(*by_kind.values())
+    return list(islice((case for turn in turns for case in turn if case is not None), most))
 
 
 def _case(name: str, what: str, data: bytes | None) -> Case:

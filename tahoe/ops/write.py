@@ -45,7 +45,7 @@ MOST_BYTES_IN_MEMORY = 512 * 1024 * 1024
 """Of Arrow data that waits to be written; beyond it the largest partition is written, however few its rows."""
 _BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
 _FILES_AT_ONCE = 1
-"""So many files are on their way to storage while others are made: more would need more memory."""
+"""So many files are on their way to storage while the next is made: more would need more memory."""
 _SUFFIXES = {
     "snappy": ".snappy",
     "zstd": ".zstd",

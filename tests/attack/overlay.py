@@ -56,6 +56,8 @@ class Overlay:
 
     # -- what `LogStore` demands ---------------------------------------------------------------------------------------------
 
+    asks_cheaply = False
+
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         return [self._entry(name) for name in self.names_from(folder, start)]
 

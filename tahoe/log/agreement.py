@@ -64,10 +64,9 @@ def check_checkpoint(store: LogStore, reader: CheckpointReader, hint: LastCheckp
     """
     checkpoint = reader.checkpoint
     missing = [name for name, kind in _REQUIRED.items() if newest(reader.single_actions, kind) is None]
-    told_whole = hint is not None and hint.size - reader.num_actions == len(missing)
-    if missing and (told_whole or (hint is None and not checkpoint.names[0].endswith(".json"))):
-        # It was not cut: a writer left them out. What else such a writer got wrong is not known, so nothing takes its place.
-        # (Of lines of text nobody knows that none is missing.)
+    if missing and not reader.actions and (hint is None or hint.size - reader.num_actions == len(missing)):
+        # It was not cut, as only lines of JSON can be: a writer left them out. What else such a writer got wrong is not known, so nothing
+        # takes its place.
         raise no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} holds none")
     what = f"it holds no {' and no '.join(missing)} action" if missing else None
     checksum = tail.checkpoint_checksum

@@ -490,3 +490,15 @@ def test_another_time_of_the_same_transaction_in_the_checksum_is_told_and_costs_
     log.checksum(txnId=None, inCommitTimestampOpt=11)
     with pytest.raises(CorruptTable, match="inCommitTimestampOpt 11, but the log gives 10"):
         log.state()
+
+
+def test_a_json_checkpoint_that_lost_its_first_lines_is_cut_and_an_older_one_takes_its_place() -> None:
+    log = memory_log()
+    log.begin(add("a"))
+    log.commit(add("b"))
+    truth = _outcome(log)
+    name = log.v2("json", sidecars=0)[-1]
+    whole = log.store.get(name).splitlines(keepends=True)
+    for lines_left in range(1, len(whole)):
+        log.store.put(name, b"".join(whole[-lines_left:]))
+        assert _outcome(log) == truth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -83,18 +84,23 @@ def deserialize_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) 
 def hive_folder(partition_columns: Sequence[str], partition_values: Mapping[str, str | None]) -> str:
     """The folder of a partition, ``a=1/b=__HIVE_DEFAULT_PARTITION__``, escaped as Hive and Spark do.
 
-    This is the name in storage; `tahoe.store.location.encode_path` makes the log's path of it.
+    This is the name in storage; `tahoe.store.location.encode_path` makes the log's path of it. No value is ever read from it. A folder
+    whose name would be longer than file systems hold (255 bytes) is named by the beginning of that and a digest.
     """
     parts = []
     for column in partition_columns:
         value = partition_values.get(column)
-        parts.append(f"{_escape(column)}={_escape(value) if value else HIVE_NULL}")
+        # A text that is Hive's name for NULL gets another folder than NULL.
+        text = HIVE_NULL if not value else HIVE_NULL.replace("_", "%5F", 1) if value == HIVE_NULL else _escape(value)
+        parts.append(_shortened(f"{_escape(column)}={text}"))
     return "/".join(parts)
 
 
 # What Spark's ExternalCatalogUtils escapes: control characters and those with a meaning in paths, globs and Hive; and NUL, which
 # no file system has.
 _ESCAPED = frozenset([*map(chr, range(0x20)), *"\"#%'*/:=?\\\x7f{[]^"])
+_LONGEST_NAME = 255
+_DIGITS_OF_DIGEST = 32
 _NUMBER = re.compile(r"[+-]?\d+")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?\s*(Z|UTC|[+-]\d{2}:?\d{2})?")
@@ -104,6 +110,15 @@ _RANGES = {"byte": 1 << 7, "short": 1 << 15, "integer": 1 << 31, "long": 1 << 63
 
 def _escape(text: str) -> str:
     return "".join(f"%{ord(character):02X}" if character in _ESCAPED else character for character in text)
+
+
+def _shortened(name: str) -> str:
+    encoded = name.encode()
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(encoded).hexdigest()[:_DIGITS_OF_DIGEST]
+    beginning = encoded[: _LONGEST_NAME - _DIGITS_OF_DIGEST - 1].decode("utf-8", "ignore")
+    return f"{beginning}~{digest}"
 
 
 def _java_float(digits: str) -> str:

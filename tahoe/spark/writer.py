@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +26,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.clock import Clock
-from tahoe.exceptions import CorruptTable, StorageFailure, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
 from tahoe.expr.predicate import quote_identifier
 from tahoe.ops.write import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
@@ -36,6 +37,7 @@ from tahoe.protocol.stats import indexed_columns, statistics_of_footer, string_p
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.spark.errors import raising
 from tahoe.spark.file_index import hadoop_url
 from tahoe.spark.fitting import stored
 from tahoe.spark.jvm import Jvm
@@ -47,6 +49,10 @@ __all__ = ["FileOptions", "write_files"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# Texts that name a folder as they are, and the mark of the others, which no plain text begins with and no writer escapes.
+_PLAIN = r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\z"
+_ENCODED = "!"
+_LONGEST_NAME = 255
 # Fewer footers are read here, in threads; more by Spark's executors.
 _FOOTERS_ON_DRIVER = 2_000
 _THREADS = 16
@@ -121,12 +127,14 @@ class _Layout:
         partition: the partition columns, in the table's order.
         folders: for each of them the name of its folders; none is a column of the files.
         with_ids: whether the files carry field ids.
+        table: its URL, for errors.
     """
 
     in_files: tuple[StructField, ...]
     partition: tuple[StructField, ...]
     folders: list[str]
     with_ids: bool
+    table: str
 
     @classmethod
     def of(cls, config: TableConfig) -> _Layout:
@@ -137,6 +145,7 @@ class _Layout:
             partition,
             [column.physical_name + ("-folder" if stored_twice else "") for column in partition],
             config.column_mapping_mode != "none",
+            config.table,
         )
 
     def applied(self, data: DataFrame) -> DataFrame:
@@ -146,10 +155,27 @@ class _Layout:
         jvm = Jvm.of(data.sparkSession)
         columns = [stored(jvm, _named(column), column, with_ids=self.with_ids) for column in self.in_files]
         texts = [
-            _partition_text(_named(column), column.data_type).alias(folder)
-            for column, folder in zip(self.partition, self.folders, strict=True)
+            self._folder_text(column, folder).alias(folder) for column, folder in zip(self.partition, self.folders, strict=True)
         ]
         return data.select(*columns, *texts)
+
+    def _folder_text(self, column: StructField, folder: str) -> Column:
+        """What a folder's name says of the value; a value for which no folder has room makes the job fail by name."""
+        text = _partition_text(_named(column), column.data_type)
+        if column.data_type not in (PrimitiveType("string"), PrimitiveType("binary")):
+            return text
+        room = _LONGEST_NAME - len(f"{folder}=".encode())
+        too_long = raising(
+            InvalidRequest(
+                f"Table {self.table}: a value of partition column '{column.name}' is too long. Spark's writer names folders by the values, "
+                f"which leaves room for about {room * 3 // 4} bytes. Write it without Spark (tahoe.Table.append), or partition by "
+                "another column.",
+                code="TAHOE_PARTITION_VALUE_TOO_LONG",
+                table=self.table,
+                column=column.name,
+            )
+        )
+        return sf.when(sf.octet_length(text) > room, too_long.cast("string")).otherwise(text)
 
 
 def _named(column: StructField) -> Column:
@@ -194,8 +220,16 @@ def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> 
 
 
 def _partition_text(values: Column, data_type: DataType) -> Column:
-    """A text that holds the whole value, whatever the session's time zone: what a folder's name says."""
+    """A text that holds the whole value, whatever the session's time zone: what a folder's name says.
+
+    Texts that are not plain are written in base 64: whatever is in them, they are no other's name, not Hive's for NULL, and survive a JVM
+    whose file names are not UTF-8.
+    """
     match data_type:
+        case PrimitiveType("string"):
+            encoded = sf.translate(sf.base64(values.cast("binary")), "+/=\r\n", "-_")
+            plain = sf.when(values.rlike(_PLAIN), values).otherwise(sf.concat(sf.lit(_ENCODED), encoded))
+            return sf.when(values != "", plain)
         case PrimitiveType("timestamp"):
             return sf.unix_micros(values).cast("string")
         case PrimitiveType("binary"):
@@ -210,7 +244,8 @@ def _logged(text: str, data_type: DataType) -> str | None:
     text = unquote(text)
     match data_type:
         case PrimitiveType("string"):
-            return text or None
+            encoded = text.removeprefix(_ENCODED)
+            return text if encoded == text else urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
         case PrimitiveType("timestamp"):
             return serialize(_EPOCH + timedelta(microseconds=int(text)), data_type)
         case PrimitiveType("binary"):

@@ -13,10 +13,12 @@ import json
 import os
 import tempfile
 import time
+from array import array
 from dataclasses import replace
 from pathlib import Path
 
 import _log_tables
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 from rich.console import Console
@@ -107,7 +109,10 @@ def vector(root: Path, megabytes: int, *, inline: bool) -> Path:
     table.append(pa.table({"id": [0]}))
     (add,) = (line["add"] for line in lines(root, 1) if "add" in line)
     containers = megabytes * 122  # of 65,536 positions each, 8 kB a container
-    dead = BitMap64(range(0, containers << 16, 3))
+    dead = BitMap64()
+    for start in range(0, containers, 64):
+        positions = np.arange(start << 16, min(start + 64, containers) << 16, 3, dtype=np.uint64)
+        dead |= BitMap64(array("Q", positions.tobytes()))
     descriptor = inline_descriptor(dead)
     if not inline:
         content, (place,) = pack([dead])

@@ -368,12 +368,7 @@ class Table(Readable):
         return snapshot.version
 
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> list[Violation]:
-        """What is wrong with the table and its Iceberg side, nothing where the list is empty; see `tahoe.ops.check`.
-
-        Args:
-            deep: read every data file too, and hold its rows against the log's statistics.
-            progress: told how far it is; by default a bar on a terminal.
-        """
+        """What is wrong with the table and its Iceberg side, with `deep` by reading every row; see `tahoe.ops.check`."""
         from tahoe.ops.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:

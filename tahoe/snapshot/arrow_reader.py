@@ -33,7 +33,7 @@ from tahoe.snapshot.witness import contradiction
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file"]
+__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file", "wrong_size"]
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
@@ -148,13 +148,18 @@ def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.Na
     size = source.size()
     if task.size is not None and size != task.size:
         source.close()
-        raise CorruptTable(
-            f"Data file '{task.name}' has {size:,} bytes, but the table's log says {task.size:,}: it was cut, or another file lies in its "
-            "place. Restore the file from a copy, or restore the table to an earlier version.",
-            code="TAHOE_DATA_FILE_SIZE",
-            file=task.name,
-        )
+        raise wrong_size(task.name, size, task.size)
     return source
+
+
+def wrong_size(name: str, found: int, expected: int) -> CorruptTable:
+    """The error of a data file that has not the size that the log says."""
+    return CorruptTable(
+        f"Data file '{name}' has {found:,} bytes, but the table's log says {expected:,}: it was cut, or another file lies in its "
+        "place. Restore the file from a copy, or restore the table to an earlier version.",
+        code="TAHOE_DATA_FILE_SIZE",
+        file=name,
+    )
 
 
 class _FileReader:

@@ -178,7 +178,14 @@ class FileIndex:
                 code="DELTA_TXN_LOG_FAILED_INTEGRITY",
                 table=store.url,
             )
-        return Listing(_urls(files["path"], store.url), files["size"], files["modificationTime"], values, types, self._time_zone)
+        return Listing(
+            _urls(files["path"], store.url, files["size"]),
+            files["size"],
+            files["modificationTime"],
+            values,
+            types,
+            self._time_zone,
+        )
 
     def _values(self, files: pa.Table, column: StructField) -> pa.Array:
         """The text, or the bytes, of a partition column's value for each file."""
@@ -378,14 +385,14 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     return pa.array(values, pa.binary())
 
 
-def _urls(paths: pa.ChunkedArray, root_url: str) -> pa.Array:
+def _urls(paths: pa.ChunkedArray, root_url: str, sizes: pa.ChunkedArray | None = None) -> pa.Array:
     """Absolute percent-encoded URLs of the log's paths, each of them below the table's root."""
     paths = paths.combine_chunks()
     plain = bool(pc.all(pc.match_substring_regex(paths, _PLAIN), min_count=0).as_py())
     names = paths.to_pylist() if plain else [decode_path(path, root_url) for path in paths.to_pylist()]
     root = local_path(root_url)
     if root is not None:
-        refuse_links_out(root, names)
+        refuse_links_out(root, names, [] if sizes is None else sizes.to_pylist())
     if plain:
         return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
     return pa.array([absolute_url(root_url, name) for name in names], pa.string())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import CorruptTable
+from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm import is_classic
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
@@ -55,20 +57,26 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
     return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())))
 
 
-def refuse_links_out(root: str, names: Sequence[str]) -> None:
-    """Refuse data files that symbolic links lead out of a local table's folder: Spark would follow them.
+def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ()) -> None:
+    """Refuse data files that symbolic links lead out of a local table's folder, for Spark would follow them, and files that have not the
+    size that the log says: Spark leaves out the row groups that lie beyond it.
+
+    Where many files of one folder are read, their sizes are not looked at: each would be a question to the file system.
 
     Args:
         root: the table's folder.
         names: store names of the files to be read.
+        sizes: of them, in bytes, as the log says.
 
-    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`), naming the file.
+    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`, `TAHOE_DATA_FILE_SIZE`), naming the file.
     """
     real_root = os.path.realpath(root)
+    expected = dict(zip(names, sizes, strict=False))
     for folder, files in _by_folder(names).items():
         place = os.path.join(root, folder)
         links = [folder] if folder and os.path.realpath(place) != os.path.join(real_root, folder) else []
-        for name in [*links, *(os.path.join(folder, file) for file in _links(place, files))]:
+        linked = _links(place, files, {file: expected.get(os.path.join(folder, file)) for file in files})
+        for name in [*links, *(os.path.join(folder, file) for file in linked)]:
             if not f"{os.path.realpath(os.path.join(root, name))}/".startswith(f"{real_root}/"):
                 raise CorruptTable(
                     f"'{name}' of table '{root}' is a symbolic link that leads out of the table; it is not followed, for it could name "
@@ -87,16 +95,26 @@ def _by_folder(names: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _links(folder: str, files: list[str]) -> list[str]:
-    """Those of the files that are symbolic links."""
+def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> list[str]:
+    """Those of the files that are symbolic links. What tells it of a file tells its size too, which is looked at then."""
     if len(files) < _MANY:
-        return [file for file in files if os.path.islink(os.path.join(folder, file))]
+        return [file for file in files if _is_link(folder, file, sizes[file])]
     try:
         with os.scandir(folder) as entries:
             links = {entry.name for entry in entries if entry.is_symlink()}
     except FileNotFoundError:
         return []
     return [file for file in files if file in links] if links else []
+
+
+def _is_link(folder: str, file: str, size: int | None) -> bool:
+    try:
+        status = os.lstat(os.path.join(folder, file))
+    except OSError:  # whoever opens it gets the same error, and tells it
+        return False
+    if stat.S_ISREG(status.st_mode) and size is not None and status.st_size != size:
+        raise wrong_size(os.path.join(folder, file), status.st_size, size)
+    return stat.S_ISLNK(status.st_mode)
 
 
 @lru_cache(maxsize=128)

@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import InvalidRequest, InvariantViolation, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
 from tahoe.expr.predicate import quote_identifier
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
@@ -133,3 +135,16 @@ def test_texts_go_to_spark_as_texts(spark: SparkSession) -> None:
     frame = spark.createDataFrame([tuple(values)], schema.names)
     [row] = frame.selectExpr(*(f"{text} AS y{number}" for number, text in enumerate(texts))).collect()
     assert [value for value, same in zip(values, row, strict=True) if not same] == []
+
+
+def test_another_file_in_the_place_of_one_is_told_where_spark_would_read_a_part_of_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A valid file that is longer: Spark leaves out the row groups beyond the length that the log says, without a word."""
+    path = str(tmp_path / "table")
+    Table(path).append(pa.table({"id": range(1_000)}))
+    (file,) = Path(path).glob("*.parquet")
+    pq.write_table(pa.table({"id": range(50_000)}), file, row_group_size=5_000)
+    with pytest.raises(CorruptTable, match="bytes, but the table's log says") as caught:
+        spark.read.format("delta").load(path).count()
+    assert caught.value.code == "TAHOE_DATA_FILE_SIZE"

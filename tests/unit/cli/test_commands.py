@@ -215,3 +215,18 @@ def test_help_needs_neither_arrow_nor_rich() -> None:
 
 def test_the_version_is_printed() -> None:
     assert run("--version").strip() == f"tahoe {tahoe.__version__}"
+
+
+def test_check_deep_reads_the_rows_and_json_gives_codes(tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    for value in (1, 2):
+        tahoe.Table(place).append(pa.table({"id": pa.array([value] * 10)}))
+    one, other = sorted(Path(place).glob("*.parquet"))
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+    assert run_json("check", place) == []
+    found = run_json("check", place, "--deep", code=1)
+    assert {finding["file"] for finding in found} == {one.name, other.name}
+    assert set(found[0]) == {"code", "message", "version", "file", "error"}
+    assert found[0]["code"] == "statistics"

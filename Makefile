@@ -64,11 +64,12 @@ test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PyS
 interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"
 
-lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
+lint: $(VENV)/.package ## ruff, mypy --strict, the contract of the layers, and the house's own rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict tahoe pyspark_delta
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/check_house.py
 
 format: $(VENV)/.package ## let ruff format and repair what it can
 	$(BIN)/ruff format .

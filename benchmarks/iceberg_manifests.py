@@ -27,7 +27,7 @@ from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.table import Table, commit_transaction
 from tahoe.txn.commit import RetryPolicy
 from tahoe.txn.transaction import Operation
-from tahoe.uniform import layout
+from tahoe.uniform.convert import manifest_folder as layout
 
 TITLES = ("files", "full", "files/s", "a CPU s", "bytes/file", "add 1", "add 100", "remove 1", "cold", "merge")
 WIDTHS = (9, 8, 9, 9, 12, 8, 9, 10, 8, 8)

@@ -16,9 +16,9 @@ from pathlib import Path
 from _spark import by_turns, session, show
 from iceberg_manifests import SCHEMA, UNIFORM, add, commit
 
-from tahoe.spark.slices import SparkSlices
+from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.table import Table
-from tahoe.uniform import slices
+from tahoe.uniform.convert import slices
 
 GOALS = {"executors": "0.7"}
 

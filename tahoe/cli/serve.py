@@ -18,7 +18,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 if TYPE_CHECKING:
     import uvicorn
 
-    from tahoe.uniform.rest import ReadOnlyCatalog
+    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
 
 __all__ = ["serve"]
 
@@ -62,8 +62,8 @@ def serve(
         import uvicorn
     except ImportError as error:
         raise Unsupported("'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.") from error
-    from tahoe.uniform.rest import ReadOnlyCatalog
-    from tahoe.uniform.warehouse import Warehouse
+    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
+    from tahoe.uniform.serve.warehouse import Warehouse
 
     warehouse = Warehouse(iceberg, options_of(option), wait_seconds=wait)
     listening = _listen(host, port)
@@ -99,7 +99,7 @@ def _announced(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
 
 
 def _refuse_open_door(host: str, token: str | None) -> None:
-    from tahoe.uniform.rest import is_loopback
+    from tahoe.uniform.serve.rest_protocol import is_loopback
 
     if token is not None and not token.strip():
         raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).")
@@ -141,7 +141,7 @@ class _Application:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from tahoe.uniform.rest import Request
+        from tahoe.uniform.serve.rest_protocol import Request
 
         request = Request(
             scope["method"],

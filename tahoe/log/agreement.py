@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.checkpoint_reader import CheckpointReader
+from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum
-from tahoe.log.files import file_keys
-from tahoe.log.last_checkpoint import LastCheckpoint
-from tahoe.log.parquet_source import DamagedCheckpoint
-from tahoe.log.paths import checksum_name
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.last_checkpoint import LastCheckpoint
+from tahoe.log.files.live_files import file_keys
+from tahoe.log.files.paths import checksum_name
 from tahoe.log.segment import LogSegment
-from tahoe.log.state import TableState
 from tahoe.log.tail import Tail
 from tahoe.protocol.actions import Action, CommitInfo, Metadata, Protocol
+from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 
 __all__ = [

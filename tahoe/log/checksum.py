@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.paths import checksum_name
-from tahoe.log.state import TableState
+from tahoe.log.files.paths import checksum_name
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -29,6 +28,7 @@ from tahoe.protocol.actions import (
     action_from_json,
 )
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import Created, Exists, LogStore
 
 __all__ = [

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.agreement import (
     DoubtedCompactions,
     check_adds_of_checkpoint,
@@ -27,9 +27,10 @@ from tahoe.log.agreement import (
     newest,
     no_state,
 )
-from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
-from tahoe.log.columns import concat, with_fewer_chunks
-from tahoe.log.files import (
+from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
+from tahoe.log.files.columns import concat, with_fewer_chunks
+from tahoe.log.files.live_files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     add_files,
@@ -38,14 +39,13 @@ from tahoe.log.files import (
     key_of,
     without_rows,
 )
-from tahoe.log.parquet_source import DamagedCheckpoint
-from tahoe.log.paths import LOG_FOLDER
-from tahoe.log.scan import ScanPlan, plan_scan, scan_checkpoint
+from tahoe.log.files.paths import LOG_FOLDER
+from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
-from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.skipping import keep
+from tahoe.protocol.table_state import TableState, advance_state
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore
 

@@ -11,9 +11,17 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checksum import VersionChecksum, parse_checksum
-from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_keys, files_table, key_of, tombstones_table, without_rows
-from tahoe.log.json_columns import ActionColumns, read_columns
-from tahoe.log.reader import duplicate, parse_actions, parse_commit
+from tahoe.log.files.commits import duplicate, parse_actions, parse_commit
+from tahoe.log.files.json_columns import ActionColumns, read_columns
+from tahoe.log.files.live_files import (
+    FILES_SCHEMA,
+    TOMBSTONES_SCHEMA,
+    file_keys,
+    files_table,
+    key_of,
+    tombstones_table,
+    without_rows,
+)
 from tahoe.log.segment import LogSegment, TailFile
 from tahoe.protocol.actions import (
     Action,
@@ -39,7 +47,7 @@ class Tail:
     Args:
         adds: files that are live at the end (`FILES_SCHEMA`), oldest first.
         removes: files that are gone at the end (`TOMBSTONES_SCHEMA`).
-        keys: the keys of both (`tahoe.log.files.file_keys`): what earlier files say of them no longer counts.
+        keys: the keys of both (`tahoe.log.files.live_files.file_keys`): what earlier files say of them no longer counts.
         net_files: by how many the commits change the number of live files, if they remove only what was there and add only what
             was not; a mismatch with a checksum is a reason to look closer, no proof.
         transactions: by application.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import cached_property
-from tahoe.log.paths import LOG_FOLDER, commit_name
-from tahoe.log.reader import parse_commit, read_commit
+from tahoe.log.files.commits import parse_commit, read_commit
+from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.replay import (
     TableState,
     advance_files,

@@ -21,8 +21,8 @@ from tahoe.exceptions import (
     NotFound,
     StorageFailure,
 )
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import parse_commit
+from tahoe.log.files.commits import parse_commit
+from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered

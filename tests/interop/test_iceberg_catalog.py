@@ -18,9 +18,9 @@ from pyiceberg.utils.config import Config
 
 import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
-from tahoe.uniform import catalog as ours
-from tahoe.uniform.catalog import NamedCatalog, metadata_number, named_catalog
-from tahoe.uniform.queue import drain
+from tahoe.uniform.catalogs import catalog as ours
+from tahoe.uniform.catalogs.catalog import NamedCatalog, metadata_number, named_catalog
+from tahoe.uniform.convert.queue import drain
 from tests.interop.catalogs import glue_catalog, postgresql, rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.hive import hive_metastore

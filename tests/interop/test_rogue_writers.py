@@ -14,10 +14,10 @@ from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.uniform import queue
-from tahoe.uniform.catalog import metadata_name
-from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.sql_catalog import SqlCatalog
+from tahoe.uniform.catalogs.catalog import metadata_name
+from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
+from tahoe.uniform.convert import queue
+from tahoe.uniform.others.guard import ForeignWriter
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
 

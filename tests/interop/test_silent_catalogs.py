@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import StorageFailure
-from tahoe.uniform import catalog as ours
-from tahoe.uniform.catalog import metadata_number, named_catalog
-from tahoe.uniform.queue import drain
+from tahoe.uniform.catalogs import catalog as ours
+from tahoe.uniform.catalogs.catalog import metadata_number, named_catalog
+from tahoe.uniform.convert.queue import drain
 from tests.interop.catalogs import rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
@@ -125,7 +125,7 @@ PROGRAM = """
 import sys
 import pyarrow as pa
 import tahoe
-from tahoe.uniform import queue
+from tahoe.uniform.convert import queue
 queue.EXIT_CATALOG_SECONDS = 0.5
 table = tahoe.Table(sys.argv[1])
 for _ in range(2):

@@ -24,7 +24,8 @@ from tahoe.store.log_store import Exists, InFlight, LogStore, PutOutcome, Refuse
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, SimulatedCrash, WrappedStore
-from tahoe.uniform import queue, status
+from tahoe.uniform import handle as status
+from tahoe.uniform.convert import queue
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
 from tests.unit.uniform.verifier import live_entries, newest_document, verify
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tahoe.spark.slices import SparkSlices
+from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.table import Table
-from tahoe.uniform import layout, slices
+from tahoe.uniform.convert import manifest_folder as layout
+from tahoe.uniform.convert import slices
 from tests.spark.test_portable import run
 from tests.unit.uniform.deltalog import V3, DeltaLog
 from tests.unit.uniform.test_slices import both
@@ -49,7 +50,7 @@ def test_enable_offers_the_session_to_conversions(spark):
 
 def test_a_worker_s_python_keeps_the_tahoe_that_it_has(spark):
     """Ours is imported beside it, and taken out of sight again."""
-    from tahoe.spark import slices as ours
+    from tahoe.spark import slice_encoder as ours
 
     task = ours._task("{}", ours._code())
 
@@ -73,8 +74,8 @@ ON_A_CLUSTER = """
 import sys
 from pyspark.sql import SparkSession
 import tahoe
-from tahoe.spark.slices import SparkSlices
-from tahoe.uniform import slices
+from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.uniform.convert import slices
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
 builder = builder.config("spark.executor.memory", "512m").config("spark.executorEnv.PYTHONPATH", sys.argv[2])
 spark = tahoe.enable(builder.getOrCreate())

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 import tahoe
 from tahoe.cli.main import app
-from tahoe.uniform import catalog, queue
-from tahoe.uniform.catalog import named_catalog
+from tahoe.uniform.catalogs import catalog
+from tahoe.uniform.catalogs.catalog import named_catalog
+from tahoe.uniform.convert import queue
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 CATALOGS = "delta.universalFormat.config.iceberg.catalogs"

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from pyroaring import BitMap64
 
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -27,9 +27,9 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.uniform.catalog import Catalog
-from tahoe.uniform.converter import Conversion, convert
-from tahoe.uniform.pointers import Pointer
+from tahoe.uniform.catalogs.catalog import Catalog
+from tahoe.uniform.catalogs.pointers import Pointer
+from tahoe.uniform.convert.converter import Conversion, convert
 
 __all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
 

@@ -15,9 +15,11 @@ from pyiceberg.manifest import read_manifest_list as their_manifest_list
 
 from tahoe.exceptions import CorruptTable
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
-from tahoe.uniform.avro import decode_long, encode_long, read_container, write_container
-from tahoe.uniform.files import FileEncoder, partition_summaries, spec_of
-from tahoe.uniform.manifests import (
+from tahoe.uniform.formats.avro import decode_long, encode_long, read_container, write_container
+from tahoe.uniform.formats.data_files import FileEncoder, partition_summaries, spec_of
+from tahoe.uniform.formats.iceberg_schema import iceberg_schema
+from tahoe.uniform.formats.manifest_pieces import blocks_of, pieces_of
+from tahoe.uniform.formats.manifests import (
     ADDED,
     DELETED,
     EXISTING,
@@ -30,8 +32,6 @@ from tahoe.uniform.manifests import (
     read_manifest,
     read_manifest_list,
 )
-from tahoe.uniform.pieces import blocks_of, pieces_of
-from tahoe.uniform.schema import iceberg_schema
 
 ROOT = "file:///data/a table"
 

@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.object_store import open_store
-from tahoe.uniform.catalog import PathCatalog, adapted, advance, catalog_names, metadata_number, named_catalog
-from tahoe.uniform.guard import ForeignWriter
+from tahoe.uniform.catalogs.catalog import PathCatalog, adapted, advance, catalog_names, metadata_number, named_catalog
+from tahoe.uniform.others.guard import ForeignWriter
 from tests.unit.uniform.deltalog import DeltaLog
 
 

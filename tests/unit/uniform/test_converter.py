@@ -16,15 +16,17 @@ from pyroaring import BitMap64
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CorruptTable, StorageFailure, TahoeError, Unsupported
 from tahoe.log.checksum import checksum_of, write_checksum
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import DeletionVectorDescriptor, SetTransaction
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Refused, Unanswered
 from tahoe.testing.faulty_store import CrashingStore, Faults, FaultyStore, SimulatedCrash, TracingStore, WrappedStore
-from tahoe.uniform import converter, layout, metadata
-from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.record import NAME
+from tahoe.uniform.convert import converter
+from tahoe.uniform.convert import manifest_folder as layout
+from tahoe.uniform.formats import metadata
+from tahoe.uniform.others.guard import ForeignWriter
+from tahoe.uniform.others.record import NAME
 from tests.unit.uniform.deltalog import SCHEMA, UNIFORM, V2_DELETES, V3, DeltaLog, column
 from tests.unit.uniform.verifier import dead_positions, live_entries, newest_document, verify
 

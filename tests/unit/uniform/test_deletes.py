@@ -20,11 +20,13 @@ from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable
 from tahoe.protocol.dv import descriptor_in_file, inline_descriptor, pack, vector_data
-from tahoe.uniform import position_deletes
-from tahoe.uniform.avro import decode_value, pack_block, read_container
-from tahoe.uniform.files import FileEncoder, Target, spec_of
-from tahoe.uniform.manifest_schema import DELETES
-from tahoe.uniform.manifests import (
+from tahoe.uniform.formats import position_deletes
+from tahoe.uniform.formats.avro import decode_value, pack_block, read_container
+from tahoe.uniform.formats.data_files import FileEncoder, Target, spec_of
+from tahoe.uniform.formats.iceberg_schema import iceberg_schema
+from tahoe.uniform.formats.manifest_pieces import blocks_of, carried, pieces_of
+from tahoe.uniform.formats.manifest_schema import DELETES
+from tahoe.uniform.formats.manifests import (
     ADDED,
     Entry,
     ManifestFile,
@@ -34,10 +36,8 @@ from tahoe.uniform.manifests import (
     manifest_header,
     read_manifest,
 )
-from tahoe.uniform.pieces import blocks_of, carried, pieces_of
-from tahoe.uniform.position_deletes import groups, position_delete_bytes, position_delete_entry, positions_in
-from tahoe.uniform.puffin import puffin_bytes, puffin_entry
-from tahoe.uniform.schema import iceberg_schema
+from tahoe.uniform.formats.position_deletes import groups, position_delete_bytes, position_delete_entry, positions_in
+from tahoe.uniform.formats.puffin import puffin_bytes, puffin_entry
 from tests.unit.uniform.test_avro import PARTITIONED_BY, SCHEMA, encoded, entries
 
 DEAD = st.sets(st.integers(0, 70_000) | st.integers(0, 2**40), min_size=1, max_size=30).map(BitMap64)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import CorruptTable, Unsupported
-from tahoe.log.files import DELETION_VECTOR_TYPE
+from tahoe.log.files.live_files import DELETION_VECTOR_TYPE
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
-from tahoe.uniform.files import FileEncoder, partition_summaries, spec_of
+from tahoe.uniform.formats.data_files import FileEncoder, partition_summaries, spec_of
 
 MAPPED = pa.map_(pa.string(), pa.string())
 

@@ -16,7 +16,7 @@ from tahoe.protocol.actions import (
     SetTransaction,
 )
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.uniform.plan import DeltaCommit, FurtherCommits, Rebuild, change_of, plan_conversion
+from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Rebuild, change_of, plan_conversion
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 SCHEMA = StructType(

@@ -9,9 +9,9 @@ import pytest
 
 from tahoe.clock import SystemClock
 from tahoe.exceptions import StorageFailure
-from tahoe.uniform import pointers
-from tahoe.uniform.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, Trouble
-from tahoe.uniform.sql_catalog import SqlCatalog
+from tahoe.uniform.catalogs import pointers
+from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, Trouble
+from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 
 SECONDS = 10
 TABLE = "file:///t"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from threading import Event
 
-from tahoe.uniform.queue import ConversionQueue
+from tahoe.uniform.convert.queue import ConversionQueue
 
 SECONDS = 10
 
@@ -49,7 +49,7 @@ def test_an_error_is_logged_with_its_version_and_the_next_job_runs(caplog):
     def fail(version: int) -> None:
         raise RuntimeError("the disk is full")
 
-    with caplog.at_level(logging.ERROR, "tahoe.uniform.queue"):
+    with caplog.at_level(logging.ERROR, "tahoe.uniform.convert.queue"):
         queue.submit("file:///t", fail, 41)
         assert queue.drain(SECONDS)
     assert "version 41 of file:///t" in caplog.text
@@ -62,7 +62,7 @@ def test_an_error_is_logged_with_its_version_and_the_next_job_runs(caplog):
 def test_what_waits_is_finished_when_the_interpreter_exits():
     program = """
 from time import sleep
-from tahoe.uniform.queue import QUEUE
+from tahoe.uniform.convert.queue import QUEUE
 def run(version):
     sleep(0.1)
     print(version, flush=True)
@@ -80,7 +80,7 @@ def test_what_is_finished_at_the_exit_may_use_several_threads():
     program = """
 from concurrent.futures import ThreadPoolExecutor
 from time import sleep
-from tahoe.uniform.queue import QUEUE
+from tahoe.uniform.convert.queue import QUEUE
 def run(version):
     sleep(0.2)
     with ThreadPoolExecutor(2) as pool:
@@ -95,7 +95,7 @@ def test_what_a_thread_commits_while_the_interpreter_exits_is_finished_too():
     program = """
 from threading import Thread
 from time import sleep
-from tahoe.uniform.queue import QUEUE
+from tahoe.uniform.convert.queue import QUEUE
 def commit():
     sleep(0.3)
     QUEUE.submit("t", lambda version: (sleep(0.2), print(version, flush=True)), 7)

@@ -14,10 +14,11 @@ import pytest
 import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, Unsupported
 from tahoe.store.object_store import open_store
-from tahoe.uniform import rest, status
-from tahoe.uniform.queue import QUEUE
-from tahoe.uniform.rest import Answer, ReadOnlyCatalog, Request
-from tahoe.uniform.warehouse import Warehouse
+from tahoe.uniform import handle as status
+from tahoe.uniform.convert.queue import QUEUE
+from tahoe.uniform.serve import rest_protocol as rest
+from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.serve.warehouse import Warehouse
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 ROWS = pa.table({"id": pa.array(range(5), pa.int64())})

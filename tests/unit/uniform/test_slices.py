@@ -11,8 +11,9 @@ import pytest
 from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable, Unsupported
-from tahoe.uniform import layout, slices
-from tahoe.uniform.slices import Encoded, Slice, encode_slice
+from tahoe.uniform.convert import manifest_folder as layout
+from tahoe.uniform.convert import slices
+from tahoe.uniform.convert.slices import Encoded, Slice, encode_slice
 from tests.unit.uniform.deltalog import V2_DELETES, V3, DeltaLog
 from tests.unit.uniform.verifier import newest_document, verify
 
@@ -127,8 +128,8 @@ def test_what_is_wrong_with_a_file_is_told_as_ever():
 def test_an_encoder_that_is_offered_is_used(monkeypatch):
     from functools import partial
 
-    from tahoe.log.reader import read_commit
-    from tahoe.uniform.status import UniformHandle
+    from tahoe.log.files.commits import read_commit
+    from tahoe.uniform.handle import UniformHandle
 
     log = DeltaLog()
     log.change(["a1"])

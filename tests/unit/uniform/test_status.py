@@ -11,12 +11,12 @@ import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
 from tahoe.testing.faulty_store import TracingStore
-from tahoe.uniform import queue
-from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.record import NAME, ConversionRecord, write_record
-from tahoe.uniform.status import UniformHandle, after_commit
+from tahoe.uniform.convert import queue
+from tahoe.uniform.handle import UniformHandle, after_commit
+from tahoe.uniform.others.guard import ForeignWriter
+from tahoe.uniform.others.record import NAME, ConversionRecord, write_record
 from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
 from tests.unit.uniform.verifier import newest_document, verify
 
@@ -73,7 +73,7 @@ def test_status_looks_at_the_iceberg_side_once(log):
 
 
 def test_commits_during_a_slow_conversion_become_one_snapshot(log, monkeypatch):
-    from tahoe.uniform import status
+    from tahoe.uniform import handle as status
 
     started, go_on, real = Event(), Event(), status.convert
     monkeypatch.setattr(status, "convert", lambda *a, **k: (started.set(), go_on.wait(20), real(*a, **k))[-1])
@@ -172,8 +172,8 @@ def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_
     """Where nothing of it is to be seen in the table's own folder: its metadata lies elsewhere, or the entry was dropped."""
     log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b"})
     late = Late(location)
-    monkeypatch.setattr("tahoe.uniform.status.named_catalog", lambda name: late)
-    monkeypatch.setattr("tahoe.uniform.converter.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("tahoe.uniform.handle.named_catalog", lambda name: late)
+    monkeypatch.setattr("tahoe.uniform.convert.converter.LOOK_SECONDS", 0.01)
     write_record(log.store, ConversionRecord(catalogs={"late:a.b": f"{log.store.url}/metadata/v0.metadata.json"}))
     log.change(["a1"])
     with pytest.raises(StorageFailure, match=r"late:a\.b has not answered"):
@@ -198,7 +198,7 @@ def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkey
     log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b", **short})
     late = Late(None)
     late.silent.set()
-    monkeypatch.setattr("tahoe.uniform.status.named_catalog", lambda name: late)
+    monkeypatch.setattr("tahoe.uniform.handle.named_catalog", lambda name: late)
     log.change(["a1"])
     handle(log).sync()
     before = {entry.name for entry in log.store.walk("metadata")}

@@ -17,7 +17,7 @@ from pyiceberg.types import DoubleType, FloatType, LongType, StringType, Timesta
 
 from tahoe.exceptions import Unsupported
 from tahoe.schema.types import DecimalType, PrimitiveType
-from tahoe.uniform.values import codec_of
+from tahoe.uniform.formats.single_values import codec_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,0 +1,116 @@
+"""From what Spark knows of storage to the store that the log is read through: Hadoop's settings as the object store's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import CorruptTable
+from tahoe.spark.jvm.bridge import is_classic
+from tahoe.store.location import split_url, table_url
+from tahoe.table import Table
+
+__all__ = ["refuse_links_out", "storage_options", "table_at"]
+
+# A folder is listed whole rather than asked for each of so many files.
+_MANY = 100
+
+_S3A = {
+    "fs.s3a.access.key": "aws_access_key_id",
+    "fs.s3a.secret.key": "aws_secret_access_key",
+    "fs.s3a.session.token": "aws_session_token",
+    "fs.s3a.endpoint": "aws_endpoint",
+    "fs.s3a.endpoint.region": "aws_region",
+}
+
+
+def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
+    """The object store's options (`tahoe.store.object_store.open_store`) that say the same as Hadoop's settings."""
+    if split_url(table_url(path))[0] != "s3":
+        return {}
+    found = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
+    endpoint = found.get("aws_endpoint")
+    if endpoint is not None and "://" not in endpoint:
+        secure = hadoop.get("fs.s3a.connection.ssl.enabled", "true").lower() == "true"
+        found["aws_endpoint"] = f"{'https' if secure else 'http'}://{endpoint}"
+    if found.get("aws_endpoint", "").startswith("http://"):
+        found["allow_http"] = "true"
+    if hadoop.get("fs.s3a.path.style.access", "false").lower() == "true":
+        found["aws_virtual_hosted_style_request"] = "false"
+    return found
+
+
+def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
+    """The table at a path. One value is kept for each, so that its newest snapshot is read on, not read anew.
+
+    Args:
+        options: of the reader or writer; its ``fs.…`` settings win over the session's.
+    """
+    url = table_url(path)
+    if split_url(url)[0] != "s3":
+        return _table(url, ())
+    return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())))
+
+
+def refuse_links_out(root: str, names: Sequence[str]) -> None:
+    """Refuse data files that symbolic links lead out of a local table's folder: Spark would follow them.
+
+    Args:
+        root: the table's folder.
+        names: store names of the files to be read.
+
+    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`), naming the file.
+    """
+    real_root = os.path.realpath(root)
+    for folder, files in _by_folder(names).items():
+        place = os.path.join(root, folder)
+        links = [folder] if folder and os.path.realpath(place) != os.path.join(real_root, folder) else []
+        for name in [*links, *(os.path.join(folder, file) for file in _links(place, files))]:
+            if not f"{os.path.realpath(os.path.join(root, name))}/".startswith(f"{real_root}/"):
+                raise CorruptTable(
+                    f"'{name}' of table '{root}' is a symbolic link that leads out of the table; it is not followed, for it could name "
+                    "any file of this machine. Put the file itself in its place.",
+                    code="TAHOE_PATH_OUTSIDE_TABLE",
+                    table=root,
+                    path=name,
+                )
+
+
+def _by_folder(names: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        found.setdefault(folder, []).append(file)
+    return found
+
+
+def _links(folder: str, files: list[str]) -> list[str]:
+    """Those of the files that are symbolic links."""
+    if len(files) < _MANY:
+        return [file for file in files if os.path.islink(os.path.join(folder, file))]
+    try:
+        with os.scandir(folder) as entries:
+            links = {entry.name for entry in entries if entry.is_symlink()}
+    except FileNotFoundError:
+        return []
+    return [file for file in files if file in links] if links else []
+
+
+@lru_cache(maxsize=128)
+def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
+    return Table(url, storage_options=dict(options))
+
+
+def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's settings for S3: those of the session, and over them those of the options."""
+    found: dict[str, str] = {}
+    if is_classic(spark):
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
+            value = configuration.get(key)
+            if value:
+                found[key] = str(value)
+    return {**found, **{key: value for key, value in options.items() if key.startswith("fs.")}}

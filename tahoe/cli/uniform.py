@@ -25,7 +25,7 @@ uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: h
 @uniform.command(short_help="how far the Iceberg side is behind the Delta table")
 def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
     """How far the Iceberg side is: versions, lag, where readers find it by path and in catalogs, and what went wrong."""
-    from tahoe.uniform.catalogs.catalog import catalog_names
+    from tahoe.uniform.catalogs.configured import catalog_names
 
     table = open_table(path, option)
     if any(catalog_names(table.snapshot().metadata.configuration)):

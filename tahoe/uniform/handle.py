@@ -8,19 +8,19 @@ from dataclasses import replace
 from threading import Lock
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
 from tahoe.uniform.catalogs import pointers
-from tahoe.uniform.catalogs.catalog import PATH, Catalog, catalog_names, named_catalog
+from tahoe.uniform.catalogs.catalog import PATH, Catalog
+from tahoe.uniform.catalogs.configured import catalog_names, named_catalog
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.convert import queue, slices
 from tahoe.uniform.convert.converter import Conversion, ReadCommit, convert
 from tahoe.uniform.others.foreign import find_foreign
-from tahoe.uniform.others.guard import ForeignWriter
 from tahoe.uniform.others.look import look_at, newest_metadata, newest_number
 from tahoe.uniform.others.record import read_record
 from tahoe.uniform.others.repair import Append, Repair

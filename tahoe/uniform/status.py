@@ -10,10 +10,10 @@ from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs import pointers as calls
-from tahoe.uniform.catalogs.catalog import metadata_name, metadata_number
 from tahoe.uniform.catalogs.pointers import Asked, Pointer, Trouble
 from tahoe.uniform.convert import queue
 from tahoe.uniform.formats.metadata import converted_timestamp_ms
+from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number
 from tahoe.uniform.others.foreign import find_foreign, foreign_writer
 from tahoe.uniform.others.look import Current, look_at, newest_metadata
 from tahoe.uniform.others.record import ConversionRecord, read_record

@@ -18,9 +18,10 @@ from pyiceberg.utils.config import Config
 
 import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
-from tahoe.uniform.catalogs import catalog as ours
-from tahoe.uniform.catalogs.catalog import NamedCatalog, metadata_number, named_catalog
+from tahoe.uniform.catalogs import configured as ours
+from tahoe.uniform.catalogs.configured import NamedCatalog, named_catalog
 from tahoe.uniform.convert.queue import drain
+from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.interop.catalogs import glue_catalog, postgresql, rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.hive import hive_metastore

@@ -13,11 +13,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.uniform.catalogs.catalog import metadata_name
+from tahoe.exceptions import ForeignWriter, InvalidRequest, Unsupported
 from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 from tahoe.uniform.convert import queue
-from tahoe.uniform.others.guard import ForeignWriter
+from tahoe.uniform.formats.metadata_files import metadata_name
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
 

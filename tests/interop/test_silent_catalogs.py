@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import StorageFailure
-from tahoe.uniform.catalogs import catalog as ours
-from tahoe.uniform.catalogs.catalog import metadata_number, named_catalog
+from tahoe.uniform.catalogs import configured as ours
+from tahoe.uniform.catalogs.configured import named_catalog
 from tahoe.uniform.convert.queue import drain
+from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.interop.catalogs import rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg

@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import CorruptTable, NotFound, StorageFailure, TahoeError
+from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound, StorageFailure, TahoeError
 from tahoe.log.checksum import read_checksum
 from tahoe.protocol.actions import Action
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
-from tahoe.uniform.catalogs.catalog import PATH, Catalog, PathCatalog, advance, metadata_name, metadata_number
+from tahoe.uniform.catalogs.catalog import PATH, Catalog, advance
+from tahoe.uniform.catalogs.path_catalog import PathCatalog
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.convert.build import Build
 from tahoe.uniform.convert.garbage import orphans, unreferenced
@@ -27,8 +28,8 @@ from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
 from tahoe.uniform.convert.slices import SliceEncoder
 from tahoe.uniform.formats import metadata as documents
+from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number, seal_metadata
 from tahoe.uniform.others.foreign import find_foreign, foreign_writer
-from tahoe.uniform.others.guard import ForeignWriter, seal_metadata
 from tahoe.uniform.others.look import Current, Look, look_at, newest_metadata, newest_number
 from tahoe.uniform.others.record import ConversionRecord, read_record, write_record
 

@@ -18,7 +18,6 @@ from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, vector_data
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.convert.manifest_folder import (
-    FOLDER,
     Counts,
     Draft,
     ManifestFolder,
@@ -32,6 +31,7 @@ from tahoe.uniform.formats.data_files import Target, refuse_vector
 from tahoe.uniform.formats.manifest_schema import DELETES
 from tahoe.uniform.formats.manifests import ADDED, DELETED, EXISTING, DataFile, Entry, ManifestFile
 from tahoe.uniform.formats.metadata import Totals
+from tahoe.uniform.formats.metadata_files import FOLDER
 from tahoe.uniform.formats.position_deletes import MOST_ROWS, groups, position_delete_bytes, position_delete_entry
 from tahoe.uniform.formats.puffin import puffin_bytes, puffin_entry
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from tahoe.exceptions import NotFound
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.convert.manifest_folder import FOLDER, ManifestFolder
+from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.formats.manifest_schema import DATA
 from tahoe.uniform.formats.manifests import ManifestFile
+from tahoe.uniform.formats.metadata_files import FOLDER
 
 __all__ = ["GRACE_MS", "orphans", "unreferenced"]
 

@@ -40,13 +40,13 @@ from tahoe.uniform.formats.manifests import (
     recorded,
 )
 from tahoe.uniform.formats.metadata import Totals
+from tahoe.uniform.formats.metadata_files import FOLDER
 from tahoe.uniform.formats.position_deletes import positions_in
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
 __all__ = [
-    "FOLDER",
     "LEAST_ENTRIES",
     "Counts",
     "Draft",
@@ -61,7 +61,6 @@ __all__ = [
     "next_manifests",
 ]
 
-FOLDER = "metadata"
 LEAST_ENTRIES = 256
 """So many files a manifest may hold at least."""
 

@@ -1,7 +1,7 @@
 """Iceberg's manifests and manifest lists: their Avro schemas, and their entries to bytes and back (format/spec.md, "Manifests").
 
 Only manifests of our own layout are read back: a table whose metadata another writer has touched is not converted on top of
-(`tahoe.uniform.others.guard`), and one of another layout is rebuilt.
+(`tahoe.uniform.formats.metadata_files`), and one of another layout is rebuilt.
 """
 
 from __future__ import annotations

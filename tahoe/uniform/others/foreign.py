@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound, TahoeError
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.catalogs.catalog import metadata_name, metadata_number
-from tahoe.uniform.convert.manifest_folder import FOLDER
-from tahoe.uniform.others.guard import ForeignWriter
+from tahoe.uniform.catalogs.path_catalog import HINT
+from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number
 from tahoe.uniform.others.look import Look, newest_metadata
 from tahoe.uniform.others.record import ConversionRecord
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "ForeignSnapshot", "find_foreign", "foreign_writer", "newest_of_ours"]
 
-_HINT = f"{FOLDER}/version-hint.text"
 _SUFFIX = ".metadata.json"
 # A snapshot counts, whether or not its files can be listed.
 _UNREADABLE = (TahoeError, ValueError, OSError)
@@ -91,7 +89,7 @@ def find_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None],
     if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be behind
         location = f"{store.url}/{metadata_name(record.number)}"
         found.append(Finding("missing", location, f"the metadata file {location}, which Tahoe wrote, is gone"))
-    if _HINT in look.names:
+    if HINT in look.names:
         found += _of_hint(store, newest)
     for catalog, answer in answers.items():
         found += _of_catalog(store, catalog, answer, record)
@@ -177,13 +175,13 @@ def _added_files(table: ForeignTable | None, snapshot_id: int) -> tuple[str, ...
 
 def _of_hint(store: LogStore, newest: int) -> Iterator[Finding]:
     try:
-        text = store.get(_HINT).decode(errors="replace").strip()
+        text = store.get(HINT).decode(errors="replace").strip()
     except NotFound:
         return
     # An empty hint leads nobody astray. One that is ahead of the listing may be of a conversion that ended since.
     if not text or (text.isdecimal() and (int(text) <= newest or store.head(metadata_name(int(text))) is not None)):
         return
-    url = f"{store.url}/{_HINT}"
+    url = f"{store.url}/{HINT}"
     yield Finding("hint", url, f"{url} says '{text[:100]}', where the newest metadata file has the number {newest}")
 
 

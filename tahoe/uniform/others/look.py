@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.catalogs.catalog import metadata_name, metadata_number
-from tahoe.uniform.convert.manifest_folder import FOLDER
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.others.guard import ForeignWriter, open_metadata
+from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number, open_metadata
 
 __all__ = ["Current", "Look", "look_at", "newest_metadata", "newest_number"]
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import tahoe
 from tahoe.cli.main import app
-from tahoe.uniform.catalogs import catalog
-from tahoe.uniform.catalogs.catalog import named_catalog
+from tahoe.uniform.catalogs import configured
+from tahoe.uniform.catalogs.configured import named_catalog
 from tahoe.uniform.convert import queue
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
@@ -35,10 +35,10 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{found}")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    catalog._loaded.cache_clear()
+    configured._loaded.cache_clear()
     yield found
     named_catalog("prod:a.b")._adapted()._catalog.engine.dispose()
-    catalog._loaded.cache_clear()
+    configured._loaded.cache_clear()
 
 
 def made(path: Path, *catalogs: str) -> tahoe.Table:

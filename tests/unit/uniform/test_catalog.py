@@ -10,10 +10,12 @@ from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 from pyiceberg.utils.config import Config
 from sqlalchemy import text
 
-from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, Unsupported
+from tahoe.exceptions import ForeignWriter, InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.object_store import open_store
-from tahoe.uniform.catalogs.catalog import PathCatalog, adapted, advance, catalog_names, metadata_number, named_catalog
-from tahoe.uniform.others.guard import ForeignWriter
+from tahoe.uniform.catalogs.catalog import advance
+from tahoe.uniform.catalogs.configured import adapted, catalog_names, named_catalog
+from tahoe.uniform.catalogs.path_catalog import PathCatalog
+from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.unit.uniform.deltalog import DeltaLog
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
-from tahoe.exceptions import CorruptTable, StorageFailure, TahoeError, Unsupported
+from tahoe.exceptions import CorruptTable, ForeignWriter, StorageFailure, TahoeError, Unsupported
 from tahoe.log.checksum import checksum_of, write_checksum
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import commit_name
@@ -25,7 +25,6 @@ from tahoe.testing.faulty_store import CrashingStore, Faults, FaultyStore, Simul
 from tahoe.uniform.convert import converter
 from tahoe.uniform.convert import manifest_folder as layout
 from tahoe.uniform.formats import metadata
-from tahoe.uniform.others.guard import ForeignWriter
 from tahoe.uniform.others.record import NAME
 from tests.unit.uniform.deltalog import SCHEMA, UNIFORM, V2_DELETES, V3, DeltaLog, column
 from tests.unit.uniform.verifier import dead_positions, live_entries, newest_document, verify

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from pyiceberg.table.metadata import TableMetadataV2
 
-from tahoe.exceptions import CorruptTable
+from tahoe.exceptions import CorruptTable, ForeignWriter
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema, name_mapping
 from tahoe.uniform.formats.metadata import Totals
-from tahoe.uniform.others.guard import ForeignWriter, open_metadata, seal_metadata
+from tahoe.uniform.formats.metadata_files import open_metadata, seal_metadata
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 TABLE_ID = "7f3c1f36-2f2b-4d8c-9a55-0123456789ab"

@@ -10,12 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.testing.faulty_store import TracingStore
 from tahoe.uniform.convert import queue
 from tahoe.uniform.handle import UniformHandle, after_commit
-from tahoe.uniform.others.guard import ForeignWriter
 from tahoe.uniform.others.record import NAME, ConversionRecord, write_record
 from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
 from tests.unit.uniform.verifier import newest_document, verify

@@ -1,28 +1,38 @@
-"""Notices when another writer has changed the Iceberg side: UniForm's Iceberg tables are for reading only.
+"""The metadata files of a table: where they lie, how they are called, and the seal by which Tahoe knows its own.
 
-Every metadata file that Tahoe writes carries a fingerprint of all the rest of it. A file whose fingerprint is missing or wrong
-was written, or edited, by someone else; converting on top of it would mix their rows into the table or lose them, so conversion
-stops and the status says so.
+UniForm's Iceberg tables are for reading only. Every metadata file that Tahoe writes carries a fingerprint of all the rest of it. A file
+whose fingerprint is missing or wrong was written, or edited, by another writer; converting on top of it would mix that writer's rows into
+the table or lose them, so conversion stops and the status says so.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, TahoeError
+from tahoe.exceptions import CorruptTable, ForeignWriter
 
-__all__ = ["FINGERPRINT", "ForeignWriter", "open_metadata", "seal_metadata"]
+__all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "open_metadata", "seal_metadata"]
+
+FOLDER = "metadata"
+"""The table's folder of all files of its Iceberg side."""
 
 FINGERPRINT = "tahoe-fingerprint"
+_METADATA = re.compile(r"v(\d+)\.metadata\.json")
 
 
-class ForeignWriter(TahoeError):
-    """Another writer has changed the Iceberg side of the table."""
+def metadata_name(number: int) -> str:
+    """The store name of a metadata file."""
+    return f"{FOLDER}/v{number}.metadata.json"
 
-    default_code = "TAHOE_UNIFORM_FOREIGN_WRITER"
+
+def metadata_number(location: str) -> int | None:
+    """The number of a metadata file of ours, by its URL or name; None for another kind of file."""
+    matched = _METADATA.fullmatch(location.rpartition("/")[2])
+    return int(matched[1]) if matched else None
 
 
 def seal_metadata(metadata: Mapping[str, Any]) -> bytes:

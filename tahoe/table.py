@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
     from tahoe.ops.upkeep.check import Violation
     from tahoe.protocol.iceberg_upgrade import Upgrade
+    from tahoe.uniform.convert.conversion import DeltaSide
     from tahoe.uniform.handle import UniformHandle
 
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
@@ -394,11 +395,10 @@ class Table:
     @cached_property
     def uniform(self) -> UniformHandle:
         """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`, `upgrade(compat_version)`."""
+        from tahoe.process import UNIFORM_RUNTIME
         from tahoe.uniform.handle import UniformHandle
 
-        return UniformHandle(
-            self.store, self.snapshot, self._read_commit, self.clock, self.append, run_upgrade=self._upgrade_uniform
-        )
+        return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""
@@ -421,14 +421,17 @@ class Table:
         def convert(committed: Committed) -> None:
             # Only a table that asks for it pays for loading what makes Iceberg of it.
             if uniform_is_enabled(committed.snapshot.config.properties):
+                from tahoe.process import UNIFORM_RUNTIME
                 from tahoe.uniform.handle import after_commit
 
-                after_commit(self.store, self.snapshot, self._read_commit, self.clock)(committed)
+                after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
 
         return [*default_hooks(self.clock), convert]
 
-    def _read_commit(self, version: int) -> tuple[Any, ...]:
-        return read_commit(self.store, version)
+    def _delta_side(self) -> DeltaSide:
+        from tahoe.uniform.convert.conversion import DeltaSide
+
+        return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
 
     def _change_rows(self, transaction: Transaction, staged: Staged, user_metadata: str | None) -> RowsChanged:
         """Commit what was staged; where no row is to be changed, nothing is committed."""

@@ -62,10 +62,11 @@ def serve(
         import uvicorn
     except ImportError as error:
         raise Unsupported("'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.") from error
+    from tahoe.process import UNIFORM_RUNTIME
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
     from tahoe.uniform.serve.warehouse import Warehouse
 
-    warehouse = Warehouse(iceberg, options_of(option), wait_seconds=wait)
+    warehouse = Warehouse(iceberg, options_of(option), runtime=UNIFORM_RUNTIME, wait_seconds=wait)
     listening = _listen(host, port)
     application = _Application(ReadOnlyCatalog(warehouse, secret))
     config = uvicorn.Config(

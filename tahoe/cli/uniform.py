@@ -12,8 +12,8 @@ from tahoe.cli.output import print_json, print_pairs
 from tahoe.cli.startup import import_anything
 
 if TYPE_CHECKING:
-    from tahoe.uniform.handle import CatalogStatus, UniformStatus
     from tahoe.uniform.others.repair import Repair
+    from tahoe.uniform.status import CatalogStatus, UniformStatus
 
 __all__ = ["repair", "status", "sync", "uniform"]
 

@@ -12,7 +12,7 @@ from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import check_readable, check_writable, features_of
 from tahoe.protocol.properties import TableProperties
 from tahoe.schema.evolve import check_type_changes
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 __all__ = ["TableConfig", "features_wanted_by"]
 
@@ -36,7 +36,7 @@ class TableConfig:
     @cached_property
     def schema(self) -> StructType:
         """The logical schema, partition columns included."""
-        return schema_from_json(self.metadata.schema_string)
+        return self.metadata.schema
 
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class TableConfig:
 def features_wanted_by(metadata: Metadata) -> frozenset[str]:
     """The features that a table's schema and properties need in its protocol (`delta-features`, "becomes active when")."""
     properties = TableProperties(metadata.configuration)
-    schema = schema_from_json(metadata.schema_string)
+    schema = metadata.schema
     wanted = {name for name, key in _ENABLED_BY.items() if properties.get(key)}
     if properties.column_mapping_mode != "none":
         wanted.add("columnMapping")

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.errors import install
@@ -30,7 +31,6 @@ from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.sql import run
 from tahoe.spark.write.idempotent import reset_version
 from tahoe.sql.parse import may_be_delta, parse_table_name
-from tahoe.uniform.convert import slices
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -56,7 +56,7 @@ def enable(spark: SparkSession) -> SparkSession:
         _wrap_connect()
         spark.conf.set(_FILTERS, "true")
     spark.conf.set(ENABLED, "true")
-    slices.offer(SparkSlices(spark))
+    UNIFORM_RUNTIME.slices = SparkSlices(spark)
     return spark
 
 

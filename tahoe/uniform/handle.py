@@ -1,37 +1,37 @@
-"""How far the Iceberg side of a table is, and the handle by which a program asks for it, waits for it, or makes it go on."""
+"""The handle that users hold of a table's Iceberg side, `Table.uniform`: it asks for the status, waits, converts and repairs. And the
+hook that has every commit converted. What the status is, `status` says; what a conversion does, `convert.converter`.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from threading import Lock
+from dataclasses import dataclass, replace
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
-from tahoe.uniform.catalogs import pointers
 from tahoe.uniform.catalogs.catalog import PATH, Catalog
-from tahoe.uniform.catalogs.configured import catalog_names, named_catalog
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
-from tahoe.uniform.convert import queue, slices
-from tahoe.uniform.convert.converter import Conversion, ReadCommit, convert
+from tahoe.uniform.convert.conversion import Conversion, DeltaSide
+from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.others.foreign import find_foreign
 from tahoe.uniform.others.look import look_at, newest_metadata, newest_number
 from tahoe.uniform.others.record import read_record
 from tahoe.uniform.others.repair import Append, Repair
 from tahoe.uniform.others.repair import adopt as adopt_rows
-from tahoe.uniform.status import CatalogStatus, LastError, UniformStatus, status_of
+from tahoe.uniform.runtime import LastError, UniformRuntime
+from tahoe.uniform.status import UniformStatus, status_of
 
-__all__ = ["CatalogStatus", "LastError", "UniformHandle", "UniformStatus", "after_commit"]
+__all__ = ["UniformHandle", "after_commit"]
 
 logger = logging.getLogger(__name__)
 
 SYNC_SECONDS = 60.0
+"""How long `UniformHandle.sync` waits for catalogs where it is not told."""
+
 _POLL_SECONDS = 0.02
 
 
@@ -39,25 +39,23 @@ class UniformHandle:
     """The Iceberg side of one table.
 
     Args:
-        snapshot_at: the table at a version; called without one, at the newest.
-        read_commit: the actions of one commit.
+        delta: the table's Delta side.
+        runtime: what its conversions share with those of other tables.
         append: `Table.append`, for the rows of another writer that a repair takes over.
-        run_upgrade: what `upgrade` does, of the compatibility version and whether only to tell.
+        run_upgrade: what `upgrade` does, given the compatibility version and whether it is a dry run.
     """
 
     def __init__(
         self,
-        store: LogStore,
-        snapshot_at: Callable[..., Snapshot],
-        read_commit: ReadCommit,
-        clock: Clock = SYSTEM_CLOCK,
+        delta: DeltaSide,
+        runtime: UniformRuntime,
         append: Append | None = None,
         run_upgrade: Callable[[int, bool], Upgrade] | None = None,
     ) -> None:
-        self._store = store
-        self._snapshot_at = snapshot_at
-        self._read_commit = read_commit
-        self._clock = clock
+        self._delta = delta
+        self._store = delta.store
+        self._runtime = runtime
+        self._conversions = _Conversions(delta, runtime)
         self._append = append
         self._run_upgrade = run_upgrade
 
@@ -72,8 +70,7 @@ class UniformHandle:
             catalog_seconds: how long to wait for the catalogs to say what they show. They are not asked when None: what is told then is
                 what the last conversion noted.
         """
-        target = self._snapshot_at()
-        return status_of(self._store, target, _pointers(self._store, target), _ERRORS.get(self._store.url), catalog_seconds)
+        return status_of(self._store, self._delta.snapshot_at(), self._runtime, catalog_seconds)
 
     def upgrade(self, compat_version: int = 2, *, dry_run: bool = False) -> Upgrade:
         """Make the table readable as Iceberg, whatever it was before: properties are set, and files that Iceberg's readers could not
@@ -108,10 +105,10 @@ class UniformHandle:
         target = self._newest()
         extra = []
         if isinstance(catalog, str):
-            extra = [Pointer(self._store.url, named_catalog(catalog))]
+            extra = [self._runtime.pointer(self._store.url, self._runtime.catalogs.named(catalog))]
         elif catalog is not None:
-            extra = [Pointer(self._store.url, catalog, here=True)]
-        result = _convert(self._store, target, self._snapshot_at, self._read_commit, self._clock, extra, rebuild, timeout)
+            extra = [self._runtime.pointer(self._store.url, catalog, here=True)]
+        result = self._conversions.run(target, extra, rebuild=rebuild, catalog_seconds=timeout)
         for error in result.catalog_errors.values():
             raise error
         return result
@@ -130,7 +127,7 @@ class UniformHandle:
         """
         if adopt == discard:
             raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
-        asked = Asked(_pointers(self._store, self._newest()))
+        asked = Asked(self._conversions.pointers(self._newest()))
         look = look_at(self._store)
         findings = find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))
         if not findings:
@@ -151,7 +148,7 @@ class UniformHandle:
             InvalidRequest: the table does not ask for UniForm.
         """
         target = self._newest()
-        _submit(self._store, target, self._snapshot_at, self._read_commit, self._clock)
+        self._conversions.submit(target)
         return target.version
 
     def wait(self, version: int | None = None, timeout: float = 60.0) -> UniformStatus:
@@ -163,25 +160,25 @@ class UniformHandle:
         Raises:
             StorageFailure: it does not after `timeout` seconds, or this process tried and failed; the message says how.
         """
-        wanted = self._snapshot_at().version if version is None else version
-        deadline = self._clock.now_ms() + timeout * 1000
+        wanted = self._delta.snapshot_at().version if version is None else version
+        deadline = self._delta.clock.now_ms() + timeout * 1000
         number = None
         while True:
-            busy = queue.QUEUE.is_busy(self._store.url)
+            busy = self._runtime.queue.is_busy(self._store.url)
             if (newest := newest_number(self._store)) != number:
                 number, current = newest, newest_metadata(self._store)
                 if current is not None and current.version >= wanted:
                     return self.status()
-            error = _ERRORS.get(self._store.url)
+            error = self._runtime.errors.get(self._store.url)
             if error is not None and not busy and error.version >= wanted:
                 raise self._not_there(wanted, f"the conversion failed: {error.message}")
-            if self._clock.now_ms() >= deadline:
+            if self._delta.clock.now_ms() >= deadline:
                 raise self._not_there(wanted, f"{timeout:.0f} seconds have passed")
-            self._clock.sleep(_POLL_SECONDS)
+            self._delta.clock.sleep(_POLL_SECONDS)
 
     def _newest(self) -> Snapshot:
         """The newest version, of a table that asks for UniForm."""
-        target = self._snapshot_at()
+        target = self._delta.snapshot_at()
         if not uniform_is_enabled(target.config.properties):
             raise InvalidRequest(
                 f"Table {self._store.url} does not ask for UniForm. Set delta.universalFormat.enabledFormats = iceberg, "
@@ -200,93 +197,60 @@ class UniformHandle:
         )
 
 
-def after_commit(
-    store: LogStore,
-    snapshot_at: Callable[..., Snapshot],
-    read_commit: ReadCommit,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Callable[[Committed], None]:
+def after_commit(delta: DeltaSide, runtime: UniformRuntime) -> Callable[[Committed], None]:
     """The post-commit hook: has the committed version converted in the background, where the table asks for UniForm."""
+    conversions = _Conversions(delta, runtime)
 
     def hook(committed: Committed) -> None:
-        target = committed.snapshot
-        if uniform_is_enabled(target.config.properties):
-            _submit(store, target, snapshot_at, read_commit, clock)
+        if uniform_is_enabled(committed.snapshot.config.properties):
+            conversions.submit(committed.snapshot)
 
     return hook
 
 
-class _Errors:
-    """What went wrong last, by table; forgotten when a conversion succeeds."""
+@dataclass(frozen=True, slots=True)
+class _Conversions:
+    """Has one table converted, and notes how it went."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, LastError] = {}
-        self._lock = Lock()
+    delta: DeltaSide
+    runtime: UniformRuntime
 
-    def get(self, table: str) -> LastError | None:
-        with self._lock:
-            return self._known.get(table)
+    def pointers(self, target: Snapshot) -> list[Pointer]:
+        return self.runtime.pointers(self.delta.url, target.metadata.configuration)
 
-    def put(self, table: str, error: LastError | None) -> None:
-        with self._lock:
-            if error is None:
-                self._known.pop(table, None)
-            else:
-                self._known[table] = error
+    def submit(self, target: Snapshot) -> None:
+        """Convert soon, in the background."""
+        self.runtime.queue.submit(self.delta.url, lambda _: self._in_background(target), target.version)
 
+    def _in_background(self, target: Snapshot) -> None:
+        try:
+            self.run(target)
+        except ForeignWriter as error:
+            logger.error("version %d of %s is not converted to Iceberg: %s", target.version, self.delta.url, error)
 
-_ERRORS = _Errors()
+    def run(
+        self,
+        target: Snapshot,
+        extra: Sequence[Pointer] = (),
+        *,
+        rebuild: bool = False,
+        catalog_seconds: float = LOOK_SECONDS,
+    ) -> Conversion:
+        """Convert now.
 
-
-def _submit(
-    store: LogStore, target: Snapshot, snapshot_at: Callable[[int], Snapshot], read_commit: ReadCommit, clock: Clock
-) -> None:
-    queue.QUEUE.submit(store.url, lambda _: _background(store, target, snapshot_at, read_commit, clock), target.version)
-
-
-def _background(
-    store: LogStore, target: Snapshot, snapshot_at: Callable[..., Snapshot], read_commit: ReadCommit, clock: Clock
-) -> None:
-    try:
-        _convert(store, target, snapshot_at, read_commit, clock, [], False, LOOK_SECONDS)
-    except ForeignWriter as error:
-        logger.error("version %d of %s is not converted to Iceberg: %s", target.version, store.url, error)
-
-
-def _pointers(store: LogStore, target: Snapshot) -> list[Pointer]:
-    """Those of the catalogs that the table's property names."""
-    return [Pointer(store.url, named_catalog(name)) for name in catalog_names(target.metadata.configuration)]
-
-
-def _convert(
-    store: LogStore,
-    target: Snapshot,
-    snapshot_at: Callable[..., Snapshot],
-    read_commit: ReadCommit,
-    clock: Clock,
-    extra: Sequence[Pointer],
-    rebuild: bool,
-    catalog_seconds: float,
-) -> Conversion:
-    """Convert, and keep in mind how it went."""
-    try:
-        found = [*_pointers(store, target), *extra]
-        pointers.CALLS.keep(store.url, [pointer.name for pointer in found])
-        result = convert(
-            store,
-            target,
-            snapshot_at,
-            read_commit,
-            found,
-            clock=clock,
-            rebuild=rebuild,
-            catalog_seconds=catalog_seconds,
-            slices=slices.offered(),
-        )
-    except BaseException as error:
-        code = error.code if isinstance(error, TahoeError) else type(error).__name__
-        _ERRORS.put(store.url, LastError(target.version, code, str(error)))
-        raise
-    behind = result.catalog_errors.get(PATH)
-    _ERRORS.put(store.url, None if behind is None else LastError(result.version, behind.code, behind.message))
-    return result
+        Args:
+            extra: pointers to move next to those in the catalogs that the table's properties name.
+        """
+        runtime, url = self.runtime, self.delta.url
+        try:
+            pointers = [*self.pointers(target), *extra]
+            runtime.calls.keep(url, [pointer.name for pointer in pointers])
+            converter = Converter(self.delta, runtime.caches, runtime.slices)
+            result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=catalog_seconds)
+        except BaseException as error:  # a panic of a compiled library is no Exception
+            code = error.code if isinstance(error, TahoeError) else type(error).__name__
+            runtime.errors.put(url, LastError(target.version, code, str(error)))
+            raise
+        behind = result.catalog_errors.get(PATH)
+        runtime.errors.put(url, None if behind is None else LastError(result.version, behind.code, behind.message))
+        return result

@@ -1,37 +1,23 @@
-"""How far the Iceberg side of a table is, as values: the table itself, and each catalog that it is kept in."""
+"""The status: how far the Iceberg side of a table is, as values, looked up at one moment. `handle` is what users ask for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tahoe.exceptions import TahoeError
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.catalogs import pointers as calls
-from tahoe.uniform.catalogs.pointers import Asked, Pointer, Trouble
-from tahoe.uniform.convert import queue
+from tahoe.uniform.catalogs.pointers import Asked, Trouble
 from tahoe.uniform.formats.metadata import converted_timestamp_ms
 from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number
 from tahoe.uniform.others.foreign import find_foreign, foreign_writer
 from tahoe.uniform.others.look import Current, look_at, newest_metadata
 from tahoe.uniform.others.record import ConversionRecord, read_record
+from tahoe.uniform.runtime import LastError, UniformRuntime
 
-__all__ = ["CatalogStatus", "LastError", "UniformStatus", "status_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class LastError:
-    """What went wrong last.
-
-    Args:
-        version: the Delta version that was to be shown.
-    """
-
-    version: int
-    code: str
-    message: str
+__all__ = ["CatalogStatus", "UniformStatus", "status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,42 +73,16 @@ class UniformStatus:
     last_error: LastError | None
 
 
-def status_of(
-    store: LogStore, target: Snapshot, pointers: Sequence[Pointer], last_error: LastError | None, catalog_seconds: float | None
-) -> UniformStatus:
+def status_of(store: LogStore, target: Snapshot, runtime: UniformRuntime, catalog_seconds: float | None = None) -> UniformStatus:
     """The status at one moment. Reads the folder ``metadata``, its newest file and the note of the last conversion.
 
     Args:
         target: the newest version of the Delta table.
-        pointers: of the catalogs that the table's property names.
-        last_error: of the last conversion in this process.
         catalog_seconds: how long to wait for the catalogs to say where they point to; None does not ask them.
     """
-    asked = Asked(() if catalog_seconds is None else pointers)
-    current, record, wrong = None, ConversionRecord(), None
-    answers: dict[str, str | None] = {}
-    errors = calls.CALLS.troubles(store.url)
-    try:
-        record = read_record(store)
-        look = look_at(store)
-        answers, failed = asked.answers(catalog_seconds or 0.0)
-        errors |= {name: Trouble(target.version, error) for name, error in failed.items()}
-        findings = find_foreign(store, look, answers, record)
-        if all(finding.kind == "catalog" for finding in findings):  # readers by path are not concerned
-            current = look.current()
-            for name, location in answers.items():
-                if current is not None and location == current.location:  # it was moved after all
-                    errors.pop(name, None)
-        if findings:
-            raise foreign_writer(store.url, findings)
-    except TahoeError as error:
-        wrong = _error(target.version, error)
-    last_errors = {name: _error(trouble.version, trouble.error) for name, trouble in errors.items()}
-    locations = {**record.catalogs, **answers}
-    catalogs = tuple(
-        _of_catalog(store, pointer.name, locations, current, target.version, pointer.name in answers, last_errors)
-        for pointer in pointers
-    )
+    pointers = runtime.pointers(store.url, target.metadata.configuration)
+    seen = _look(store, target, runtime, Asked(() if catalog_seconds is None else pointers), catalog_seconds or 0.0)
+    current = seen.current
     lag = None if current is None else max(target.version - current.version, 0)
     seconds = None
     if current is not None:
@@ -136,29 +96,62 @@ def status_of(
         lag_seconds=seconds,
         metadata_location=current.location if current else None,
         snapshot_id=current.document.get("current-snapshot-id") if current else None,
-        catalogs=catalogs,
-        is_converting=queue.QUEUE.is_busy(store.url),
-        last_error=wrong or last_error or next(iter(last_errors.values()), None),
+        catalogs=tuple(_of_catalog(store, pointer.name, seen, target.version) for pointer in pointers),
+        is_converting=runtime.queue.is_busy(store.url),
+        last_error=seen.wrong or runtime.errors.get(store.url) or next(iter(seen.catalog_errors.values()), None),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look at the Iceberg side showed.
+
+    Args:
+        current: what readers by path see; None where there is nothing, or another writer has changed it.
+        locations: by catalog, where it points to, as far as is known.
+        answered: the catalogs that were asked and gave an answer.
+        wrong: what is wrong with the Iceberg side.
+    """
+
+    current: Current | None
+    locations: Mapping[str, str | None]
+    answered: Collection[str]
+    catalog_errors: Mapping[str, LastError]
+    wrong: LastError | None
+
+
+def _look(store: LogStore, target: Snapshot, runtime: UniformRuntime, asked: Asked, catalog_seconds: float) -> _Seen:
+    current, record, wrong = None, ConversionRecord(), None
+    answers: dict[str, str | None] = {}
+    errors = runtime.calls.troubles(store.url)
+    try:
+        record = read_record(store)
+        look = look_at(store)
+        answers, failed = asked.answers(catalog_seconds)
+        errors |= {name: Trouble(target.version, error) for name, error in failed.items()}
+        findings = find_foreign(store, look, answers, record)
+        if all(finding.kind == "catalog" for finding in findings):  # readers by path are not concerned
+            current = look.current()
+            for name, location in answers.items():
+                if current is not None and location == current.location:  # it was moved after all
+                    errors.pop(name, None)
+        if findings:
+            raise foreign_writer(store.url, findings)
+    except TahoeError as error:
+        wrong = _error(target.version, error)
+    catalog_errors = {name: _error(trouble.version, trouble.error) for name, trouble in errors.items()}
+    return _Seen(current, {**record.catalogs, **answers}, answers.keys(), catalog_errors, wrong)
 
 
 def _error(version: int, error: TahoeError) -> LastError:
     return LastError(version, error.code, error.message)
 
 
-def _of_catalog(
-    store: LogStore,
-    name: str,
-    locations: Mapping[str, str | None],
-    current: Current | None,
-    newest: int,
-    answered: bool,
-    errors: Mapping[str, LastError],
-) -> CatalogStatus:
-    location = locations.get(name)
-    version = None if location is None else _version_of(store, location, current)
+def _of_catalog(store: LogStore, name: str, seen: _Seen, newest: int) -> CatalogStatus:
+    location = seen.locations.get(name)
+    version = None if location is None else _version_of(store, location, seen.current)
     lag = None if version is None else max(newest - version, 0)
-    return CatalogStatus(name, location, version, lag, answered, errors.get(name))
+    return CatalogStatus(name, location, version, lag, name in seen.answered, seen.catalog_errors.get(name))
 
 
 def _version_of(store: LogStore, location: str, current: Current | None) -> int | None:
@@ -169,7 +162,7 @@ def _version_of(store: LogStore, location: str, current: Current | None) -> int 
     if number is None or location != f"{store.url}/{metadata_name(number)}":
         return None
     try:
-        found = newest_metadata(store, number)
+        named = newest_metadata(store, number)
     except TahoeError:
         return None
-    return None if found is None else found.version
+    return None if named is None else named.version

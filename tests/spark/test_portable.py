@@ -110,7 +110,7 @@ print("= table", table.toDF().count(), table.history().count(), table.detail().f
 DeltaTable.create(spark).location(path + "2").addColumn("x", "int").execute()
 print("= made", spark.read.format("delta").load(path + "2").columns)
 from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.uniform.convert import slices
+from tahoe.process import UNIFORM_RUNTIME
 class Watched(SparkSlices):
     def encode(self, order, parts):
         for found in super().encode(order, parts):
@@ -119,7 +119,7 @@ class Watched(SparkSlices):
 table = tahoe.Table(path)
 table.uniform.upgrade()
 table.uniform.sync()
-slices.offer(Watched(spark, least_files=1))
+UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
 print("= converted", table.uniform.sync(rebuild=True).files_added == len(table.snapshot().files()))
 """
 

@@ -25,6 +25,7 @@ from tahoe.exceptions import InvalidRequest, MetadataChangedException, StorageFa
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
 from tahoe.ops.write.writer import write_arrow
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import ENFORCED
@@ -42,7 +43,6 @@ from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table, parse_timestamp
-from tahoe.uniform.convert.queue import drain
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -277,7 +277,7 @@ class _Writer(DataSourceArrowWriter):
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
         # This process ends without looking back; what the commit set going must be done before.
-        drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
+        UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         for message in messages:

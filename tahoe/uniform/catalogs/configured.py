@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.uniform.catalogs.catalog import Catalog, answering
 
-__all__ = ["CATALOGS_KEY", "NamedCatalog", "adapted", "catalog_names", "named_catalog"]
+__all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapted", "catalog_names"]
 
 CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
 _NAMED = re.compile(r"([^:,\s]+):([^:,\s]+\.[^:,\s]+)")
@@ -29,28 +28,23 @@ def catalog_names(configuration: Mapping[str, str]) -> list[str]:
         if not _NAMED.fullmatch(name):
             raise InvalidRequest(
                 f"The table property {CATALOGS_KEY} names '{name}', which is not <catalog>:<namespace>.<table>.",
+                code="TAHOE_ICEBERG_CATALOG_NAME",
                 property=CATALOGS_KEY,
             )
     return names
-
-
-def named_catalog(name: str) -> NamedCatalog:
-    """The catalog ``<catalog>:<namespace>.<table>``, reached as PyIceberg's configuration says. Nothing is asked of it yet."""
-    found = _NAMED.fullmatch(name)
-    if found is None:
-        raise InvalidRequest(f"'{name}' names no table in a catalog. Write <catalog>:<namespace>.<table>.", catalog=name)
-    return NamedCatalog(found[1], found[2])
 
 
 class NamedCatalog:
     """A table in a catalog of PyIceberg's configuration, which is reached when it is asked: one that cannot be holds up no other.
 
     Args:
+        catalogs: by which it is reached.
         catalog: its name in the configuration.
         identifier: ``<namespace>.<table>``.
     """
 
-    def __init__(self, catalog: str, identifier: str) -> None:
+    def __init__(self, catalogs: ConfiguredCatalogs, catalog: str, identifier: str) -> None:
+        self._catalogs = catalogs
         self._catalog = catalog
         self._identifier = identifier
 
@@ -69,7 +63,34 @@ class NamedCatalog:
         return self._adapted().commit(old, new)
 
     def _adapted(self) -> Catalog:
-        return adapted(_loaded(self._catalog), self._identifier)
+        return adapted(self._catalogs.loaded(self._catalog), self._identifier)
+
+
+class ConfiguredCatalogs:
+    """The catalogs of PyIceberg's configuration. One that was reached is kept, with its connections."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def named(self, name: str) -> Catalog:
+        """The catalog ``<catalog>:<namespace>.<table>``, reached as PyIceberg's configuration says. Nothing is asked of it yet."""
+        parts = _NAMED.fullmatch(name)
+        if parts is None:
+            raise InvalidRequest(
+                f"'{name}' names no table in a catalog. Write <catalog>:<namespace>.<table>.",
+                code="TAHOE_ICEBERG_CATALOG_NAME",
+                catalog=name,
+            )
+        return NamedCatalog(self, parts[1], parts[2])
+
+    def loaded(self, name: str) -> Any:
+        """PyIceberg's catalog of that name."""
+        # Two threads may load one side by side; both then use the first. No lock is held meanwhile: loading may ask the catalog, and hang.
+        return self._loaded.get(name) or self._loaded.setdefault(name, _load(name))
+
+    def forget(self) -> None:
+        """Reach every catalog anew: the configuration may be another one, or the process a forked child that shares no connections."""
+        self._loaded = {}
 
 
 def adapted(catalog: Any, identifier: str) -> Catalog:
@@ -107,9 +128,7 @@ def adapted(catalog: Any, identifier: str) -> Catalog:
     )
 
 
-@cache
-def _loaded(name: str) -> Any:
-    """PyIceberg's catalog of that name; kept, with its connections, for the life of the process."""
+def _load(name: str) -> Any:
     try:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NotInstalledError

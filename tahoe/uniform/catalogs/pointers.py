@@ -1,13 +1,13 @@
-"""Calls of catalogs, made behind the conversions as conversions are made behind commits: nobody waits longer than he likes.
+"""Calls of catalogs, made behind the conversions as conversions are made behind commits: whoever needs an answer says how long to wait.
 
 For each table and catalog one thread makes the calls, one after the other. A call that hangs holds up the calls of its own catalog alone.
-When it has hung for `PATIENCE_SECONDS`, the next conversion has its calls made by a new thread; twice as much patience is had with that one,
-so that few threads ever hang. What the old one does when it wakes up harms nothing: pointers are compared, and moved forward only.
+When it has hung for `PATIENCE_SECONDS`, the calls of the next conversion are made by a new thread. That thread may hang for twice as long
+before it is replaced in turn, so that few threads ever hang. What the old one does when it wakes up harms nothing: pointers are compared,
+and moved forward only.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,99 +18,19 @@ from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import StorageFailure, TahoeError
 from tahoe.uniform.catalogs.catalog import Catalog, answering
 
-__all__ = ["CALLS", "LOOK_SECONDS", "Asked", "CatalogCalls", "Pointer", "Trouble"]
+__all__ = ["LOOK_SECONDS", "Asked", "CatalogCalls", "Pointer", "Trouble"]
 
 LOOK_SECONDS = 1.0
 """How long a conversion waits for the catalogs to say where they point to before it goes on without them, and after it for its pointers
 to be moved."""
 
 PATIENCE_SECONDS = 60.0
+"""How long one call may take before another thread makes those that wait behind it."""
 
 ASK = "ask"
 """The kind of those calls that change nothing."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """One table's pointer in a catalog, and how it is reached.
-
-    Args:
-        table: the table's URL.
-        here: in the calling thread, which waits as long as it takes. For a catalog that a caller hands over: it may be bound to its thread.
-    """
-
-    table: str
-    catalog: Catalog
-    here: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.catalog.name
-
-    def ask(self) -> Future[str | None]:
-        """Begin to ask where it points to."""
-        return self._call(ASK, 0, self.catalog.load)
-
-    def move(self, version: int, location: str, run: Callable[[Catalog], None], *, take_over: bool = False) -> Future[None]:
-        """Begin to move it.
-
-        Args:
-            version: the Delta version that it will show; of moves that wait, the newest is made.
-            location: where it will point to, or to something newer.
-            run: what moves it.
-            take_over: a move over what another writer left: none of the others takes its place.
-        """
-        if take_over:
-            CALLS.note(self.table, self.name, None)
-        return self._call("take over" if take_over else "move", version, lambda: self._noted(version, location, run))
-
-    def shown(self) -> str | None:
-        """Where this process has moved it last; None where it has not."""
-        return CALLS.shown(self.table, self.name)
-
-    def result(self, future: Future[T], seconds: float) -> T:
-        """What it answered, within `seconds`. Raises `TahoeError` where it fails or does not answer."""
-        return CALLS.result(self.table, self.name, future, seconds)
-
-    def _call(self, kind: str, version: int, run: Callable[[], T]) -> Future[T]:
-        def answered() -> T:
-            with answering(self.name):
-                return run()
-
-        if not self.here:
-            return CALLS.submit(self.table, self.name, kind, version, answered)
-        future: Future[T] = Future()
-        _make(future, answered)
-        return future
-
-    def _noted(self, version: int, location: str, run: Callable[[Catalog], None]) -> None:
-        try:
-            with answering(self.name):
-                run(self.catalog)
-        except TahoeError as error:
-            CALLS.note(self.table, self.name, Trouble(version, error))
-            raise
-        CALLS.note(self.table, self.name, location)
-
-
-class Asked:
-    """Catalogs that are being asked, side by side, where they point to."""
-
-    def __init__(self, pointers: Iterable[Pointer]) -> None:
-        self._calls = [(pointer, pointer.ask()) for pointer in pointers]
-
-    def answers(self, seconds: float) -> tuple[dict[str, str | None], dict[str, TahoeError]]:
-        """By name, the answers of those that give one in time, and why the others give none."""
-        answers: dict[str, str | None] = {}
-        errors: dict[str, TahoeError] = {}
-        for pointer, future in self._calls:
-            try:
-                answers[pointer.name] = pointer.result(future, seconds)
-            except TahoeError as error:
-                errors[pointer.name] = error
-        return answers, errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +72,11 @@ _Key = tuple[str, str]
 
 
 class CatalogCalls:
-    """What this process asks catalogs and tells them, by table and by the catalog's name."""
+    """What is asked of catalogs and told them, by table and by the catalog's name, and how the last moves of their pointers ended.
+
+    Args:
+        clock: by which it is told how long a call has been hanging.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -197,7 +121,7 @@ class CatalogCalls:
             return 0.0 if lane is None else self._seconds(lane)
 
     def note(self, table: str, catalog: str, outcome: Trouble | str | None) -> None:
-        """Keep in mind how the last move of a pointer ended: the URL that it points to, or why it stays behind; None forgets it."""
+        """Remember how the last move of a pointer ended: the URL that it points to, or why it stays behind; None forgets it."""
         with self._changed:
             self._outcomes.pop((table, catalog), None)
             if outcome is not None:
@@ -213,8 +137,8 @@ class CatalogCalls:
         """Why a pointer stays behind: it has not answered for a while, or how its last move failed; None when all is well."""
         seconds = self.silent_seconds(table, catalog)
         with self._changed:
-            found = self._outcomes.get((table, catalog))
-        known = found if isinstance(found, Trouble) else None
+            outcome = self._outcomes.get((table, catalog))
+        known = outcome if isinstance(outcome, Trouble) else None
         if seconds > LOOK_SECONDS:
             return Trouble(-1 if known is None else known.version, _silent(catalog, seconds))
         return known
@@ -223,13 +147,13 @@ class CatalogCalls:
         """By the catalog's name, of all catalogs that are in trouble."""
         with self._changed:
             names = sorted({name for url, name in (*self._lanes, *self._outcomes) if url == table})
-        return {name: found for name in names if (found := self.trouble(table, name)) is not None}
+        return {name: trouble for name in names if (trouble := self.trouble(table, name)) is not None}
 
     def keep(self, table: str, catalogs: Iterable[str]) -> None:
         """Forget what is known of all other catalogs: the table is no longer kept in them."""
         kept = set(catalogs)
         with self._changed:
-            self._outcomes = {key: found for key, found in self._outcomes.items() if key[0] != table or key[1] in kept}
+            self._outcomes = {key: outcome for key, outcome in self._outcomes.items() if key[0] != table or key[1] in kept}
 
     def drain(self, timeout: float, table: str | None = None) -> list[tuple[str, str]]:
         """Wait until no pointer is being moved and none is to be; what is left after `timeout` seconds, as (table, catalog).
@@ -265,6 +189,90 @@ class CatalogCalls:
         return 0.0 if lane.running is None else (self._clock.now_ms() - lane.since_ms) / 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """One table's pointer in a catalog, and how it is reached.
+
+    Args:
+        table: the table's URL.
+        calls: what makes the calls.
+        here: in the calling thread, which waits as long as it takes. For a catalog that a caller hands over: it may be bound to its thread.
+    """
+
+    table: str
+    catalog: Catalog
+    calls: CatalogCalls
+    here: bool = False
+
+    @property
+    def name(self) -> str:
+        """The catalog's, for the status and for messages."""
+        return self.catalog.name
+
+    def ask(self) -> Future[str | None]:
+        """Begin to ask where it points to."""
+        return self._call(ASK, 0, self.catalog.load)
+
+    def move(self, version: int, location: str, run: Callable[[Catalog], None], *, take_over: bool = False) -> Future[None]:
+        """Begin to move it.
+
+        Args:
+            version: the Delta version that it will show; of moves that wait, the newest is made.
+            location: where it will point to, or to something newer.
+            run: what moves it.
+            take_over: a move over what another writer left: none of the others takes its place.
+        """
+        if take_over:
+            self.calls.note(self.table, self.name, None)
+        return self._call("take over" if take_over else "move", version, lambda: self._noted(version, location, run))
+
+    def shown(self) -> str | None:
+        """Where this process has moved it last; None where it has not."""
+        return self.calls.shown(self.table, self.name)
+
+    def result(self, future: Future[T], seconds: float) -> T:
+        """What it answered, within `seconds`. Raises `TahoeError` where it fails or does not answer."""
+        return self.calls.result(self.table, self.name, future, seconds)
+
+    def _call(self, kind: str, version: int, run: Callable[[], T]) -> Future[T]:
+        def answered() -> T:
+            with answering(self.name):
+                return run()
+
+        if not self.here:
+            return self.calls.submit(self.table, self.name, kind, version, answered)
+        future: Future[T] = Future()
+        _make(future, answered)
+        return future
+
+    def _noted(self, version: int, location: str, run: Callable[[Catalog], None]) -> None:
+        try:
+            with answering(self.name):
+                run(self.catalog)
+        except TahoeError as error:
+            self.calls.note(self.table, self.name, Trouble(version, error))
+            raise
+        self.calls.note(self.table, self.name, location)
+
+
+class Asked:
+    """Catalogs that are being asked, side by side, where they point to."""
+
+    def __init__(self, pointers: Iterable[Pointer]) -> None:
+        self._calls = [(pointer, pointer.ask()) for pointer in pointers]
+
+    def answers(self, seconds: float) -> tuple[dict[str, str | None], dict[str, TahoeError]]:
+        """By name, the answers of those that give one in time, and why the others give none."""
+        answers: dict[str, str | None] = {}
+        errors: dict[str, TahoeError] = {}
+        for pointer, future in self._calls:
+            try:
+                answers[pointer.name] = pointer.result(future, seconds)
+            except TahoeError as error:
+                errors[pointer.name] = error
+        return answers, errors
+
+
 def _queued(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Call:
     for call in lane.waiting:
         if call.kind == kind:
@@ -277,11 +285,11 @@ def _queued(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Ca
 
 def _make(future: Future[T], run: Callable[[], T]) -> None:
     try:
-        found = run()
+        answer = run()
     except BaseException as error:  # noqa: BLE001 - whoever waits for the call raises it
         future.set_exception(error)
     else:
-        future.set_result(found)
+        future.set_result(answer)
 
 
 def _silent(catalog: str, seconds: float) -> StorageFailure:
@@ -291,16 +299,3 @@ def _silent(catalog: str, seconds: float) -> StorageFailure:
         code="TAHOE_ICEBERG_CATALOG_SILENT",
         catalog=catalog,
     )
-
-
-CALLS = CatalogCalls()
-
-
-def _forget() -> None:
-    """A forked child has none of its parent's threads."""
-    global CALLS
-    CALLS = CatalogCalls()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

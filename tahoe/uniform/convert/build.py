@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,18 +13,26 @@ from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
-from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.convert.delete_files import DeleteFiles, Grown, Vectors, delete_files, next_delete_manifests, settled
-from tahoe.uniform.convert.manifest_folder import ManifestFolder, NewSnapshot, next_manifests
+from tahoe.uniform.convert.data_manifests import FileChanges, next_manifests
+from tahoe.uniform.convert.delete_files import (
+    DeleteFiles,
+    MoreDeletes,
+    Vectors,
+    delete_files,
+    next_delete_manifests,
+    split_marked,
+)
+from tahoe.uniform.convert.manifest_draft import NewSnapshot
+from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.convert.plan import Change
-from tahoe.uniform.convert.slices import SliceEncoder, SliceOrder, see_vectors, sliced_manifests
+from tahoe.uniform.convert.slices import SliceEncoder, SliceOrder, collect_vectors, sliced_manifests
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.data_files import FileEncoder, spec_of
 from tahoe.uniform.formats.manifest_schema import DATA
-from tahoe.uniform.formats.manifests import DataFile, ManifestFile
-from tahoe.uniform.formats.metadata import Totals
+from tahoe.uniform.formats.manifests import ManifestFile
+from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
 
 __all__ = ["Build"]
 
@@ -57,19 +64,20 @@ class Build:
         self._vectors = Vectors(store)
         self._manifests: list[ManifestFile] | None = None
 
+    def finished(self) -> Mapping[str, Any]:
+        """The document, after `follow` or `rebuild`."""
+        assert self.document is not None
+        return self.document
+
     def follow(self, changes: Iterable[Change]) -> Mapping[str, Any]:
         """Add one snapshot for each change that touches files; the document after the last."""
         for planned in changes:
-            change, grown = settled(planned, self._vectors)
+            change, more_deletes = split_marked(planned, self._vectors)
             document = self._described(change.metadata, change.version, change.timestamp_ms)
             if not change.is_empty:
-                manifests = self._current_manifests(document)
-                document = self._with_snapshot(
-                    document, change, manifests, partial(FileEncoder.encode_adds, adds=change.adds), grown
-                )
+                document = self._with_snapshot(document, change, more_deletes)
             self.document = document
-        assert self.document is not None
-        return self.document
+        return self.finished()
 
     def rebuild(self, target: Snapshot) -> Mapping[str, Any]:
         """Add one snapshot that names every live file of `target`, with manifests of its own; the document with it."""
@@ -77,32 +85,27 @@ class Build:
         change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
         files = _ordered(target.files(), target.metadata)
-        added = partial(FileEncoder.encode_table, files=files)
-        self.document = self._with_snapshot(document, change, [], added, rebuilt=files)
-        return self.document
+        self.document = self._with_snapshot(document, change, rebuilt=files)
+        return self.finished()
 
     def _described(self, metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, Any]:
-        last = None if self.document is None else documents.converted_version(self.document)
-        return documents.described(
-            self.document,
-            metadata,
-            location=self._store.url,
-            version=version,
-            timestamp_ms=timestamp_ms,
-            last_version=last,
-        )
+        return documents.described(self.document, metadata, location=self._store.url, version=version, timestamp_ms=timestamp_ms)
 
     def _with_snapshot(
         self,
         document: Mapping[str, Any],
         change: Change,
-        manifests: Sequence[ManifestFile],
-        added: Callable[[FileEncoder], Iterable[DataFile]],
-        grown: Sequence[Grown] = (),
+        more_deletes: Sequence[MoreDeletes] = (),
         *,
         rebuilt: pa.Table | None = None,
     ) -> dict[str, Any]:
-        """Args: rebuilt: all files of the snapshot, where nothing of the ones before is carried over."""
+        """The document with the snapshot that a change makes; its files are written.
+
+        Args:
+            more_deletes: files of the snapshot before that stay and lose more rows.
+            rebuilt: all files of the snapshot, where nothing of the ones before is carried over.
+        """
+        manifests = self._current_manifests(document) if rebuilt is None else []
         parent = documents.current_snapshot(document)
         snapshot = self._new_snapshot(document, change, parent)
         form = deletes_form(TableProperties(change.metadata.configuration))
@@ -111,13 +114,13 @@ class Build:
         sliced = None if rebuilt is None else self._sliced(rebuilt, change.metadata, snapshot, encoder)
         data, totals = sliced or next_manifests(
             [manifest for manifest in manifests if manifest.content == DATA],
-            added(encoder),
-            change.removed,
+            FileChanges(encoder.encode_adds(change.adds), len(change.adds), change.removed)
+            if rebuilt is None
+            else FileChanges(encoder.encode_table(rebuilt), rebuilt.num_rows),
             snapshot,
             self._folder,
-            coming=len(change.adds) if rebuilt is None else rebuilt.num_rows,
         )
-        leaving = change.with_vectors | {one.url for one in grown if deletes.grow(encoder.target(one.add), one)}
+        leaving = change.with_vectors | {more.url for more in more_deletes if deletes.add_more(encoder.target(more.add), more)}
         gone, delete_totals = next_delete_manifests(
             [manifest for manifest in manifests if manifest.content != DATA], leaving, deletes, snapshot, self._folder
         )
@@ -126,8 +129,7 @@ class Build:
         self.files_added += totals.added_files
         self.files_removed += totals.deleted_files
         operation = "overwrite" if rebuilt is not None and (parent or delete_totals.added_files) else change.operation
-        return documents.with_snapshot(
-            document,
+        added = AddedSnapshot(
             snapshot_id=snapshot.snapshot_id,
             version=change.version,
             timestamp_ms=change.timestamp_ms,
@@ -136,8 +138,9 @@ class Build:
             totals=totals,
             deletes=delete_totals,
             row_id_mark=change.row_id_mark,
-            rebuilt=rebuilt is not None,
+            is_rebuilt=rebuilt is not None,
         )
+        return documents.with_snapshot(document, added)
 
     def _sliced(
         self, files: pa.Table, metadata: Metadata, snapshot: NewSnapshot, encoder: FileEncoder
@@ -151,11 +154,11 @@ class Build:
         except Exception as error:  # noqa: BLE001 - whatever it is, this process can do without them, and says what is wrong with a file
             logger.warning("%s: manifests are encoded by this process alone: %s", self._store.url, error)
             return None
-        see_vectors(files, encoder)
+        collect_vectors(files, encoder)
         return found
 
     def _new_snapshot(self, document: Mapping[str, Any], change: Change, parent: Mapping[str, Any] | None) -> NewSnapshot:
-        schema = schema_from_json(change.metadata.schema_string)
+        schema = change.metadata.schema
         return NewSnapshot(
             snapshot_id=documents.next_snapshot_id(document, change.version),
             parent_id=parent["snapshot-id"] if parent else None,
@@ -175,7 +178,7 @@ class Build:
 
     def _encoder(self, metadata: Metadata, deletes: DeleteFiles, format_version: int) -> FileEncoder:
         return FileEncoder(
-            schema_from_json(metadata.schema_string),
+            metadata.schema,
             metadata.partition_columns,
             self._folder.file_url,
             on_vector=deletes.whole,
@@ -185,7 +188,7 @@ class Build:
 
 def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:
     """The files by partition, then by path: manifests then hold few partitions each, and equal tables give equal manifests."""
-    schema = schema_from_json(metadata.schema_string)
+    schema = metadata.schema
     keys = []
     for position, name in enumerate(metadata.partition_columns):
         physical = schema.field(name).physical_name

@@ -1,5 +1,7 @@
 """Brings the Iceberg side of a table from the version converted last to a target version.
 
+    look for other writers ─► plan (which commits, or all anew) ─► build (manifests, document) ─► put the metadata file ─► publish
+
 The version converted last is what the newest ``metadata/v<N>.metadata.json`` says of itself, so a crash, a second process or a
 retry needs no other memory. All files but that one are written under names that tell their content; it is put if absent. Whoever
 loses that race reads the winner and is done, or goes on from there.
@@ -8,32 +10,31 @@ loses that race reads the winner and is done, or goes on from there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound, StorageFailure, TahoeError
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.log.checksum import read_checksum
-from tahoe.protocol.actions import Action
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
-from tahoe.uniform.catalogs.catalog import PATH, Catalog, advance
-from tahoe.uniform.catalogs.path_catalog import PathCatalog
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
 from tahoe.uniform.convert.build import Build
+from tahoe.uniform.convert.conversion import Conversion, DeltaSide
 from tahoe.uniform.convert.garbage import orphans, unreferenced
+from tahoe.uniform.convert.manifest_caches import ManifestCaches
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
+from tahoe.uniform.convert.publish import Publication, publish
 from tahoe.uniform.convert.slices import SliceEncoder
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number, seal_metadata
+from tahoe.uniform.formats.metadata_files import metadata_name, seal_metadata
 from tahoe.uniform.others.foreign import find_foreign, foreign_writer
-from tahoe.uniform.others.look import Current, Look, look_at, newest_metadata, newest_number
-from tahoe.uniform.others.record import ConversionRecord, read_record, write_record
+from tahoe.uniform.others.look import Current, Look, look_at
+from tahoe.uniform.others.record import ConversionRecord, read_record
 
-__all__ = ["MAX_PENDING_COMMITS", "Conversion", "convert"]
+__all__ = ["MAX_PENDING_COMMITS", "Converter"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,88 +44,145 @@ MAX_PENDING_COMMITS = 1000
 _ATTEMPTS = 10
 _STORAGE_ATTEMPTS = 5
 
-ReadCommit = Callable[[int], Sequence[Action]]
-
-
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """What a conversion did.
-
-    Args:
-        kind: ``none`` (the version was converted already), ``incremental`` or ``full``.
-        version: the Delta version that the Iceberg side now speaks of; at least the target's.
-        reason: why all was built anew, for ``full``.
-        catalog_errors: catalogs whose pointer was not moved in time, with the error; the metadata by path is there all the same.
-    """
-
-    kind: str
-    version: int
-    metadata_location: str
-    snapshots: int = 0
-    files_added: int = 0
-    files_removed: int = 0
-    reason: str | None = None
-    catalog_errors: dict[str, TahoeError] = field(default_factory=dict)
-
-
-def convert(
-    store: LogStore,
-    target: Snapshot,
-    snapshot_at: Callable[[int], Snapshot],
-    read_commit: ReadCommit,
-    pointers: Sequence[Pointer] = (),
-    *,
-    clock: Clock = SYSTEM_CLOCK,
-    rebuild: bool = False,
-    catalog_seconds: float = LOOK_SECONDS,
-    slices: SliceEncoder | None = None,
-) -> Conversion:
-    """Make the Iceberg side speak of the target version, or a later one.
-
-    Args:
-        target: the version wanted.
-        snapshot_at: an earlier version of the table; raises `NotFound` where the log no longer has it.
-        read_commit: the actions of one commit; raises `NotFound` where the log no longer has it.
-        pointers: those of catalogs, to be moved next to the one that readers by path use. A catalog that fails or does not answer is
-            no matter to that one.
-        rebuild: build all anew, even over metadata that another writer left.
-        catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
-        slices: encodes the manifests of large tables; None where this process does.
-
-    Raises:
-        ForeignWriter: another writer has committed to the Iceberg side.
-        Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
-        StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
-    """
-    asked = Asked(pointers)
-    look = look_at(store)
-    # A catalog that does not answer in time is looked at again before its pointer is moved.
-    record = _without_foreign(store, look, asked.answers(LOOK_SECONDS)[0], rebuild)
-    for attempt in range(_ATTEMPTS):
-        current = None if rebuild else look.current()
-        if current is not None and current.version >= target.version:
-            done = Conversion("none", current.version, current.location)
-            return _published(store, pointers, done, [], record, catalog_seconds, take_over=False)
-        prepared = _prepare(store, current, look.number, target, snapshot_at, read_commit, clock, slices)
-        if _put_metadata(store, prepared.number, prepared.data, clock):
-            return _published(store, pointers, prepared.result, prepared.garbage, record, catalog_seconds, take_over=rebuild)
-        logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
-        clock.sleep(0.05 * attempt * clock.random())
-        look = look_at(store)
-    raise StorageFailure(
-        f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
-        "Run table.uniform.sync() again.",
-        table=store.url,
-        version=target.version,
-    )
-
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
+    """A conversion of which only the metadata file is not written yet."""
+
     number: int
     data: bytes
     result: Conversion
     garbage: list[str]
+
+
+class Converter:
+    """Conversions of one table.
+
+    Args:
+        caches: what is remembered of the table's manifests.
+        slices: encodes the manifests of large tables; None where this process does.
+    """
+
+    def __init__(self, delta: DeltaSide, caches: ManifestCaches | None = None, slices: SliceEncoder | None = None) -> None:
+        self._delta = delta
+        self._store = delta.store
+        self._folder = ManifestFolder(delta.store, caches)
+        self._slices = slices
+
+    def convert(
+        self,
+        target: Snapshot,
+        pointers: Sequence[Pointer] = (),
+        *,
+        rebuild: bool = False,
+        catalog_seconds: float = LOOK_SECONDS,
+    ) -> Conversion:
+        """Make the Iceberg side speak of the target version, or a later one.
+
+        Args:
+            target: the version wanted.
+            pointers: those of catalogs, to be moved next to the one that readers by path use. A catalog that fails or does not answer
+                is no matter to that one.
+            rebuild: build all anew, even over metadata that another writer left.
+            catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
+
+        Raises:
+            ForeignWriter: another writer has committed to the Iceberg side.
+            Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
+            StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
+        """
+        store, clock = self._store, self._delta.clock
+        asked = Asked(pointers)
+        look = look_at(store)
+        # A catalog that does not answer in time is looked at again before its pointer is moved.
+        record = _without_foreign(store, look, asked.answers(LOOK_SECONDS)[0], rebuild)
+        for attempt in range(_ATTEMPTS):
+            current = None if rebuild else look.current()
+            if current is not None and current.version >= target.version:
+                done = Conversion("none", current.version, current.location)
+                return publish(store, pointers, Publication(done, record), catalog_seconds)
+            prepared = self._prepare(current, look.number, target)
+            if _put_metadata(store, prepared.number, prepared.data, clock):
+                publication = Publication(prepared.result, record, prepared.garbage, take_over=rebuild)
+                return publish(store, pointers, publication, catalog_seconds)
+            logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
+            # By chance, so that two that met do not meet again.
+            clock.sleep(0.05 * attempt * clock.random())
+            look = look_at(store)
+        raise StorageFailure(
+            f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
+            "Run table.uniform.sync() again.",
+            code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
+            table=store.url,
+            version=target.version,
+        )
+
+    def _prepare(self, current: Current | None, newest: int | None, target: Snapshot) -> _Prepared:
+        """Write everything but the metadata file itself.
+
+        Args:
+            current: the metadata to go on from; None to build all anew.
+            newest: the highest number of any metadata file.
+        """
+        store, folder = self._store, self._folder
+        plan = self._plan(current, target)
+        build, plan = self._carried_out(plan, current, target)
+        document, old = documents.expired(build.finished(), documents.snapshot_retention_ms(target.metadata.configuration))
+        garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
+        if current is not None:
+            document, dropped = documents.logged(document, current.document, current.location)
+            garbage += map(folder.name, dropped)
+        number = target.version if newest is None else max(target.version, newest + 1)
+        result = Conversion(
+            kind="full" if isinstance(plan, Rebuild) else "incremental",
+            version=target.version,
+            metadata_location=f"{store.url}/{metadata_name(number)}",
+            snapshots=build.snapshots,
+            files_added=build.files_added,
+            files_removed=build.files_removed,
+            reason=plan.reason if isinstance(plan, Rebuild) else None,
+        )
+        if result.kind == "full":
+            garbage += orphans(store, folder, document, self._delta.clock.now_ms())
+        return _Prepared(number, seal_metadata(document), result, garbage)
+
+    def _plan(self, current: Current | None, target: Snapshot) -> Plan:
+        if current is None:
+            return Rebuild("there was no Iceberg metadata")
+        behind = target.version - current.version
+        if behind > MAX_PENDING_COMMITS:
+            return Rebuild(f"the Iceberg side was {behind} versions behind")
+        try:
+            commits = [
+                DeltaCommit(version, tuple(self._delta.read_commit(version)))
+                for version in range(current.version + 1, target.version + 1)
+            ]
+            changed = any(commit.metadata is not None for commit in commits)
+            before = self._delta.snapshot_at(current.version).metadata if changed else target.metadata
+        except NotFound:
+            return Rebuild(f"the log no longer has the commits after version {current.version}")
+        return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
+
+    def _carried_out(self, plan: Plan, current: Current | None, target: Snapshot) -> tuple[Build, Plan]:
+        """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
+        store, folder = self._store, self._folder
+        document = current.document if current else None
+        if isinstance(plan, FurtherCommits):
+            build = Build(store, folder, document)
+            try:
+                difference = _difference(store, target.version, build.follow(plan.changes))
+                if difference is None:
+                    return build, plan
+                logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, difference)
+                plan = Rebuild(difference)
+            except (CorruptTable, NotFound) as error:
+                if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
+                    raise
+                logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
+                plan = Rebuild(error.message)
+        build = Build(store, folder, document, self._slices)
+        build.rebuild(target)
+        return build, plan
 
 
 def _without_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None], discard: bool) -> ConversionRecord:
@@ -144,86 +202,6 @@ def _without_foreign(store: LogStore, look: Look, answers: Mapping[str, str | No
     return ConversionRecord(discarded=record.discarded | theirs)
 
 
-def _prepare(
-    store: LogStore,
-    current: Current | None,
-    newest: int | None,
-    target: Snapshot,
-    snapshot_at: Callable[[int], Snapshot],
-    read_commit: ReadCommit,
-    clock: Clock,
-    slices: SliceEncoder | None,
-) -> _Prepared:
-    """Write everything but the metadata file itself."""
-    folder = ManifestFolder(store)
-    plan = _plan(folder, current, target, snapshot_at, read_commit)
-    build, plan = _build(store, folder, current, target, plan, slices)
-    document, old = documents.expired(_document(build), documents.snapshot_retention_ms(target.metadata.configuration))
-    garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
-    if current is not None:
-        document, dropped = documents.logged(document, current.document, current.location)
-        garbage += map(folder.name, dropped)
-    number = target.version if newest is None else max(target.version, newest + 1)
-    result = Conversion(
-        kind="full" if isinstance(plan, Rebuild) else "incremental",
-        version=target.version,
-        metadata_location=f"{store.url}/{metadata_name(number)}",
-        snapshots=build.snapshots,
-        files_added=build.files_added,
-        files_removed=build.files_removed,
-        reason=plan.reason if isinstance(plan, Rebuild) else None,
-    )
-    if result.kind == "full":
-        garbage += orphans(store, document, clock.now_ms())
-    return _Prepared(number, seal_metadata(document), result, garbage)
-
-
-def _plan(
-    folder: ManifestFolder,
-    current: Current | None,
-    target: Snapshot,
-    snapshot_at: Callable[[int], Snapshot],
-    read_commit: ReadCommit,
-) -> Plan:
-    if current is None:
-        return Rebuild("there was no Iceberg metadata")
-    behind = target.version - current.version
-    if behind > MAX_PENDING_COMMITS:
-        return Rebuild(f"the Iceberg side was {behind} versions behind")
-    try:
-        commits = [
-            DeltaCommit(version, tuple(read_commit(version))) for version in range(current.version + 1, target.version + 1)
-        ]
-        changed = any(commit.metadata is not None for commit in commits)
-        before = snapshot_at(current.version).metadata if changed else target.metadata
-    except NotFound:
-        return Rebuild(f"the log no longer has the commits after version {current.version}")
-    return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=folder.file_url)
-
-
-def _build(
-    store: LogStore, folder: ManifestFolder, current: Current | None, target: Snapshot, plan: Plan, slices: SliceEncoder | None
-) -> tuple[Build, Plan]:
-    """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
-    document = current.document if current else None
-    if isinstance(plan, FurtherCommits):
-        build = Build(store, folder, document)
-        try:
-            difference = _difference(store, target.version, build.follow(plan.changes))
-            if difference is None:
-                return build, plan
-            logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, difference)
-            plan = Rebuild(difference)
-        except (CorruptTable, NotFound) as error:
-            if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
-                raise
-            logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
-            plan = Rebuild(error.message)
-    build = Build(store, folder, document, slices)
-    build.rebuild(target)
-    return build, plan
-
-
 def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> str | None:
     """How the document's totals differ from the table's own checksum, None where they agree or there is no checksum.
 
@@ -241,11 +219,6 @@ def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> s
     if ours == theirs:
         return None
     return f"It has {ours[0]} files of {ours[1]} bytes where the table's checksum has {theirs[0]} of {theirs[1]}."
-
-
-def _document(build: Build) -> Mapping[str, Any]:
-    assert build.document is not None
-    return build.document
 
 
 def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bool:
@@ -268,74 +241,3 @@ def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bo
         table=store.url,
         file=name,
     )
-
-
-def _published(
-    store: LogStore,
-    pointers: Sequence[Pointer],
-    result: Conversion,
-    garbage: Sequence[str],
-    record: ConversionRecord,
-    catalog_seconds: float,
-    *,
-    take_over: bool,
-) -> Conversion:
-    """Move the pointers, then delete what nothing names any more. Neither can undo the conversion."""
-    location = result.metadata_location
-    errors: dict[str, TahoeError] = {}
-    try:
-        _move(PathCatalog(store), store, location, record, take_over=take_over)
-    except TahoeError as error:
-        errors[PATH] = error
-    run = partial(_move, store=store, location=location, record=record, take_over=take_over)
-    moves = [(pointer, pointer.move(result.version, location, run, take_over=take_over)) for pointer in pointers]
-    for pointer, future in moves:
-        try:
-            pointer.result(future, catalog_seconds)
-        except TahoeError as error:
-            errors[pointer.name] = error
-    for name, why in errors.items():
-        logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, name, why)
-    # One that was not moved in time may have been since the last conversion.
-    registered = {pointer.name: shown for pointer in pointers if (shown := pointer.shown()) is not None}
-    published = replace(
-        record,
-        number=max(record.number, metadata_number(location) or 0),
-        catalogs={**record.catalogs, **registered},
-    )
-    if published != record:
-        write_record(store, published)
-    # Metadata of another writer that a catalog points to may go on from ours, and name what ours names no longer.
-    if not any(isinstance(why, ForeignWriter) for why in errors.values()):
-        _delete(store, garbage)
-    return replace(result, catalog_errors=errors)
-
-
-def _move(catalog: Catalog, store: LogStore, location: str, record: ConversionRecord, *, take_over: bool) -> None:
-    """Point a catalog to `location`, or to newer metadata that another conversion has put meanwhile: where pointers are not compared,
-    that one's may have been moved before ours."""
-    is_known = catalog.name in record.catalogs
-    advance(catalog, location, store.url, take_over=take_over, is_known=is_known)
-    if not catalog.swaps and (newer := _newer(store, location)) is not None:
-        advance(catalog, newer, store.url)
-
-
-def _delete(store: LogStore, names: Sequence[str]) -> None:
-    for name in names:
-        try:
-            store.delete(name)
-        except TahoeError as error:
-            logger.warning("%s/%s is no longer needed but could not be deleted: %s", store.url, name, error)
-
-
-def _newer(store: LogStore, location: str) -> str | None:
-    """The URL of newer metadata of ours, put by another conversion meanwhile."""
-    try:
-        number = newest_number(store)
-        if number is None or number <= (metadata_number(location) or 0):
-            return None
-        current = newest_metadata(store, number)
-    except TahoeError as error:
-        logger.warning("%s: could not look for metadata newer than %s: %s", store.url, location, error)
-        return None
-    return current.location if current is not None else None

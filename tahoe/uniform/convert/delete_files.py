@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Protocol
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, vector_data
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.convert.manifest_folder import (
-    Counts,
-    Draft,
-    ManifestFolder,
-    NewSnapshot,
-    chunks,
-    many_small,
-    most_entries,
-)
+from tahoe.uniform.convert.manifest_draft import Counts, Draft, NewSnapshot
+from tahoe.uniform.convert.manifest_folder import ManifestFolder
+from tahoe.uniform.convert.manifest_policy import chunks, many_small, most_entries
 from tahoe.uniform.convert.plan import Change
 from tahoe.uniform.formats.data_files import Target, refuse_vector
 from tahoe.uniform.formats.manifest_schema import DELETES
@@ -38,7 +32,7 @@ from tahoe.uniform.formats.puffin import puffin_bytes, puffin_entry
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["DeleteFiles", "Grown", "Vectors", "delete_files", "next_delete_manifests", "settled"]
+__all__ = ["DeleteFiles", "MoreDeletes", "Vectors", "delete_files", "next_delete_manifests", "split_marked"]
 
 _MOST_WAITING_ROWS = 4 * MOST_ROWS
 
@@ -51,6 +45,7 @@ class Vectors:
         self._root_url = store.url
 
     def bitmap(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
+        """The positions of a vector."""
         return decode(descriptor, self._fetch, self._root_url)
 
     def data(self, descriptor: DeletionVectorDescriptor) -> bytes:
@@ -60,7 +55,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class MoreDeletes:
     """A file that stays and loses more rows than before.
 
     Args:
@@ -75,14 +70,14 @@ class Grown:
     was_marked: bool
 
 
-def settled(change: Change, vectors: Vectors) -> tuple[Change, tuple[Grown, ...]]:
-    """The change with those files that get rows back exchanged whole, and the files that only lose more rows.
+def split_marked(change: Change, vectors: Vectors) -> tuple[Change, tuple[MoreDeletes, ...]]:
+    """Of the files that stay with another vector: those that get rows back are exchanged whole in the change; the others only lose more rows.
 
     A file whose rows come back may have bounds of the fewer rows: its entry is made anew too.
     """
     from pyroaring import BitMap64
 
-    grown: list[Grown] = []
+    more_deletes: list[MoreDeletes] = []
     adds: list[AddFile] = []
     removed: dict[str, bool] = {}
     for marked in change.marked:
@@ -94,34 +89,34 @@ def settled(change: Change, vectors: Vectors) -> tuple[Change, tuple[Grown, ...]
             adds.append(marked.add)
             removed[marked.url] = marked.before is not None
         elif len(before) < len(after):
-            grown.append(Grown(marked.url, marked.add, vector, after - before, marked.before is not None))
+            more_deletes.append(MoreDeletes(marked.url, marked.add, vector, after - before, marked.before is not None))
     exchanged = replace(
         change,
         adds=(*change.adds, *adds),
         removed=change.removed | removed.keys(),
         with_vectors=change.with_vectors | {url for url, had_vector in removed.items() if had_vector},
-        marked=tuple(marked for marked in change.marked if marked.url in {one.url for one in grown}),
+        marked=tuple(marked for marked in change.marked if marked.url in {more.url for more in more_deletes}),
     )
-    return exchanged, tuple(grown)
+    return exchanged, tuple(more_deletes)
 
 
 class DeleteFiles(Protocol):
     """The delete files that one snapshot writes."""
 
     def whole(self, target: Target, vector: DeletionVectorDescriptor) -> None:
-        """A data file is added with this vector."""
+        """Note that a data file is added with this vector."""
 
-    def grow(self, target: Target, grown: Grown) -> bool:
-        """A data file loses more rows; whether what was written of it before is to go."""
+    def add_more(self, target: Target, more: MoreDeletes) -> bool:
+        """Note that a data file loses more rows; whether what was written of it before is to go."""
 
     def keep(self, file: DataFile, leaving: frozenset[str]) -> None:
-        """A delete file goes; what it says of data files that are not `leaving` is still true."""
+        """Note that a delete file goes, and keep what it says of data files that are not `leaving`: that is still true."""
 
     def is_joined(self, entries: Sequence[Entry]) -> bool:
         """Whether these live entries of one partition are better written as one."""
 
     def finish(self) -> list[DataFile]:
-        """The files, written."""
+        """Write what is left; all delete files of the snapshot."""
 
 
 def delete_files(form: str, folder: ManifestFolder, snapshot: NewSnapshot, vectors: Vectors) -> DeleteFiles:
@@ -155,12 +150,16 @@ def next_delete_manifests(
     counts = Counts()
     for manifest in live:
         if manifest.path in touched:
-            entries = [entry for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
-            written.append(
-                folder.write(Draft(_without(entries, leaving, new, snapshot, counts, folder)), snapshot, len(written), DELETES)
-            )
+            draft = Draft()
+            for entry in _live_entries(folder, manifest, snapshot):
+                if leaving.isdisjoint(folder.about(entry.file)):
+                    draft.entries.append(entry._replace(status=EXISTING))
+                else:
+                    new.keep(entry.file, leaving)
+                    draft.entries.append(counts.gone(entry, snapshot))
+            written.append(folder.write(draft, snapshot, len(written), DELETES))
         elif manifest in small:
-            merged += [entry for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
+            merged += _live_entries(folder, manifest, snapshot)
         else:
             carried.append(manifest)
     joined = _joined(merged, new, snapshot, counts)
@@ -169,22 +168,8 @@ def next_delete_manifests(
     return [*written, *carried], counts.totals()
 
 
-def _without(
-    entries: Iterable[Entry],
-    leaving: frozenset[str],
-    new: DeleteFiles,
-    snapshot: NewSnapshot,
-    counts: Counts,
-    folder: ManifestFolder,
-) -> list[Entry]:
-    found: list[Entry] = []
-    for entry in entries:
-        if leaving.isdisjoint(folder.about(entry.file)):
-            found.append(entry._replace(status=EXISTING))
-        else:
-            new.keep(entry.file, leaving)
-            found.append(counts.gone(entry, snapshot))
-    return found
+def _live_entries(folder: ManifestFolder, manifest: ManifestFile, snapshot: NewSnapshot) -> list[Entry]:
+    return [entry for entry in folder.read(manifest, snapshot.spec) if entry.status != DELETED]
 
 
 def _joined(entries: Sequence[Entry], new: DeleteFiles, snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
@@ -207,7 +192,7 @@ def _joined(entries: Sequence[Entry], new: DeleteFiles, snapshot: NewSnapshot, c
 def _entries(merged: Iterator[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
     yield from merged
     for file in added:
-        counts.count(counts.added, file)
+        counts.new(file)
         yield Entry(ADDED, snapshot.snapshot_id, None, None, file)
 
 
@@ -231,9 +216,9 @@ class _PositionDeletes:
         self._check(target, vector)
         self._add(target, self._vectors.bitmap(vector))
 
-    def grow(self, target: Target, grown: Grown) -> bool:
-        self._check(target, grown.vector)
-        self._add(target, grown.more)
+    def add_more(self, target: Target, more: MoreDeletes) -> bool:
+        self._check(target, more.vector)
+        self._add(target, more.more)
         return False
 
     def keep(self, file: DataFile, leaving: frozenset[str]) -> None:
@@ -285,9 +270,9 @@ class _PuffinFiles:
         url = self._folder.put(_name("dv", "puffin", self._snapshot, target.url.encode(), data), puffin.data)
         self._files.append(puffin_entry(url, puffin, target, vector.cardinality))
 
-    def grow(self, target: Target, grown: Grown) -> bool:
-        self.whole(target, grown.vector)
-        return grown.was_marked
+    def add_more(self, target: Target, more: MoreDeletes) -> bool:
+        self.whole(target, more.vector)
+        return more.was_marked
 
     def keep(self, file: DataFile, leaving: frozenset[str]) -> None:
         """A file has one vector, and that is gone."""

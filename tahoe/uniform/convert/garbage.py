@@ -58,12 +58,11 @@ def unreferenced(folder: ManifestFolder, old: Sequence[Mapping[str, Any]], docum
     return [*garbage, *gone, *sorted(dropped)]
 
 
-def orphans(store: LogStore, document: Mapping[str, Any], now_ms: int) -> list[str]:
+def orphans(store: LogStore, folder: ManifestFolder, document: Mapping[str, Any], now_ms: int) -> list[str]:
     """Names of files in the table's folder ``metadata`` that Tahoe wrote, that no snapshot names, and that are older than `GRACE_MS`.
 
     Reads every manifest list, and every delete manifest.
     """
-    folder = ManifestFolder(store)
     old = [
         entry
         for entry in store.list_from(FOLDER)

@@ -9,7 +9,6 @@ from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDe
 from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
-from tahoe.schema.types import schema_from_json
 
 __all__ = ["Change", "DeltaCommit", "FurtherCommits", "Marked", "Plan", "Rebuild", "change_of", "plan_conversion"]
 
@@ -205,5 +204,5 @@ def _breaks_history(before: Metadata, after: Metadata, version: int) -> str | No
 
 
 def _partitioning(metadata: Metadata) -> list[tuple[str, int | None]]:
-    schema = schema_from_json(metadata.schema_string)
+    schema = metadata.schema
     return [(name, schema.field(name).field_id) for name in metadata.partition_columns]

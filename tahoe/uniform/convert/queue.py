@@ -1,32 +1,19 @@
 """Conversions in the background: for each table at most one runs and at most one waits, and the newest waiting one wins.
 
 Commits made while a conversion runs are therefore converted together. A writer never waits and never sees an error: those are
-logged, and the status tells them. Threads are daemons that live as long as there is work; at the interpreter's exit what waits is
-finished, but for catalogs that do not answer.
+logged, and the status tells them. Threads are daemons that live as long as there is work.
 """
 
 from __future__ import annotations
 
-import atexit
-import concurrent.futures.thread  # noqa: F401 - registers its hook first
 import logging
-import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-from tahoe.uniform.catalogs import pointers
-
-__all__ = ["QUEUE", "ConversionQueue", "drain"]
+__all__ = ["ConversionQueue"]
 
 logger = logging.getLogger(__name__)
-
-EXIT_SECONDS = 600.0
-"""How long the interpreter's exit waits for conversions; what is unfinished then is made up by the next process."""
-
-EXIT_CATALOG_SECONDS = 30.0
-"""How long it then waits for catalogs."""
 
 Run = Callable[[int], None]
 
@@ -64,7 +51,7 @@ class ConversionQueue:
     def busy(self, table: str | None = None) -> list[str]:
         """The tables of which a conversion runs or waits; of `table` alone where one is named."""
         with self._changed:
-            return [found for found in self._running if table is None or found == table]
+            return [url for url in self._running if table is None or url == table]
 
     def is_busy(self, table: str) -> bool:
         """Whether a conversion of the table runs or waits."""
@@ -94,46 +81,3 @@ class ConversionQueue:
             except BaseException:  # a panic of a compiled library is no Exception
                 # The writer's commit stands; the next commit's conversion makes up for this one.
                 logger.exception("version %d of %s could not be converted to Iceberg", job.version, table)
-
-
-QUEUE = ConversionQueue()
-
-
-def drain(timeout: float, catalog_timeout: float, table: str | None = None) -> list[str]:
-    """Wait for conversions, then for the catalogs; what is left, each told by a sentence.
-
-    Args:
-        timeout: seconds to wait for conversions, which make progress.
-        catalog_timeout: seconds to wait after that for catalogs, which may never answer.
-        table: wait for this table alone.
-    """
-    QUEUE.drain(timeout, table)
-    silent = pointers.CALLS.drain(catalog_timeout, table)
-    return [
-        *(f"the conversion of {url} to Iceberg was not finished" for url in QUEUE.busy(table)),
-        *(f"the catalog {name} of {url} has not answered and may stay behind; readers by path do not" for url, name in silent),
-    ]
-
-
-def _finish() -> None:
-    for left in drain(EXIT_SECONDS, EXIT_CATALOG_SECONDS):
-        logger.warning("at exit %s; the next commit, or tahoe uniform sync, makes up for it", left)
-
-
-def _finish_the_rest() -> None:
-    """What threads of the program's own have committed after `_finish`."""
-    drain(EXIT_SECONDS, 0.0)
-
-
-def _forget() -> None:
-    """A forked child has none of its parent's threads, and the parent does the parent's work."""
-    global QUEUE
-    QUEUE = ConversionQueue()
-
-
-atexit.register(_finish_the_rest)
-# Python refuses new threads and thread pools to whoever runs at its exit, and conversions read with several threads where there is much to
-# read. The hook by which its own pools end is called before that, those that were registered last first.
-getattr(threading, "_register_atexit", atexit.register)(_finish)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

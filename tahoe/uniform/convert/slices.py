@@ -13,21 +13,24 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import StorageFailure
 from tahoe.protocol.actions import Metadata
-from tahoe.schema.types import schema_from_json
+from tahoe.schema.types import StructType, schema_from_json
 from tahoe.store.location import decode_path
-from tahoe.uniform.convert import manifest_folder as layout
-from tahoe.uniform.convert.manifest_folder import Draft, ManifestFolder, NewSnapshot, manifest_data, manifest_name
+from tahoe.uniform.convert.manifest_draft import Draft, NewSnapshot, manifest_data, manifest_name
+from tahoe.uniform.convert.manifest_policy import most_entries
 from tahoe.uniform.formats.data_files import FILES_COLUMNS, FileEncoder, spec_of
 from tahoe.uniform.formats.manifest_schema import Spec
 from tahoe.uniform.formats.manifests import ADDED, Entry, ManifestFile, manifest_entry, read_manifest_entry, recorded
 from tahoe.uniform.formats.metadata import Totals
+
+if TYPE_CHECKING:
+    from tahoe.uniform.convert.manifest_folder import ManifestFolder
 
 __all__ = [
     "Encoded",
@@ -35,9 +38,7 @@ __all__ = [
     "SliceEncoder",
     "SliceOrder",
     "encode_slice",
-    "offer",
-    "offered",
-    "see_vectors",
+    "collect_vectors",
     "sliced_manifests",
 ]
 
@@ -120,11 +121,16 @@ class SliceOrder:
             version=snapshot.version,
             format_version=snapshot.format_version,
             first_row_id=snapshot.first_row_id,
-            entries=layout.most_entries(files),
+            entries=most_entries(files),
         )
 
-    def snapshot(self) -> NewSnapshot:
-        codecs = spec_of(schema_from_json(self.schema), self.partition_columns).codecs
+    def snapshot(self, schema: StructType) -> NewSnapshot:
+        """The snapshot that the slices are of.
+
+        Args:
+            schema: `self.schema`, parsed.
+        """
+        codecs = spec_of(schema, self.partition_columns).codecs
         return NewSnapshot(
             snapshot_id=self.snapshot_id,
             parent_id=None,
@@ -144,9 +150,10 @@ def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
         order: a `SliceOrder` as JSON.
     """
     shared = SliceOrder(**json.loads(order))
-    snapshot = shared.snapshot()
+    schema = schema_from_json(shared.schema)
+    snapshot = shared.snapshot(schema)
     encoder = FileEncoder(
-        schema_from_json(shared.schema),
+        schema,
         shared.partition_columns,
         lambda path: f"{shared.root_url}/{decode_path(path, shared.root_url)}",
         format_version=shared.format_version,
@@ -172,13 +179,12 @@ def sliced_manifests(
     Args:
         files: the live files, in the order in which manifests hold them.
     """
-    snapshot = order.snapshot()
     manifests: list[ManifestFile] = []
     size = 0
     for number, data, entry, data_size in encoder.encode(json.dumps(asdict(order)), _slices(files, order.entries)):
-        url = folder.put(manifest_name(data, snapshot, number), data)
-        manifest = replace(read_manifest_entry(entry, snapshot.format_version), path=url)
-        manifests.append(recorded(manifest, snapshot.format_version))
+        url = folder.put(manifest_name(data, order.version, number), data)
+        manifest = replace(read_manifest_entry(entry, order.format_version), path=url)
+        manifests.append(recorded(manifest, order.format_version))
         size += data_size
     added = sum(manifest.added_files for manifest in manifests)
     if added != files.num_rows:
@@ -186,23 +192,10 @@ def sliced_manifests(
     return manifests, Totals(added, sum(manifest.added_rows for manifest in manifests), size)
 
 
-def see_vectors(files: pa.Table, encoder: FileEncoder) -> None:
-    """Have an encoder come by the deletion vectors of the files, in their order."""
+def collect_vectors(files: pa.Table, encoder: FileEncoder) -> None:
+    """Give the deletion vectors of the files to the encoder's `on_vector`, in their order: who encodes slices knows none of them."""
     for _ in encoder.encode_table(files.filter(pc.is_valid(files["deletionVector"]))):
         pass
-
-
-def offer(encoder: SliceEncoder | None) -> None:
-    """Have conversions of this process use an encoder from now on; None takes it away."""
-    global _OFFERED
-    _OFFERED = encoder
-
-
-def offered() -> SliceEncoder | None:
-    return _OFFERED
-
-
-_OFFERED: SliceEncoder | None = None
 
 
 def _slices(files: pa.Table, entries: int) -> Iterator[Slice]:

@@ -22,7 +22,6 @@ from tahoe.protocol.row_tracking import (
     ROW_COMMIT_VERSION_FIELD_ID,
     ROW_ID_FIELD_ID,
 )
-from tahoe.schema.types import schema_from_json
 from tahoe.uniform.formats.iceberg_schema import (
     FIRST_PARTITION_ID,
     iceberg_schema,
@@ -35,6 +34,7 @@ from tahoe.version import __version__
 
 __all__ = [
     "MAX_SNAPSHOTS",
+    "AddedSnapshot",
     "Totals",
     "converted_timestamp_ms",
     "converted_version",
@@ -83,16 +83,14 @@ def described(
     location: str,
     version: int,
     timestamp_ms: int,
-    last_version: int | None,
 ) -> dict[str, Any]:
     """The document that speaks of a Delta version: its schema, partitioning and properties; snapshots are those of `base`.
 
     Args:
         base: the document to go on from, None for the first.
         location: the table's URL.
-        last_version: the Delta version that `base` speaks of.
     """
-    schema = schema_from_json(metadata.schema_string)
+    schema = metadata.schema
     document = dict(base) if base is not None else _empty(metadata.id, location)
     document["format-version"] = max(document["format-version"], format_version(TableProperties(metadata.configuration)))
     if document["format-version"] >= 3:
@@ -105,8 +103,8 @@ def described(
     _set_spec(document, partition_fields(schema, metadata.partition_columns))
     document["last-updated-ms"] = max(document["last-updated-ms"], timestamp_ms)
     properties = table_properties(metadata, version, timestamp_ms)
-    if last_version is not None:
-        properties["base-delta-version"] = str(last_version)
+    if base is not None:
+        properties["base-delta-version"] = str(converted_version(base))
     document["properties"] = properties
     return document
 
@@ -124,9 +122,7 @@ def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dic
         _DELTA_TIMESTAMP: str(timestamp_ms),
         "converted_delta_version": str(version),
         "converted_delta_timestamp": str(timestamp_ms),
-        "schema.name-mapping.default": name_mapping(
-            schema_from_json(metadata.schema_string), _row_id_columns(metadata.configuration)
-        ),
+        "schema.name-mapping.default": name_mapping(metadata.schema, _row_id_columns(metadata.configuration)),
         # Data files belong to the Delta table: Iceberg's own expiry and purge must leave them alone.
         "gc.enabled": "false",
     }
@@ -161,6 +157,7 @@ def converted_timestamp_ms(document: Mapping[str, Any]) -> int:
 
 
 def current_snapshot(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The snapshot that readers see; None for a table without."""
     wanted = document.get("current-snapshot-id")
     return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == wanted), None)
 
@@ -197,39 +194,45 @@ def next_sequence_number(document: Mapping[str, Any], version: int) -> int:
     return max(last + 1, version) if document["snapshots"] else max(last, version)
 
 
-def with_snapshot(
-    document: Mapping[str, Any],
-    *,
-    snapshot_id: int,
-    version: int,
-    timestamp_ms: int,
-    operation: str,
-    manifest_list: str,
-    totals: Totals,
-    deletes: Totals | None = None,
-    row_id_mark: int | None = None,
-    rebuilt: bool = False,
-) -> dict[str, Any]:
-    """The document with one more snapshot, which becomes the current one.
+@dataclass(frozen=True, slots=True)
+class AddedSnapshot:
+    """One more snapshot of the table.
 
     Args:
+        version: the Delta version that it shows.
+        operation: Iceberg's name of what it does.
+        manifest_list: the URL of its manifest list.
         totals, deletes: what it changed, of data files and of delete files.
         row_id_mark: the highest row id given so far.
+        is_rebuilt: whether it names all files anew: its totals are then what was added, whatever the snapshot before had.
     """
+
+    snapshot_id: int
+    version: int
+    timestamp_ms: int
+    operation: str
+    manifest_list: str
+    totals: Totals
+    deletes: Totals = Totals()
+    row_id_mark: int | None = None
+    is_rebuilt: bool = False
+
+
+def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str, Any]:
+    """The document with one more snapshot, which becomes the current one."""
     parent = current_snapshot(document)
-    at = max(timestamp_ms, parent["timestamp-ms"] if parent else 0)
-    deletes = deletes or Totals()
-    sequence_number = next_sequence_number(document, version)
+    at = max(added.timestamp_ms, parent["timestamp-ms"] if parent else 0)
+    sequence_number = next_sequence_number(document, added.version)
     snapshot: dict[str, Any] = {
-        "snapshot-id": snapshot_id,
+        "snapshot-id": added.snapshot_id,
         "sequence-number": sequence_number,
         "timestamp-ms": at,
-        "manifest-list": manifest_list,
+        "manifest-list": added.manifest_list,
         "summary": {
-            "operation": operation,
-            **_summary(parent, totals, deletes, document["format-version"], rebuilt),
-            _DELTA_VERSION: str(version),
-            _DELTA_TIMESTAMP: str(timestamp_ms),
+            "operation": added.operation,
+            **_summary(parent, added, document["format-version"]),
+            _DELTA_VERSION: str(added.version),
+            _DELTA_TIMESTAMP: str(added.timestamp_ms),
             "engine-name": "tahoe",
             "engine-version": __version__,
         },
@@ -238,7 +241,7 @@ def with_snapshot(
     row_ids: dict[str, int] = {}
     if document["format-version"] >= 3:
         first = document["next-row-id"]
-        row_ids["next-row-id"] = max(first, -1 if row_id_mark is None else row_id_mark + 1)
+        row_ids["next-row-id"] = max(first, -1 if added.row_id_mark is None else added.row_id_mark + 1)
         # Every file names its own first row id; so much is taken from the numbers that the table has still to give.
         snapshot |= {"first-row-id": first, "added-rows": row_ids["next-row-id"] - first}
     if parent is not None:
@@ -248,10 +251,10 @@ def with_snapshot(
         **row_ids,
         "last-sequence-number": sequence_number,
         "last-updated-ms": max(document["last-updated-ms"], at),
-        "current-snapshot-id": snapshot_id,
+        "current-snapshot-id": added.snapshot_id,
         "snapshots": [*document["snapshots"], snapshot],
-        "snapshot-log": [*document["snapshot-log"], {"timestamp-ms": at, "snapshot-id": snapshot_id}],
-        "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},
+        "snapshot-log": [*document["snapshot-log"], {"timestamp-ms": at, "snapshot-id": added.snapshot_id}],
+        "refs": {"main": {"snapshot-id": added.snapshot_id, "type": "branch"}},
     }
 
 
@@ -351,14 +354,13 @@ def _set_spec(document: dict[str, Any], wanted: Sequence[Mapping[str, Any]]) -> 
     document["last-partition-id"] = last
 
 
-def _summary(
-    parent: Mapping[str, Any] | None, totals: Totals, deletes: Totals, format_version: int, rebuilt: bool
-) -> dict[str, str]:
+def _summary(parent: Mapping[str, Any] | None, added: AddedSnapshot, format_version: int) -> dict[str, str]:
     """Counts of a summary (format/spec.md, "Optional Snapshot Summary Fields"); sizes are of data files and delete files together."""
-    before: Mapping[str, str] = {} if parent is None or rebuilt else parent["summary"]
+    totals, deletes, is_rebuilt = added.totals, added.deletes, added.is_rebuilt
+    before: Mapping[str, str] = {} if parent is None or is_rebuilt else parent["summary"]
 
-    def total(name: str, added: int, deleted: int) -> int:
-        return int(before.get(name, "0")) + added - (0 if rebuilt else deleted)
+    def total(name: str, more: int, less: int) -> int:
+        return int(before.get(name, "0")) + more - (0 if is_rebuilt else less)
 
     kind = "dvs" if format_version >= 3 else "position-delete-files"
     counts = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from threading import Lock
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
@@ -18,8 +19,10 @@ from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
+from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.others.look import Current, newest_metadata
+from tahoe.uniform.runtime import UniformRuntime
 
 __all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Warehouse"]
 
@@ -43,6 +46,7 @@ class Warehouse:
     Args:
         path: the folder above the tables, or its URL.
         storage_options: for the object store; never shown.
+        runtime: what conversions of the tables share.
         wait_seconds: how long `load` waits for a conversion.
 
     Raises:
@@ -54,11 +58,13 @@ class Warehouse:
         path: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
         *,
+        runtime: UniformRuntime,
         clock: Clock = SYSTEM_CLOCK,
         wait_seconds: float = 30.0,
     ) -> None:
         self._store = open_store(path, storage_options)
         self._options = storage_options
+        self._runtime = runtime
         self._clock = clock
         self._wait_seconds = wait_seconds
         self._tables: OrderedDict[str, _Table] = OrderedDict()
@@ -132,7 +138,9 @@ class Warehouse:
 
     def _table(self, folder: str) -> _Table:
         with self._lock:
-            found = self._tables.pop(folder, None) or _Table(open_store(f"{self.url}/{folder}", self._options), self._clock)
+            found = self._tables.pop(folder, None) or _Table(
+                open_store(f"{self.url}/{folder}", self._options), self._runtime, self._clock
+            )
             self._tables[folder] = found
             if len(self._tables) > _TABLES_KEPT:
                 self._tables.popitem(last=False)
@@ -174,10 +182,10 @@ class Warehouse:
 class _Table:
     """One table, with what was read of its log last."""
 
-    def __init__(self, store: LogStore, clock: Clock) -> None:
+    def __init__(self, store: LogStore, runtime: UniformRuntime, clock: Clock) -> None:
         self._store = store
         self._latest: Snapshot | None = None
-        self._handle = UniformHandle(store, self._snapshot, lambda version: read_commit(store, version), clock)
+        self._handle = UniformHandle(DeltaSide(store, self._snapshot, partial(read_commit, store), clock), runtime)
 
     def current(self, wait_seconds: float) -> Current:
         """The metadata of the newest version."""

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from tahoe.exceptions import ForeignWriter, InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.object_store import open_store
 from tahoe.uniform.catalogs.catalog import advance
-from tahoe.uniform.catalogs.configured import adapted, catalog_names, named_catalog
+from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, adapted, catalog_names
 from tahoe.uniform.catalogs.path_catalog import PathCatalog
 from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.unit.uniform.deltalog import DeltaLog
@@ -175,7 +175,7 @@ def test_a_catalog_is_reached_by_pyiceberg_s_own_configuration(log, tmp_path, mo
     monkeypatch.setenv("PYICEBERG_CATALOG__HERE__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__HERE__URI", f"sqlite:///{tmp_path}/here.db")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    catalog = named_catalog("here:sales.orders")
+    catalog = ConfiguredCatalogs().named("here:sales.orders")
     log.convert(catalogs=[catalog])
     assert catalog.name == "here:sales.orders"
     assert catalog.load().endswith("/v1.metadata.json")
@@ -184,11 +184,11 @@ def test_a_catalog_is_reached_by_pyiceberg_s_own_configuration(log, tmp_path, mo
 
 def test_a_catalog_that_is_not_configured_is_named_without_its_secrets(monkeypatch):
     with pytest.raises(NotFound, match="nowhere"):
-        named_catalog("nowhere:a.b").load()
+        ConfiguredCatalogs().named("nowhere:a.b").load()
     monkeypatch.setenv("PYICEBERG_CATALOG__ODD__URI", "odd://user:hunter2@host")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
     with pytest.raises(NotFound, match="odd") as raised:
-        named_catalog("odd:a.b").load()
+        ConfiguredCatalogs().named("odd:a.b").load()
     assert "hunter2" not in str(raised.value)
 
 

@@ -22,8 +22,10 @@ from tahoe.protocol.actions import DeletionVectorDescriptor, SetTransaction
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Refused, Unanswered
 from tahoe.testing.faulty_store import CrashingStore, Faults, FaultyStore, SimulatedCrash, TracingStore, WrappedStore
-from tahoe.uniform.convert import converter
-from tahoe.uniform.convert import manifest_folder as layout
+from tahoe.uniform.convert import converter, manifest_policy
+from tahoe.uniform.convert.conversion import DeltaSide
+from tahoe.uniform.convert.converter import Converter
+from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.formats import metadata
 from tahoe.uniform.others.record import NAME
 from tests.unit.uniform.deltalog import SCHEMA, UNIFORM, V2_DELETES, V3, DeltaLog, column
@@ -37,13 +39,13 @@ def log() -> DeltaLog:
 
 @pytest.fixture
 def small_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(layout, "MAX_SMALL", 3)
+    monkeypatch.setattr(manifest_policy, "LEAST_ENTRIES", 4)
+    monkeypatch.setattr(manifest_policy, "MAX_SMALL", 3)
 
 
 def manifests(log: DeltaLog) -> list[str]:
     """Paths of the current snapshot's manifests."""
-    folder = layout.ManifestFolder(log.store)
+    folder = ManifestFolder(log.store)
     return [
         manifest.path for manifest in folder.read_list(metadata.current_snapshot(newest_document(log.store))["manifest-list"])
     ]
@@ -163,7 +165,7 @@ def test_a_hole_in_the_log_is_bridged_by_a_rebuild(log):
     target = log.snapshot()
     target.files()
     log.store.delete(commit_name(2))
-    result = converter.convert(log.store, target, lambda at: log.snapshot(1), partial(read_commit, log.store))
+    result = Converter(DeltaSide(log.store, lambda at: log.snapshot(1), partial(read_commit, log.store))).convert(target)
     assert (result.kind, result.version) == ("full", 3)
     assert "commits after version 1" in result.reason
     paths = set(live_entries(log.store, newest_document(log.store)["snapshots"][-1]))
@@ -309,7 +311,7 @@ def test_old_snapshots_expire_and_take_their_files_with_them():
     def convert() -> None:
         target = log.snapshot()
         target.__dict__["timestamp_ms"] = next(times)
-        converter.convert(log.store, target, log.snapshot, partial(read_commit, log.store))
+        Converter(log.delta(), log.caches).convert(target)
 
     convert()
     for number in range(12):
@@ -319,7 +321,7 @@ def test_old_snapshots_expire_and_take_their_files_with_them():
     document = newest_document(log.store)
     assert 2 <= len(document["snapshots"]) <= 4
     named = {snapshot["manifest-list"] for snapshot in document["snapshots"]}
-    folder = layout.ManifestFolder(log.store)
+    folder = ManifestFolder(log.store)
     for url in tuple(named):
         named |= {manifest.path for manifest in folder.read_list(url)}
     there = {f"{log.store.url}/{entry.name}" for entry in log.store.walk("metadata") if entry.name.endswith(".avro")}
@@ -358,7 +360,7 @@ def test_a_damaged_manifest_list_is_healed_by_a_rebuild(log):
     log.convert()
     current = newest_document(log.store)["snapshots"][-1]["manifest-list"].removeprefix(f"{log.store.url}/")
     log.store.put(current, b"not avro")
-    layout.forget_paths()
+    log.caches.clear()
     log.change(["a2"])
     assert log.convert().kind == "full"
     entries = live_entries(log.store, newest_document(log.store)["snapshots"][-1])
@@ -518,8 +520,8 @@ MARKS = st.lists(
 def test_any_history_of_vectors_is_shown_as_it_is(steps, properties, per_commit):
     """Vectors come, grow, shrink and go; files toggle between live and gone, with or without a vector; conversions come when they come."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "LEAST_ENTRIES", 3)
-        patch.setattr(layout, "MAX_SMALL", 2)
+        patch.setattr(manifest_policy, "LEAST_ENTRIES", 3)
+        patch.setattr(manifest_policy, "MAX_SMALL", 2)
         log = DeltaLog(
             configuration={**properties, "delta.universalFormat.config.iceberg.snapshot-per-commit": str(per_commit).lower()}
         )
@@ -563,8 +565,8 @@ STEPS = st.lists(
 def test_any_history_is_shown_as_it_is(steps, per_commit):
     """Files toggle between live and gone; conversions come when they come."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "LEAST_ENTRIES", 3)
-        patch.setattr(layout, "MAX_SMALL", 2)
+        patch.setattr(manifest_policy, "LEAST_ENTRIES", 3)
+        patch.setattr(manifest_policy, "MAX_SMALL", 2)
         log = DeltaLog(configuration={"delta.universalformat.config.iceberg.snapshot-per-commit": str(per_commit).lower()})
         live: set[str] = set()
         for step in steps:

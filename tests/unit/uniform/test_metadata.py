@@ -13,7 +13,7 @@ from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema, name_mapping
-from tahoe.uniform.formats.metadata import Totals
+from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
 from tahoe.uniform.formats.metadata_files import open_metadata, seal_metadata
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
@@ -34,14 +34,12 @@ def metadata(*columns: StructField, by: tuple[str, ...] = (), **configuration: s
 
 
 def described(base, of: Metadata, version: int) -> dict:
-    last = None if base is None else documents.converted_version(base)
-    return documents.described(base, of, location="file:///t", version=version, timestamp_ms=version * 1000, last_version=last)
+    return documents.described(base, of, location="file:///t", version=version, timestamp_ms=version * 1000)
 
 
 def advanced(base, of: Metadata, version: int) -> dict:
     document = described(base, of, version)
-    return documents.with_snapshot(
-        document,
+    added = AddedSnapshot(
         snapshot_id=documents.next_snapshot_id(document, version),
         version=version,
         timestamp_ms=version * 1000,
@@ -49,6 +47,7 @@ def advanced(base, of: Metadata, version: int) -> dict:
         manifest_list=f"file:///t/metadata/snap-{version}.avro",
         totals=Totals(added_files=2, added_rows=10, added_bytes=100),
     )
+    return documents.with_snapshot(document, added)
 
 
 def history(count: int, of: Metadata | None = None) -> dict:
@@ -137,8 +136,7 @@ def test_another_partitioning_is_another_spec_whose_new_fields_get_new_ids():
 
 def test_totals_go_on_from_the_snapshot_before():
     document = history(2)
-    deleted = documents.with_snapshot(
-        document,
+    gone = AddedSnapshot(
         snapshot_id=9,
         version=2,
         timestamp_ms=0,
@@ -146,6 +144,7 @@ def test_totals_go_on_from_the_snapshot_before():
         manifest_list="file:///t/metadata/x",
         totals=Totals(deleted_files=1, deleted_rows=5, deleted_bytes=50),
     )
+    deleted = documents.with_snapshot(document, gone)
     summary = deleted["snapshots"][-1]["summary"]
     assert (summary["total-data-files"], summary["total-records"], summary["total-files-size"]) == ("3", "15", "150")
     assert (summary["deleted-data-files"], summary["deleted-records"]) == ("1", "5")

@@ -1,4 +1,4 @@
-"""Catalogs are asked and told behind the conversions: one call at a time for each, and nobody waits longer than he likes."""
+"""Catalogs are asked and told behind the conversions: one call at a time for each, and whoever waits says how long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from tahoe.clock import SystemClock
 from tahoe.exceptions import StorageFailure
-from tahoe.uniform.catalogs import pointers
 from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, Trouble
 from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 
@@ -129,8 +128,8 @@ def test_trouble_is_how_the_last_move_ended_or_that_there_is_no_answer():
     assert calls.shown(TABLE, "c") is None
 
 
-def test_an_error_of_any_kind_is_one_of_ours_without_its_text(monkeypatch):
-    monkeypatch.setattr(pointers, "CALLS", CatalogCalls())
+def test_an_error_of_any_kind_is_one_of_ours_without_its_text():
+    calls = CatalogCalls()
 
     class Broken:
         name = "broken"
@@ -139,7 +138,7 @@ def test_an_error_of_any_kind_is_one_of_ours_without_its_text(monkeypatch):
             raise RuntimeError("password=hunter2")
 
     for here in (True, False):
-        pointer = Pointer(TABLE, Broken(), here)
+        pointer = Pointer(TABLE, Broken(), calls, here)
         with pytest.raises(StorageFailure, match=r"broken failed \(RuntimeError\)") as raised:
             pointer.result(pointer.ask(), SECONDS)
         assert "hunter2" not in str(raised.value)
@@ -151,6 +150,6 @@ def test_a_catalog_that_is_handed_over_is_called_in_the_caller_s_thread():
     from pyiceberg.catalog.memory import InMemoryCatalog
 
     theirs = InMemoryCatalog("here")
-    pointer = Pointer(TABLE, SqlCatalog(theirs, "a.b"), here=True)
+    pointer = Pointer(TABLE, SqlCatalog(theirs, "a.b"), CatalogCalls(), here=True)
     assert pointer.result(pointer.ask(), 0) is None
     theirs.engine.dispose()

@@ -13,9 +13,9 @@ import pytest
 
 import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, Unsupported
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.store.object_store import open_store
-from tahoe.uniform import handle as status
-from tahoe.uniform.convert.queue import QUEUE
+from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.serve import rest_protocol as rest
 from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
 from tahoe.uniform.serve.warehouse import Warehouse
@@ -25,10 +25,15 @@ ROWS = pa.table({"id": pa.array(range(5), pa.int64())})
 LOCAL = {"host": "127.0.0.1:8181"}
 
 
+def warehouse_of(path: Path | str, options: dict[str, str] | None = None, **more: float) -> Warehouse:
+    """As `tahoe serve` makes it."""
+    return Warehouse(path, options, runtime=UNIFORM_RUNTIME, **more)
+
+
 def make_table(path: Path | str, properties: dict[str, str] | None = None) -> tahoe.Table:
     table = tahoe.Table.create(path, ROWS.schema, properties=UNIFORM if properties is None else properties)
     table.append(ROWS)
-    QUEUE.drain(30)
+    UNIFORM_RUNTIME.queue.drain(30)
     return table
 
 
@@ -48,7 +53,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def catalog(root: Path) -> ReadOnlyCatalog:
-    return ReadOnlyCatalog(Warehouse(root))
+    return ReadOnlyCatalog(warehouse_of(root))
 
 
 def ask(catalog: ReadOnlyCatalog, path: str, query: str = "", method: str = "GET", **headers: str) -> Answer:
@@ -120,11 +125,11 @@ def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Pat
 
 def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(tmp_path / "t")
-    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
     load = "/v1/namespaces/default/tables/t"
     assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "1"
     with monkeypatch.context() as without_conversion:
-        without_conversion.setattr(QUEUE, "submit", lambda *_: None)
+        without_conversion.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
         table.append(ROWS)
     assert table.uniform.status().lag_versions == 1
     assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "2"
@@ -133,8 +138,8 @@ def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkey
 def test_only_the_snapshots_of_refs_are_sent_where_asked(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t")
     table.append(ROWS)
-    QUEUE.drain(30)
-    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    UNIFORM_RUNTIME.queue.drain(30)
+    catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
     load = "/v1/namespaces/default/tables/t"
     every = ask(catalog, load, "snapshots=all")
     some = ask(catalog, load, "snapshots=refs")
@@ -155,29 +160,29 @@ def test_a_table_without_uniform_is_refused_with_what_to_set(catalog: ReadOnlyCa
 
 def test_a_conversion_that_takes_too_long_is_told_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_table(tmp_path / "t").append(ROWS)
-    QUEUE.drain(30)
+    UNIFORM_RUNTIME.queue.drain(30)
     table = tahoe.Table(tmp_path / "t")
     with monkeypatch.context() as without_conversion:
-        without_conversion.setattr(QUEUE, "submit", lambda *_: None)
+        without_conversion.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
         table.append(ROWS)
-        answer = ask(ReadOnlyCatalog(Warehouse(tmp_path, wait_seconds=0.05)), "/v1/namespaces/default/tables/t")
+        answer = ask(ReadOnlyCatalog(warehouse_of(tmp_path, wait_seconds=0.05)), "/v1/namespaces/default/tables/t")
     assert "does not show version 3" in refused(answer, 503, "ServiceUnavailableException")
     assert answer.headers["Retry-After"] == "5"
-    patient = ReadOnlyCatalog(Warehouse(tmp_path))
+    patient = ReadOnlyCatalog(warehouse_of(tmp_path))
     assert content(ask(patient, "/v1/namespaces/default/tables/t"))["metadata"]["properties"]["delta-version"] == "3"
 
 
 def test_a_conversion_that_fails_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(tmp_path / "t")
-    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
 
     def fails(*_: object, **__: object) -> None:
         raise Unsupported("columns of pure gold")
 
     with monkeypatch.context() as broken:
-        broken.setattr(status, "convert", fails)
+        broken.setattr(Converter, "convert", fails)
         table.append(ROWS)
-        QUEUE.drain(30)
+        UNIFORM_RUNTIME.queue.drain(30)
         answer = ask(catalog, "/v1/namespaces/default/tables/t")
     assert "columns of pure gold" in refused(answer, 503, "ServiceUnavailableException")
     assert ask(catalog, "/v1/namespaces/default/tables/t").status == 200
@@ -187,7 +192,7 @@ def test_another_writer_s_metadata_is_not_passed_on(tmp_path: Path) -> None:
     make_table(tmp_path / "t")
     newest = tmp_path / "t/metadata/v1.metadata.json"
     newest.write_text(newest.read_text().replace('"delta-version":"1"', '"delta-version":"9"'))
-    answer = ask(ReadOnlyCatalog(Warehouse(tmp_path)), "/v1/namespaces/default/tables/t")
+    answer = ask(ReadOnlyCatalog(warehouse_of(tmp_path)), "/v1/namespaces/default/tables/t")
     assert "was not written by Tahoe" in refused(answer, 500, "ForeignWriter")
 
 
@@ -199,7 +204,7 @@ def test_what_nobody_foresaw_is_told_without_its_text(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(Warehouse, "load", fails)
     with caplog.at_level(logging.ERROR, logger=rest.__name__):
-        answer = ask(ReadOnlyCatalog(Warehouse(tmp_path)), "/v1/namespaces/default/tables/t")
+        answer = ask(ReadOnlyCatalog(warehouse_of(tmp_path)), "/v1/namespaces/default/tables/t")
     assert "s3cret" not in refused(answer, 500, "InternalServerError")
     assert "RuntimeError" in caplog.text
 
@@ -263,7 +268,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> ReadOnlyCatalog:
     for number in range(25):
         (root / f"t{number:02}" / "_delta_log").mkdir(parents=True)
         (root / f"n{number:02}").mkdir()
-    return ReadOnlyCatalog(Warehouse(root))
+    return ReadOnlyCatalog(warehouse_of(root))
 
 
 @pytest.mark.parametrize("size", [1, 7, 25, 26, 1000])
@@ -292,7 +297,7 @@ def test_pages_that_cannot_be_are_refused(many: ReadOnlyCatalog, query: str) -> 
 
 def test_a_token_opens_and_nothing_else_does(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    catalog = ReadOnlyCatalog(Warehouse(root), "a token ü")
+    catalog = ReadOnlyCatalog(warehouse_of(root), "a token ü")
     assert content(ask(catalog, "/v1/config", authorization="Bearer a token ü"))
     assert content(ask(catalog, "/v1/config", authorization="bearer a token ü", host="tables.example.org"))
     for header in ("", "Bearer", "Bearer ", "Bearer wrong", "Basic a token ü", "Bearer a token", "a token ü", "Bearer \udcff"):
@@ -366,7 +371,7 @@ def test_hostile_names_name_nothing(tmp_path: Path, name: str) -> None:
     (root / "sales" / "orders" / "_delta_log").mkdir(parents=True)
     (root / "leads out").symlink_to(tmp_path / "outside")
     (root / "sales" / "leads out").symlink_to(tmp_path / "outside")
-    catalog = ReadOnlyCatalog(Warehouse(root))
+    catalog = ReadOnlyCatalog(warehouse_of(root))
     for method in ("GET", "HEAD"):
         for path in (
             f"/v1/namespaces/sales/tables/{name}",
@@ -392,7 +397,7 @@ def test_links_are_followed_within_the_warehouse_alone(tmp_path: Path) -> None:
     (root / "sales" / "log of another" / "_delta_log").symlink_to(tmp_path / "outside" / "t" / "_delta_log")
     (root / "nowhere").symlink_to(root / "missing")
     (root / "round").symlink_to(root / "round")
-    catalog = ReadOnlyCatalog(Warehouse(root))
+    catalog = ReadOnlyCatalog(warehouse_of(root))
     assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["alias"], ["default"], ["sales"]]
     assert names(ask(catalog, "/v1/namespaces/alias/tables")) == ["again", "orders"]
     assert names(ask(catalog, "/v1/namespaces/sales/tables")) == ["again", "orders"]
@@ -410,7 +415,7 @@ def test_links_are_followed_within_the_warehouse_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_table_is_no_warehouse(root: Path) -> None:
     with pytest.raises(InvalidRequest, match="folder above"):
-        Warehouse(root / "top")
+        warehouse_of(root / "top")
 
 
 def test_a_folder_called_default_shares_its_namespace_and_a_name_used_twice_is_refused(tmp_path: Path) -> None:
@@ -419,7 +424,7 @@ def test_a_folder_called_default_shares_its_namespace_and_a_name_used_twice_is_r
     make_table(tmp_path / "default" / "b")
     make_table(tmp_path / "default" / "twice")
     (tmp_path / "default" / "deeper").mkdir()
-    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
     assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["a", "b", "twice"]
     assert content(ask(catalog, "/v1/namespaces", "parent=default"))["namespaces"] == [["default", "deeper"]]
     assert ask(catalog, "/v1/namespaces/default/tables/b").status == 200
@@ -431,7 +436,7 @@ def test_a_table_made_anew_in_its_place_is_shown_anew(tmp_path: Path) -> None:
     import shutil
 
     make_table(tmp_path / "t")
-    catalog = ReadOnlyCatalog(Warehouse(tmp_path))
+    catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
     first = content(ask(catalog, "/v1/namespaces/default/tables/t"))["metadata"]["table-uuid"]
     shutil.rmtree(tmp_path / "t")
     assert ask(catalog, "/v1/namespaces/default/tables/t").status == 404
@@ -445,11 +450,11 @@ def test_an_object_store_is_a_warehouse_too(kind: str, request: pytest.FixtureRe
     options = request.getfixturevalue("s3_options") if kind == "s3" else {}
     for place in ("sales/orders", "top"):
         tahoe.Table.create(f"{url}/{place}", ROWS.schema, properties=UNIFORM, storage_options=options).append(ROWS)
-    assert QUEUE.drain(30)
+    assert UNIFORM_RUNTIME.queue.drain(30)
     store = open_store(url, options)
     store.put("sales/notes/readme.txt", b"x")
     store.put("salesroom/readme.txt", b"x")
-    catalog = ReadOnlyCatalog(Warehouse(url, options))
+    catalog = ReadOnlyCatalog(warehouse_of(url, options))
     assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["default"], ["sales"], ["salesroom"]]
     assert content(ask(catalog, "/v1/namespaces", "parent=sales"))["namespaces"] == [["sales", "notes"]]
     assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
@@ -461,7 +466,7 @@ def test_an_object_store_is_a_warehouse_too(kind: str, request: pytest.FixtureRe
 
 
 def test_a_store_that_fails_is_to_be_asked_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    warehouse = Warehouse(root)
+    warehouse = warehouse_of(root)
 
     def fails(*_: object) -> None:
         raise StorageFailure("no answer from the store")

@@ -11,9 +11,10 @@ import pytest
 from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable, Unsupported
-from tahoe.uniform.convert import manifest_folder as layout
-from tahoe.uniform.convert import slices
+from tahoe.uniform.convert import manifest_policy, slices
 from tahoe.uniform.convert.slices import Encoded, Slice, encode_slice
+from tahoe.uniform.handle import UniformHandle
+from tahoe.uniform.runtime import UniformRuntime
 from tests.unit.uniform.deltalog import V2_DELETES, V3, DeltaLog
 from tests.unit.uniform.verifier import newest_document, verify
 
@@ -34,7 +35,7 @@ class Elsewhere:
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "LEAST_ENTRIES", 4)
+    monkeypatch.setattr(manifest_policy, "LEAST_ENTRIES", 4)
     monkeypatch.setattr(slices, "FILES_IN_SLICE", 9)
 
 
@@ -125,22 +126,14 @@ def test_what_is_wrong_with_a_file_is_told_as_ever():
         log.convert(slices=Elsewhere())
 
 
-def test_an_encoder_that_is_offered_is_used(monkeypatch):
-    from functools import partial
-
-    from tahoe.log.files.commits import read_commit
-    from tahoe.uniform.handle import UniformHandle
-
+def test_an_encoder_that_is_offered_is_used():
     log = DeltaLog()
     log.change(["a1"])
     encoder = Elsewhere()
-    slices.offer(encoder)
-    try:
-        UniformHandle(log.store, log.snapshot, partial(read_commit, log.store)).sync()
-    finally:
-        slices.offer(None)
+    runtime = UniformRuntime()
+    runtime.slices = encoder
+    UniformHandle(log.delta(), runtime).sync()
     assert encoder.slices == 1
-    assert slices.offered() is None
     assert verify(log.store) == 1
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from types import SimpleNamespace
 
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
+from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.testing.faulty_store import TracingStore
-from tahoe.uniform.convert import queue
+from tahoe.uniform.convert.conversion import DeltaSide
+from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.handle import UniformHandle, after_commit
 from tahoe.uniform.others.record import NAME, ConversionRecord, write_record
+from tahoe.uniform.runtime import UniformRuntime
 from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
 from tests.unit.uniform.verifier import newest_document, verify
 
@@ -25,13 +28,20 @@ def log() -> DeltaLog:
     return DeltaLog()
 
 
+def side(log: DeltaLog) -> DeltaSide:
+    return DeltaSide(log.store, log.snapshot, partial(read_commit, log.store))
+
+
+RUNTIME = UniformRuntime()
+
+
 def handle(log: DeltaLog) -> UniformHandle:
-    return UniformHandle(log.store, log.snapshot, partial(read_commit, log.store))
+    return UniformHandle(side(log), RUNTIME)
 
 
 def committed(log: DeltaLog) -> None:
     """What the transaction layer does after a commit."""
-    hook = after_commit(log.store, log.snapshot, partial(read_commit, log.store))
+    hook = after_commit(side(log), RUNTIME)
     hook(SimpleNamespace(version=log.version, snapshot=log.snapshot()))
 
 
@@ -62,7 +72,7 @@ def test_status_looks_at_the_iceberg_side_once(log):
     log.change(["a1"])
     log.convert()
     traced = TracingStore(log.store)
-    UniformHandle(traced, log.snapshot, partial(read_commit, traced)).status()
+    UniformHandle(DeltaSide(traced, log.snapshot, partial(read_commit, traced)), RUNTIME).status()
     assert sorted((call.method, call.name) for call in traced.calls) == [
         ("get", NAME),
         ("get", "metadata/v1.metadata.json"),
@@ -72,10 +82,8 @@ def test_status_looks_at_the_iceberg_side_once(log):
 
 
 def test_commits_during_a_slow_conversion_become_one_snapshot(log, monkeypatch):
-    from tahoe.uniform import handle as status
-
-    started, go_on, real = Event(), Event(), status.convert
-    monkeypatch.setattr(status, "convert", lambda *a, **k: (started.set(), go_on.wait(20), real(*a, **k))[-1])
+    started, go_on, real = Event(), Event(), Converter.convert
+    monkeypatch.setattr(Converter, "convert", lambda *a, **k: (started.set(), go_on.wait(20), real(*a, **k))[-1])
     log.change(["a1"])
     committed(log)
     assert started.wait(20)
@@ -96,7 +104,7 @@ def test_an_error_stays_with_the_status_and_the_log_until_a_conversion_succeeds(
     log.change(["a2"])
     with caplog.at_level(logging.ERROR):
         committed(log)
-        assert queue.QUEUE.drain(20, log.store.url)
+        assert RUNTIME.queue.drain(20, log.store.url)
     assert f"version 2 of {log.store.url}" in caplog.text
     found = handle(log).status()
     assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
@@ -128,7 +136,7 @@ def test_sync_refuses_a_table_that_does_not_ask_for_uniform():
 def test_a_commit_to_a_table_without_uniform_starts_nothing():
     log = DeltaLog(configuration={"delta.universalFormat.enabledFormats": ""})
     committed(log)
-    assert not queue.QUEUE.is_busy(log.store.url)
+    assert not RUNTIME.queue.is_busy(log.store.url)
     assert newest_document(log.store) is None
 
 
@@ -171,7 +179,7 @@ def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_
     """Where nothing of it is to be seen in the table's own folder: its metadata lies elsewhere, or the entry was dropped."""
     log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b"})
     late = Late(location)
-    monkeypatch.setattr("tahoe.uniform.handle.named_catalog", lambda name: late)
+    monkeypatch.setattr(RUNTIME.catalogs, "named", lambda name: late)
     monkeypatch.setattr("tahoe.uniform.convert.converter.LOOK_SECONDS", 0.01)
     write_record(log.store, ConversionRecord(catalogs={"late:a.b": f"{log.store.url}/metadata/v0.metadata.json"}))
     log.change(["a1"])
@@ -179,7 +187,7 @@ def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_
         handle(log).sync(timeout=0.01)
     assert verify(log.store) == 1, "readers by path do not wait"
     late.silent.set()
-    assert queue.drain(20, 20, log.store.url) == []
+    assert RUNTIME.drain(20, 20, log.store.url) == []
     assert late.moves == []
     found = handle(log).status()
     assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
@@ -197,7 +205,7 @@ def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkey
     log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b", **short})
     late = Late(None)
     late.silent.set()
-    monkeypatch.setattr("tahoe.uniform.handle.named_catalog", lambda name: late)
+    monkeypatch.setattr(RUNTIME.catalogs, "named", lambda name: late)
     log.change(["a1"])
     handle(log).sync()
     before = {entry.name for entry in log.store.walk("metadata")}
@@ -214,4 +222,4 @@ def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkey
 
 
 def test_the_clock_is_an_argument(log):
-    assert UniformHandle(log.store, log.snapshot, partial(read_commit, log.store), SYSTEM_CLOCK).sync().version == 0
+    assert UniformHandle(replace(side(log), clock=SeededClock(1)), RUNTIME).sync().version == 0

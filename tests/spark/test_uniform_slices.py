@@ -12,8 +12,8 @@ from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.table import Table
 from tahoe.uniform.convert import manifest_policy, slices
 from tests.spark.test_portable import run
+from tests.unit.uniform.convert.test_slices import both
 from tests.unit.uniform.deltalog import V3, DeltaLog
-from tests.unit.uniform.test_slices import both
 
 UNIFORM = {"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 

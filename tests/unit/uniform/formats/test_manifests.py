@@ -1,30 +1,26 @@
-"""Our Avro encoder against fastavro and PyIceberg: what we write, they read alike; what we read back is what we wrote."""
+"""Manifests and their lists against fastavro and PyIceberg: what we write, they read alike; what we read back is what we wrote."""
 
 from __future__ import annotations
 
 import io
-import json
 
 import fastavro
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import ManifestFile as TheirManifestFile
 from pyiceberg.manifest import read_manifest_list as their_manifest_list
+from pyroaring import BitMap64
 
-from tahoe.exceptions import CorruptTable
-from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
-from tahoe.uniform.formats.avro import decode_long, encode_long, read_container, write_container
-from tahoe.uniform.formats.data_files import FileEncoder, partition_summaries, spec_of
+from tahoe.uniform.formats.data_files import FileEncoder, Target, spec_of
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema
-from tahoe.uniform.formats.manifest_pieces import blocks_of, pieces_of
+from tahoe.uniform.formats.manifest_pieces import blocks_of, carried, pieces_of
+from tahoe.uniform.formats.manifest_schema import DELETES
 from tahoe.uniform.formats.manifests import (
     ADDED,
-    DELETED,
-    EXISTING,
     Entry,
     ManifestFile,
+    encode_entry,
+    live_urls,
     manifest_bytes,
     manifest_header,
     manifest_list_bytes,
@@ -32,89 +28,9 @@ from tahoe.uniform.formats.manifests import (
     read_manifest,
     read_manifest_list,
 )
-
-ROOT = "file:///data/a table"
-
-
-def column(name: str, data_type: object, number: int) -> StructField:
-    return StructField(
-        name, data_type, True, {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
-    )
-
-
-SCHEMA = StructType(
-    (
-        column("id", PrimitiveType("long"), 1),
-        column("name", PrimitiveType("string"), 2),
-        column("1 odd/naïve %name", PrimitiveType("date"), 3),
-        column("price", DecimalType(12, 2), 4),
-        column("ratio", PrimitiveType("double"), 5),
-    )
-)
-PARTITIONED_BY = ("1 odd/naïve %name", "price")
-
-
-def entries(count: int, per_partition: int = 10) -> list[Entry]:
-    encoder = FileEncoder(SCHEMA, PARTITIONED_BY, lambda path: f"{ROOT}/{path}")
-    files = []
-    for number in range(count):
-        date = None if number % 7 == 0 else f"2020-01-{number // per_partition % 28 + 1:02d}"
-        stats = {
-            "numRecords": number + 1,
-            "minValues": {"col-1": number, "col-2": f"a{number}", "col-5": "-0.5"},
-            "maxValues": {"col-1": number * 10, "col-2": f"z{number}\U0010ffff", "col-5": "NaN"},
-            "nullCount": {"col-1": 0, "col-2": number},
-        }
-        files.append(encoder.encode(f"f{number}.parquet", {"col-3": date, "col-4": f"-{number}.50"}, 1000 + number, stats))
-    statuses = [ADDED, EXISTING, DELETED]
-    return [
-        Entry(statuses[i % 3], 77, None if i % 3 == 0 else 3, None if i % 3 == 0 else 2, file) for i, file in enumerate(files)
-    ]
-
-
-def manifest_of(data: bytes, found: list[Entry], path: str = "file:///data/a table/metadata/m.avro") -> ManifestFile:
-    spec = spec_of(SCHEMA, PARTITIONED_BY)
-    return ManifestFile(
-        path, len(data), 0, 5, 2, 77, 1, 2, 3, 4, 5, 6, partition_summaries(spec, (entry.file.partition for entry in found))
-    )
-
-
-def encoded(found: list[Entry]) -> bytes:
-    header = manifest_header(spec_of(SCHEMA, PARTITIONED_BY), {**iceberg_schema(SCHEMA), "schema-id": 4})
-    return manifest_bytes(blocks_of(pieces_of(found)), header)
-
-
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_a_long_is_read_back_as_it_was_written(number):
-    data = encode_long(number)
-    assert decode_long(data + b"\x55", 0) == (number, len(data))
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
-def test_fastavro_reads_our_longs(numbers):
-    data = write_container('{"type":"long"}', {}, map(encode_long, numbers), sync=b"0123456789abcdef")
-    assert list(fastavro.reader(io.BytesIO(data))) == numbers
-
-
-def test_a_file_of_several_blocks_is_read_whole():
-    numbers = list(range(4000))
-    data = write_container('{"type":"long"}', {"a": "ä"}, map(encode_long, numbers), sync=b"0123456789abcdef")
-    metadata, blocks = read_container(data, "f.avro")
-    assert metadata["a"] == "ä"
-    found = []
-    for count, block in blocks:
-        position = 0
-        for _ in range(count):
-            number, position = decode_long(block, position)
-            found.append(number)
-    assert found == numbers
-
-
-@pytest.mark.parametrize("cut", [0, 3, 10, 200, -1, -20])
-def test_a_file_that_is_cut_off_is_refused_by_name(cut):
-    data = encoded(entries(50))
-    with pytest.raises(CorruptTable, match=r"m\.avro"):
-        read_manifest(data[:cut], manifest_of(data, []), spec_of(SCHEMA, PARTITIONED_BY))
+from tahoe.uniform.formats.position_deletes import position_delete_entry
+from tahoe.uniform.formats.puffin import puffin_bytes, puffin_entry
+from tests.unit.uniform.sample_manifests import PARTITIONED_BY, ROOT, SCHEMA, encoded, entries, manifest_of
 
 
 def test_a_manifest_is_read_back_as_it_was_written():
@@ -185,12 +101,60 @@ def test_pyiceberg_reads_our_manifest_and_list(tmp_path):
     assert [entry.sequence_number for entry in read] == [5 if entry.sequence_number is None else 3 for entry in found]
 
 
-def test_the_avro_names_of_partition_fields_are_legal_and_tell_the_real_name():
-    schema = fastavro.reader(io.BytesIO(encoded(entries(1)))).writer_schema
-    data_file = next(field for field in schema["fields"] if field["name"] == "data_file")
-    partition = next(field for field in data_file["type"]["fields"] if field["name"] == "partition")
-    odd = partition["type"]["fields"][0]
-    assert odd["name"].isascii()
-    assert odd["name"].isidentifier()
-    assert odd["iceberg-field-name"] == "1 odd/naïve %name"
-    assert json.dumps(schema)
+DATA = "file:///data/a table/x y/ü.parquet"
+
+
+def test_entries_of_delete_manifests_are_read_by_fastavro_and_by_us():
+    spec = spec_of(SCHEMA, PARTITIONED_BY)
+    data_file = entries(1)[0].file
+    target = Target(DATA, (18_000, -150), b"\2" + spec.codecs[0].encode(18_000) + b"\2" + spec.codecs[1].encode(-150))
+    assert len(data_file.partition) == 2
+    one = position_delete_entry("file:///d1", 77, target, {DATA: BitMap64([5, 9])})
+    two = position_delete_entry("file:///d2", 78, target, {DATA: BitMap64([7]), f"{DATA}2": BitMap64([8])})
+    puffin = puffin_bytes(b"abcdefgh", DATA, 3)
+    three = puffin_entry("file:///d3", puffin, target, 3)
+    for version, files in ((2, [one, two]), (3, [three])):
+        found = [Entry(ADDED, 5, None, None, file) for file in files]
+        schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
+        data = manifest_bytes(blocks_of(pieces_of(found)), manifest_header(spec, schema, format_version=version, content=DELETES))
+        manifest = ManifestFile("m", len(data), 0, 9, 9, 5, len(files), 0, 0, 6, 0, 0, (), DELETES)
+        again = read_manifest(data, manifest, spec)
+        assert [entry.file.encoded for entry in again] == [file.encoded for file in files]
+        assert [entry.file.about for entry in again] == [(DATA,), None][: len(files)]
+        assert list(live_urls(data, "m")) == [file.url for file in files]
+        reader = fastavro.reader(io.BytesIO(data))
+        assert reader.metadata["content"] == "deletes"
+        for record, file in zip(reader, files, strict=True):
+            theirs = record["data_file"]
+            assert (theirs["content"], theirs["record_count"], theirs["file_size_in_bytes"]) == (1, file.record_count, file.size)
+            assert theirs["partition"]["price"] is not None
+            lower = {bound["key"]: bound["value"] for bound in theirs["lower_bounds"]}
+            assert lower[2147483546] == DATA.encode()
+            if version == 3:
+                assert (theirs["content_offset"], theirs["content_size_in_bytes"]) == (4, puffin.length)
+                assert theirs["first_row_id"] is None
+            else:
+                assert lower[2147483545] == (7 if file is two else 5).to_bytes(8, "little")
+
+
+@pytest.mark.parametrize("status", [0, ADDED])
+def test_a_value_that_looks_like_a_file_s_path_is_not_taken_for_one(status):
+    """A text with all that stands around the path of another file, its numbers before and its format after it."""
+    spec = spec_of(SCHEMA, PARTITIONED_BY)
+    header = manifest_header(spec, {**iceberg_schema(SCHEMA), "schema-id": 0})
+    encoder = FileEncoder(SCHEMA, PARTITIONED_BY, lambda path: f"file:///t/{path}")
+    text = encode_entry(Entry(0, 9, 5, 5, encoder.encode("b", {"col-3": None, "col-4": None}, 9, {"numRecords": 1}))).decode()
+    files = [
+        encoder.encode(name, {"col-3": None, "col-4": None}, 9, {"numRecords": 1, "minValues": {"col-2": least}})
+        for name, least in (("a", text), ("b", "x"), ("c", text))
+    ]
+    found = [Entry(status, 9, None if status else 5, None if status else 5, file) for file in files]
+    data = manifest_bytes(blocks_of(pieces_of(found)), header)
+    manifest = ManifestFile("m", len(data), 0, 5, 5, 9 if status else 10, *((3, 0) if status else (0, 3)), 0, 3, 0, 0, ())
+    for removed in (frozenset({"file:///t/b"}), frozenset({"file:///t/a"}), frozenset({"file:///t/b", "file:///t/c"})):
+        pieces, gone = carried(data, manifest, spec, removed)
+        assert {entry.file.url for entry in gone} == removed
+        again = read_manifest(manifest_bytes(blocks_of(pieces), header), manifest, spec)
+        assert [(entry.status, entry.sequence_number, entry.file) for entry in again] == [
+            (0, 5, file) for file in files if file.url not in removed
+        ]

@@ -1,60 +1,17 @@
-"""The metadata document: ids, schemas, specs, expiry and the log, as values; and the seal that shows another writer's hand."""
+"""The metadata document: ids, schemas, specs, expiry and the log, as values."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
-import pytest
 from pyiceberg.table.metadata import TableMetadataV2
 
-from tahoe.exceptions import CorruptTable, ForeignWriter
-from tahoe.protocol.actions import Metadata
-from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.uniform.formats import metadata as documents
-from tahoe.uniform.formats.iceberg_schema import iceberg_schema, name_mapping
 from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
-from tahoe.uniform.formats.metadata_files import open_metadata, seal_metadata
-
-UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
-TABLE_ID = "7f3c1f36-2f2b-4d8c-9a55-0123456789ab"
-
-
-def column(name: str, data_type: object, number: int, nullable: bool = True, **metadata: object) -> StructField:
-    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
-    return StructField(name, data_type, nullable, {**mapping, **metadata})
-
-
-ID = column("id", PrimitiveType("long"), 1, nullable=False)
-DAY = column("day", PrimitiveType("date"), 2)
-
-
-def metadata(*columns: StructField, by: tuple[str, ...] = (), **configuration: str) -> Metadata:
-    return Metadata(TABLE_ID, StructType(columns or (ID, DAY)).to_json(), by, {**UNIFORM, **configuration})
-
-
-def described(base, of: Metadata, version: int) -> dict:
-    return documents.described(base, of, location="file:///t", version=version, timestamp_ms=version * 1000)
-
-
-def advanced(base, of: Metadata, version: int) -> dict:
-    document = described(base, of, version)
-    added = AddedSnapshot(
-        snapshot_id=documents.next_snapshot_id(document, version),
-        version=version,
-        timestamp_ms=version * 1000,
-        operation="append",
-        manifest_list=f"file:///t/metadata/snap-{version}.avro",
-        totals=Totals(added_files=2, added_rows=10, added_bytes=100),
-    )
-    return documents.with_snapshot(document, added)
-
-
-def history(count: int, of: Metadata | None = None) -> dict:
-    document = None
-    for version in range(count):
-        document = advanced(document, of or metadata(), version)
-    return document
+from tahoe.uniform.formats.metadata_files import seal_metadata
+from tests.unit.uniform.sample_documents import DAY, ID, TABLE_ID, advanced, column, described, history, metadata
 
 
 def test_pyiceberg_accepts_what_is_written():
@@ -182,123 +139,3 @@ def test_the_metadata_log_is_bounded_and_names_what_may_be_deleted():
     assert len(document["metadata-log"]) == 100
     assert document["metadata-log"][-1] == {"timestamp-ms": 101_000, "metadata-file": "v101"}
     assert dropped == ["v0", "v1"]
-
-
-def test_the_seal_is_kept_by_what_tahoe_wrote():
-    document = history(2)
-    opened = open_metadata(seal_metadata(document), "v1")
-    assert seal_metadata(opened) == seal_metadata(document)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda d: d["properties"].pop("tahoe-fingerprint"),
-        lambda d: d["properties"].update({"delta-version": "9"}),
-        lambda d: d["snapshots"].pop(),
-        lambda d: d.update({"current-snapshot-id": 1}),
-    ],
-)
-def test_metadata_that_another_writer_made_or_changed_is_told_apart(change):
-    document = json.loads(seal_metadata(history(2)))
-    change(document)
-    with pytest.raises(ForeignWriter, match=r"v7\.metadata\.json.*rebuild=True"):
-        open_metadata(json.dumps(document).encode(), "file:///t/metadata/v7.metadata.json")
-
-
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"properties": 5}', b"\xff"])
-def test_metadata_that_is_none_is_refused(data):
-    with pytest.raises((ForeignWriter, CorruptTable), match=r"v7"):
-        open_metadata(data, "v7")
-
-
-NESTED = StructType(
-    (
-        column(
-            "lists",
-            ArrayType(ArrayType(PrimitiveType("integer"), False)),
-            1,
-            **{"delta.columnMapping.nested.ids": {"col-1.element": 5, "col-1.element.element": 6}},
-        ),
-        column(
-            "map",
-            MapType(
-                PrimitiveType("string"),
-                StructType(
-                    (
-                        column(
-                            "inner",
-                            ArrayType(PrimitiveType("timestamp")),
-                            3,
-                            **{"delta.columnMapping.nested.ids": {"col-3.element": 9}},
-                        ),
-                    )
-                ),
-                False,
-            ),
-            2,
-            comment="what it is for",
-            **{"delta.columnMapping.nested.ids": {"col-2.key": 7, "col-2.value": 8}},
-        ),
-    )
-)
-
-
-def test_nested_types_keep_delta_s_ids():
-    found = iceberg_schema(NESTED)["fields"]
-    inner = {"type": "list", "element-id": 6, "element": "int", "element-required": True}
-    assert found[0]["type"] == {"type": "list", "element-id": 5, "element": inner, "element-required": False}
-    struct = {
-        "type": "struct",
-        "fields": [
-            {
-                "id": 3,
-                "name": "inner",
-                "required": False,
-                "type": {"type": "list", "element-id": 9, "element": "timestamptz", "element-required": False},
-            }
-        ],
-    }
-    assert found[1]["doc"] == "what it is for"
-    assert found[1]["type"] == {
-        "type": "map",
-        "key-id": 7,
-        "key": "string",
-        "value-id": 8,
-        "value": struct,
-        "value-required": True,
-    }
-
-
-def test_the_name_mapping_knows_physical_and_logical_names():
-    assert json.loads(name_mapping(NESTED)) == [
-        {
-            "field-id": 1,
-            "names": ["col-1", "lists"],
-            "fields": [{"field-id": 5, "names": ["element"], "fields": [{"field-id": 6, "names": ["element"]}]}],
-        },
-        {
-            "field-id": 2,
-            "names": ["col-2", "map"],
-            "fields": [
-                {"field-id": 7, "names": ["key"]},
-                {
-                    "field-id": 8,
-                    "names": ["value"],
-                    "fields": [{"field-id": 3, "names": ["col-3", "inner"], "fields": [{"field-id": 9, "names": ["element"]}]}],
-                },
-            ],
-        },
-    ]
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        StructType((StructField("bare", PrimitiveType("long")),)),
-        StructType((column("bare", ArrayType(PrimitiveType("long")), 1),)),
-    ],
-)
-def test_a_column_without_an_id_is_named(schema):
-    with pytest.raises(CorruptTable, match="bare"):
-        iceberg_schema(schema)

@@ -53,9 +53,11 @@ class SparkSlices:
 
     @property
     def least_files(self) -> int:
+        """A table of fewer files is not worth a Spark job."""
         return self._least_files
 
     def encode(self, order: str, slices: Iterable[Slice]) -> Iterator[Encoded]:
+        """What `encode_slice` gives for each slice, in their order; some slices at a time are with Spark."""
         task = _task(order, _code())
         answers = self._by_rows if is_classic(self._spark) else self._by_arrow
         waiting = iter(slices)
@@ -132,7 +134,10 @@ def _code() -> bytes:
         name = wanted.pop()
         spec = find_spec(name)
         if spec is None or not isinstance(spec.loader, InspectLoader):
-            raise Unsupported(f"The source of the module {name} cannot be sent to Spark's executors: it is not there.")
+            raise Unsupported(
+                f"The source of the module {name} cannot be sent to Spark's executors: it is not there.",
+                code="TAHOE_SOURCE_MISSING",
+            )
         file = name.replace(".", "/") + ("/__init__.py" if spec.submodule_search_locations is not None else ".py")
         if file not in sources:
             sources[file] = spec.loader.get_source(name) or ""

@@ -64,7 +64,7 @@ class UniformHandle:
 
     def status(self, *, catalog_seconds: float | None = None) -> UniformStatus:
         """How far the Iceberg side is; reads the newest metadata file and the newest version, and never raises for what it finds
-        on the Iceberg side: that is told as `last_error`.
+        on the Iceberg side: that is the status's `last_error`.
 
         Args:
             catalog_seconds: how long to wait for the catalogs to say what they show. They are not asked when None: what is told then is
@@ -78,14 +78,18 @@ class UniformHandle:
 
         Args:
             compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
-            dry_run: only tell what would be done.
+            dry_run: report what would be done, and change nothing.
 
         Raises:
             InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
             Unsupported: the handle was made without a table.
         """
         if self._run_upgrade is None:
-            raise Unsupported(f"{self!r} only looks at the table; use Table.uniform.upgrade().", table=self._store.url)
+            raise Unsupported(
+                f"{self!r} only looks at the table; use Table.uniform.upgrade().",
+                code="TAHOE_UNIFORM_HANDLE_WITHOUT_TABLE",
+                table=self._store.url,
+            )
         return self._run_upgrade(compat_version, dry_run)
 
     def sync(self, catalog: Catalog | str | None = None, *, rebuild: bool = False, timeout: float = SYNC_SECONDS) -> Conversion:
@@ -119,14 +123,18 @@ class UniformHandle:
         Args:
             adopt: append the rows that it appended to the Delta table, then go on from there.
             discard: leave its changes out. Its files stay where they are.
-            dry_run: look, check and tell, and change nothing.
+            dry_run: look, check and report, and change nothing.
 
         Raises:
             InvalidRequest: not exactly one of `adopt` and `discard`; nothing to adopt.
             Unsupported: the other writer did more than append.
         """
         if adopt == discard:
-            raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
+            raise InvalidRequest(
+                "Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).",
+                code="TAHOE_UNIFORM_REPAIR_AMBIGUOUS",
+                table=self._store.url,
+            )
         asked = Asked(self._conversions.pointers(self._newest()))
         look = look_at(self._store)
         findings = find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))

@@ -91,21 +91,22 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
             raise _foreign(catalog, root_url, "no longer knows the table: somebody has dropped the entry")
         if old is not None:
             ours = old.rpartition("/")[0] == f"{root_url}/{FOLDER}"
-            found = metadata_number(old)
-            if not ours or (found is None and not take_over):
+            shown_number = metadata_number(old)
+            if not ours or (shown_number is None and not take_over):
                 raise _foreign(
                     catalog,
                     root_url,
                     f"points to {old}, which UniForm of table {root_url} did not write: another writer has committed through the "
                     "catalog, or the name belongs to another table. Drop the entry from the catalog (keep its files)",
                 )
-            if found is not None and found >= number:
+            if shown_number is not None and shown_number >= number:
                 return
         if catalog.commit(old, location):
             return
     raise StorageFailure(
         f"The catalog {catalog.name} was changed by others {_ATTEMPTS} times in a row; its pointer was not moved to {location}. "
         "Run table.uniform.sync() later.",
+        code="TAHOE_ICEBERG_CATALOG_BUSY",
         catalog=catalog.name,
     )
 

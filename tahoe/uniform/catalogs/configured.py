@@ -50,16 +50,20 @@ class NamedCatalog:
 
     @property
     def name(self) -> str:
+        """As the table property has it, ``<catalog>:<namespace>.<table>``."""
         return f"{self._catalog}:{self._identifier}"
 
     @property
     def swaps(self) -> bool:
+        """Whether the kind of catalog compares and moves in one step."""
         return self._adapted().swaps
 
     def load(self) -> str | None:
+        """The URL of the metadata file that the entry points to; None where there is no entry."""
         return self._adapted().load()
 
     def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
         return self._adapted().commit(old, new)
 
     def _adapted(self) -> Catalog:
@@ -124,6 +128,7 @@ def adapted(catalog: Any, identifier: str) -> Catalog:
     raise Unsupported(
         f"Iceberg catalogs of the kind {type(catalog).__name__} are not supported by this version of Tahoe; "
         "use a SQL, Hive, Glue or REST catalog, or let readers go by path.",
+        code="TAHOE_ICEBERG_CATALOG_UNSUPPORTED",
         catalog=identifier,
     )
 
@@ -133,7 +138,9 @@ def _load(name: str) -> Any:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NotInstalledError
     except ImportError as error:
-        raise Unsupported("Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", catalog=name) from error
+        raise Unsupported(
+            "Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", code="TAHOE_LIBRARY_MISSING", catalog=name
+        ) from error
     with answering(name):
         try:
             return load_catalog(name)
@@ -141,6 +148,7 @@ def _load(name: str) -> Any:
             raise Unsupported(
                 f"The catalog '{name}' needs a library that is not installed. Install tahoe-delta[hive] for a Hive metastore, "
                 "tahoe-delta[glue] for AWS Glue.",
+                code="TAHOE_LIBRARY_MISSING",
                 catalog=name,
             ) from error
         except ValueError:

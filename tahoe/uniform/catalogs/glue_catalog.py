@@ -27,18 +27,22 @@ class GlueCatalog:
 
     @property
     def name(self) -> str:
+        """The catalog and the table in it, ``<catalog>:<namespace>.<table>``."""
         return f"{self._catalog.name}:{self._identifier}"
 
     @property
     def swaps(self) -> bool:
+        """Yes: Glue compares the version of the entry."""
         return True
 
     def load(self) -> str | None:
+        """The URL of the metadata file that the entry points to; None where there is no entry."""
         with answering(self.name):
             entry = self._entry()
             return None if entry is None else self._location_in(entry)
 
     def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
         with answering(self.name):
             return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 
@@ -73,6 +77,7 @@ class GlueCatalog:
             raise InvalidRequest(
                 f"Glue has a table {self._identifier} that is no Iceberg table. Choose another name in "
                 "delta.universalFormat.config.iceberg.catalogs, or drop that table.",
+                code="TAHOE_ICEBERG_CATALOG_NAME_TAKEN",
                 catalog=self.name,
             )
         return str(parameters[_LOCATION])

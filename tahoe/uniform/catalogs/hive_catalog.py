@@ -35,13 +35,16 @@ class HiveCatalog:
 
     @property
     def name(self) -> str:
+        """The catalog and the table in it, ``<catalog>:<namespace>.<table>``."""
         return f"{self._catalog.name}:{self._identifier}"
 
     @property
     def swaps(self) -> bool:
+        """Yes: by the metastore's lock."""
         return True
 
     def load(self) -> str | None:
+        """The URL of the metadata file that the entry points to; None where there is no entry."""
         from hive_metastore.ttypes import NoSuchObjectException
 
         with answering(self.name), _client_of(self._catalog) as client:
@@ -51,6 +54,7 @@ class HiveCatalog:
                 return None
 
     def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
         with answering(self.name):
             return self._register(new) if old is None else self._swap(old, new)
 
@@ -77,12 +81,12 @@ class HiveCatalog:
             try:
                 if lock.state == LockState.WAITING:
                     self._catalog._wait_for_lock(self._database, self._table, lock.lockid, client)
-                found = client.get_table(self._database, self._table)
-                if self._location_in(found) != old:
+                current = client.get_table(self._database, self._table)
+                if self._location_in(current) != old:
                     return False
-                found.sd = entry.sd
-                found.parameters = {**found.parameters, **entry.parameters, _PREVIOUS: old}
-                client.alter_table_with_environment_context(self._database, self._table, found, _expecting(old))
+                current.sd = entry.sd
+                current.parameters = {**current.parameters, **entry.parameters, _PREVIOUS: old}
+                client.alter_table_with_environment_context(self._database, self._table, current, _expecting(old))
             except (NoSuchObjectException, WaitingForLockException):
                 return False
             except MetaException as error:
@@ -111,6 +115,7 @@ class HiveCatalog:
             raise InvalidRequest(
                 f"The Hive metastore has a table {self._identifier} that is no Iceberg table. Choose another name in "
                 "delta.universalFormat.config.iceberg.catalogs, or drop that table.",
+                code="TAHOE_ICEBERG_CATALOG_NAME_TAKEN",
                 catalog=self.name,
             )
         return str(parameters[_LOCATION])

@@ -24,17 +24,21 @@ class PathCatalog:
 
     @property
     def name(self) -> str:
+        """`PATH`."""
         return PATH
 
     @property
     def swaps(self) -> bool:
+        """No: whoever moved the hint looks for newer metadata."""
         return False
 
     def load(self) -> str | None:
+        """The URL of the metadata file whose number the hint holds; None where there is no hint, or no number in it."""
         number = self._number()
         return None if number is None else f"{self._store.url}/{metadata_name(number)}"
 
     def commit(self, old: str | None, new: str) -> bool:
+        """Write the hint if it still names `old`; False where it does not."""
         if self.load() != old:
             return False
         self._store.put(HINT, str(metadata_number(new)).encode())

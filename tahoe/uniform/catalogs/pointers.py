@@ -130,8 +130,8 @@ class CatalogCalls:
     def shown(self, table: str, catalog: str) -> str | None:
         """Where a pointer was moved by its last move; None where that failed, or there was none."""
         with self._changed:
-            found = self._outcomes.get((table, catalog))
-        return found if isinstance(found, str) else None
+            outcome = self._outcomes.get((table, catalog))
+        return outcome if isinstance(outcome, str) else None
 
     def trouble(self, table: str, catalog: str) -> Trouble | None:
         """Why a pointer stays behind: it has not answered for a while, or how its last move failed; None when all is well."""
@@ -172,7 +172,7 @@ class CatalogCalls:
     def _work(self, key: _Key, lane: _Lane) -> None:
         while True:
             with self._changed:
-                if self._lanes.get(key) is not lane:  # patience had an end: another thread makes the calls
+                if self._lanes.get(key) is not lane:  # it hung for too long: another thread makes the calls that waited
                     return
                 lane.running = lane.waiting.pop(0) if lane.waiting else None
                 lane.since_ms = self._clock.now_ms()

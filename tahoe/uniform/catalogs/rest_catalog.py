@@ -30,13 +30,16 @@ class RestCatalog:
 
     @property
     def name(self) -> str:
+        """The catalog and the table in it, ``<catalog>:<namespace>.<table>``."""
         return f"{self._catalog.name}:{self._identifier}"
 
     @property
     def swaps(self) -> bool:
+        """No: whoever moved the pointer looks for newer metadata."""
         return False
 
     def load(self) -> str | None:
+        """The URL of the metadata file that the entry points to; None where there is no entry."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         with answering(self.name):
@@ -46,6 +49,7 @@ class RestCatalog:
                 return None
 
     def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
         if self.load() != old:
             return False
         with answering(self.name):
@@ -72,5 +76,6 @@ class RestCatalog:
         return Unsupported(
             f"The REST catalog of {self.name} {what}. Use a catalog that does, a SQL, Hive or Glue catalog, or let readers go by path; "
             "'tahoe serve --iceberg' is a REST catalog over Delta tables that needs no registration.",
+            code="TAHOE_ICEBERG_CATALOG_UNSUPPORTED",
             catalog=self.name,
         )

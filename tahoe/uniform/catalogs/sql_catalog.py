@@ -26,20 +26,24 @@ class SqlCatalog:
 
     @property
     def name(self) -> str:
+        """The catalog and the table in it, ``<catalog>:<namespace>.<table>``."""
         return f"{self._catalog.name}:{self._identifier}"
 
     @property
     def swaps(self) -> bool:
+        """Yes: one statement compares and moves."""
         return True
 
     def load(self) -> str | None:
+        """The URL of the metadata file that the entry points to; None where there is no entry."""
         from sqlalchemy import text
 
         with answering(self.name), self._catalog.engine.connect() as connection:
-            found = connection.execute(text(_SELECT), self._key()).scalar()
-        return None if found is None else str(found)
+            location = connection.execute(text(_SELECT), self._key()).scalar()
+        return None if location is None else str(location)
 
     def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
         with answering(self.name):
             return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 

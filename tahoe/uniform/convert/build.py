@@ -150,12 +150,12 @@ class Build:
             return None
         order = SliceOrder.of(self._store.url, metadata, snapshot, files.num_rows)
         try:
-            found = sliced_manifests(files, order, self._slices, self._folder)
+            sliced = sliced_manifests(files, order, self._slices, self._folder)
         except Exception as error:  # noqa: BLE001 - whatever it is, this process can do without them, and says what is wrong with a file
             logger.warning("%s: manifests are encoded by this process alone: %s", self._store.url, error)
             return None
         collect_vectors(files, encoder)
-        return found
+        return sliced
 
     def _new_snapshot(self, document: Mapping[str, Any], change: Change, parent: Mapping[str, Any] | None) -> NewSnapshot:
         schema = change.metadata.schema

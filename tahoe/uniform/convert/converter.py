@@ -238,6 +238,7 @@ def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bo
     raise StorageFailure(
         f"Storage refused the Iceberg metadata {store.url}/{name} {_STORAGE_ATTEMPTS} times ({error}). "
         "The next conversion tries again.",
+        code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
         table=store.url,
         file=name,
     )

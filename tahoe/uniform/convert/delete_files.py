@@ -177,16 +177,16 @@ def _joined(entries: Sequence[Entry], new: DeleteFiles, snapshot: NewSnapshot, c
     by_partition: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         by_partition.setdefault(tuple(map(repr, entry.file.partition)), []).append(entry)
-    found: list[Entry] = []
+    kept: list[Entry] = []
     for of_partition in by_partition.values():
         join = new.is_joined(of_partition)
         for entry in of_partition:
             if join:
                 new.keep(entry.file, frozenset())
-                found.append(counts.gone(entry, snapshot))
+                kept.append(counts.gone(entry, snapshot))
             else:
-                found.append(entry._replace(status=EXISTING))
-    return iter(found)
+                kept.append(entry._replace(status=EXISTING))
+    return iter(kept)
 
 
 def _entries(merged: Iterator[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:

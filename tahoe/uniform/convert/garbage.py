@@ -78,9 +78,9 @@ def orphans(store: LogStore, folder: ManifestFolder, document: Mapping[str, Any]
 
 def _delete_files(folder: ManifestFolder, manifests: Iterable[ManifestFile]) -> set[str]:
     """The delete files that live entries of these manifests name."""
-    found: set[str] = set()
+    urls: set[str] = set()
     for manifest in manifests:
         if manifest.content != DATA:
             with suppress(NotFound):  # deleted by an earlier try
-                found |= folder.delete_files_of(manifest)
-    return found
+                urls |= folder.delete_files_of(manifest)
+    return urls

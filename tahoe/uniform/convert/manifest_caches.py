@@ -41,12 +41,12 @@ class PathIndex:
     def of(self, manifests: Sequence[ManifestFile]) -> list[frozenset[int] | None]:
         """What is known of each, None where nothing is."""
         with self._lock:
-            found = [self._known.get(manifest.path) for manifest in manifests]
+            known = [self._known.get(manifest.path) for manifest in manifests]
             if self._paths > _INDEXED_PATHS // 2:  # until then nothing has to leave for long
-                for manifest, hashes in zip(manifests, found, strict=True):
+                for manifest, hashes in zip(manifests, known, strict=True):
                     if hashes is not None:
                         self._known.move_to_end(manifest.path)
-            return found
+            return known
 
     def put(self, path: str, hashes: frozenset[int]) -> frozenset[int]:
         """Remember a manifest's hashes, and give them back; what was not asked for longest is forgotten."""
@@ -75,8 +75,8 @@ class ManifestLists:
     def get(self, url: str) -> list[ManifestFile] | None:
         """The manifests of a list; None where it is not known."""
         with self._lock:
-            found = self._known.get(url)
-            return None if found is None else list(found)
+            manifests = self._known.get(url)
+            return None if manifests is None else list(manifests)
 
     def put(self, url: str, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """Remember a list's manifests, and give them back."""

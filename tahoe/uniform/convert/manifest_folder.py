@@ -119,14 +119,14 @@ class ManifestFolder:
 
     def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
         """The paths of those delete manifests that may say something of these data files."""
-        found = []
+        paths = []
         hashes = path_hashes(urls)
         for manifest, index in zip(manifests, self._caches.paths.of(manifests), strict=True):
             if index is None:
                 index = self._caches.paths.put(manifest.path, path_hashes(self._paths_of(self.read(manifest, spec), DELETES)))
             if not index.isdisjoint(hashes):
-                found.append(manifest.path)
-        return frozenset(found)
+                paths.append(manifest.path)
+        return frozenset(paths)
 
     def containing(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> dict[str, frozenset[str]]:
         """Which of the files each manifest may hold, by the manifest's path; manifests that hold none are left out.

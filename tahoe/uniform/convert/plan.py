@@ -24,14 +24,16 @@ class DeltaCommit:
 
     @property
     def timestamp_ms(self) -> int | None:
+        """When the commit was made, as it says of itself; None where it does not."""
         for action in self.actions:
             if isinstance(action, CommitInfo):
-                found = action.in_commit_timestamp or action.values.get("timestamp")
-                return found if isinstance(found, int) else None
+                at = action.in_commit_timestamp or action.values.get("timestamp")
+                return at if isinstance(at, int) else None
         return None
 
     @property
     def metadata(self) -> Metadata | None:
+        """The metadata that it sets; None where it leaves that as it is."""
         return next((action for action in self.actions if isinstance(action, Metadata)), None)
 
 
@@ -76,6 +78,7 @@ class Change:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no file comes, goes or loses rows."""
         return not self.adds and not self.removed and not self.marked
 
     @property
@@ -124,12 +127,12 @@ def plan_conversion(
     """
     metadata = before
     for commit in commits:
-        found = commit.metadata
-        if found is not None:
-            reason = _breaks_history(metadata, found, commit.version)
+        changed = commit.metadata
+        if changed is not None:
+            reason = _breaks_history(metadata, changed, commit.version)
             if reason:
                 return Rebuild(reason)
-            metadata = found
+            metadata = changed
     if not _per_commit(target.configuration):
         return FurtherCommits((change_of(commits, target, timestamp_ms, file_url),))
     changes = []
@@ -162,8 +165,8 @@ def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: 
                 if not action.data_change and url not in live:
                     shown[url] = action
                 live[url] = action
-        found = high_water_mark(commit.actions)
-        mark = mark if found is None else found
+        later_mark = high_water_mark(commit.actions)
+        mark = mark if later_mark is None else later_mark
     adds = {url: add for url, add in live.items() if add is not None}
     marked = {url: Marked(url, add, shown[url].deletion_vector) for url, add in adds.items() if _only_marked(shown.get(url), add)}
     return Change(

@@ -188,7 +188,11 @@ def sliced_manifests(
         size += data_size
     added = sum(manifest.added_files for manifest in manifests)
     if added != files.num_rows:
-        raise StorageFailure(f"{files.num_rows} files of {order.root_url} were to be encoded, and {added} were.")
+        raise StorageFailure(
+            f"{files.num_rows} files of {order.root_url} were to be encoded, and {added} were.",
+            code="TAHOE_SLICES_INCOMPLETE",
+            table=order.root_url,
+        )
     return manifests, Totals(added, sum(manifest.added_rows for manifest in manifests), size)
 
 

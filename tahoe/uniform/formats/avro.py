@@ -45,11 +45,13 @@ def encode_long(number: int) -> bytes:
 
 
 def encode_bytes(data: bytes) -> bytes:
+    """A ``bytes``: its length, then itself."""
     size = len(data)
     return (_LENGTHS[size] if size < _PREPARED_LENGTHS else encode_long(size)) + data
 
 
 def encode_string(text: str) -> bytes:
+    """A ``string``: as bytes in UTF-8."""
     return encode_bytes(text.encode())
 
 

@@ -118,6 +118,7 @@ class FileEncoder:
         self._value_keys = [column.key for columns in self._columns.values() for column in columns]
 
     def encode_adds(self, adds: Iterable[AddFile]) -> Iterator[DataFile]:
+        """The entries of files, given as actions of the log."""
         for add in adds:
             stats = _parse(add.stats, add.path) if add.stats else None
             lineage = (add.base_row_id, add.default_row_commit_version)
@@ -134,8 +135,8 @@ class FileEncoder:
             rows = zip(*(columns.get(name, nothing) for name in FILES_COLUMNS), strict=True)
             for path, values, size, text, struct, vector, base_row_id, commit_version in rows:
                 stats = _parse(text, path) if text else struct
-                found = None if vector is None else _descriptor(vector)
-                yield self.encode(path, values or {}, size, stats, found, (base_row_id, commit_version))
+                descriptor = None if vector is None else _descriptor(vector)
+                yield self.encode(path, values or {}, size, stats, descriptor, (base_row_id, commit_version))
 
     def encode(
         self,
@@ -259,13 +260,16 @@ class _PartitionColumn:
         name = self.column.physical_name
         if name not in partition_values:
             raise CorruptTable(
-                f"File {path} has no value for the partition column '{self.column.name}'.", file=path, column=self.column.name
+                f"File {path} has no value for the partition column '{self.column.name}'. Repair its add action.",
+                code="TAHOE_CORRUPT_PARTITION_VALUES",
+                file=path,
+                column=self.column.name,
             )
         text = partition_values[name]
-        found = self.known.get(text)
-        if found is None:
-            found = self.known[text] = self._decode(text)
-        return found
+        known = self.known.get(text)
+        if known is None:
+            known = self.known[text] = self._decode(text)
+        return known
 
     def _decode(self, text: str | None) -> tuple[Any, bytes]:
         value = None if text == _HIVE_NULL else deserialize(text, self.column.data_type)
@@ -342,7 +346,11 @@ def _parse(text: str, path: str) -> Any:
         if end < len(text):  # spaces around it, or no JSON
             stats = _DECODER.decode(text)
     except ValueError as error:
-        raise CorruptTable(f"The statistics of file {path} are not valid JSON ({error}).", file=path) from error
+        raise CorruptTable(
+            f"The statistics of file {path} are not valid JSON ({error}). Rewrite the file, which gives it new ones.",
+            code="TAHOE_CORRUPT_STATISTICS",
+            file=path,
+        ) from error
     return stats if isinstance(stats, dict) else None
 
 

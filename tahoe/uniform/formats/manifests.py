@@ -131,10 +131,12 @@ class ManifestFile:
 
     @property
     def live_files(self) -> int:
+        """How many entries are not of deleted files."""
         return self.added_files + self.existing_files
 
 
 def encode_entry(entry: Entry) -> bytes:
+    """An entry as it stands in a block of a manifest."""
     return _entry_head(entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number) + entry.file.encoded
 
 
@@ -261,6 +263,7 @@ def manifest_list_bytes(
     sequence_number: int,
     format_version: int = 2,
 ) -> bytes:
+    """The manifest list of a snapshot, as an Avro file."""
     metadata = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
@@ -282,13 +285,13 @@ def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
     format_version = _format_version(metadata, name)
     if metadata.get("avro.schema") != list_schema_text(format_version):
         raise _other_layout(name)
-    found: list[ManifestFile] = []
+    manifests: list[ManifestFile] = []
     for count, block in blocks:
         position = 0
         for _ in range(count):
             manifest, position = _decode_manifest(block, position, format_version)
-            found.append(manifest)
-    return found
+            manifests.append(manifest)
+    return manifests
 
 
 def manifest_entry(manifest: ManifestFile, format_version: int) -> bytes:
@@ -307,10 +310,10 @@ def read_manifest_entry(data: bytes, format_version: int) -> ManifestFile:
 
 
 def _format_version(metadata: Mapping[str, str], name: str) -> int:
-    found = metadata.get("format-version")
-    if found not in ("2", "3"):
+    text = metadata.get("format-version")
+    if text not in ("2", "3"):
         raise _other_layout(name)
-    return int(found)
+    return int(text)
 
 
 def _json(value: Any) -> str:

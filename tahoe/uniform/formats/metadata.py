@@ -164,14 +164,14 @@ def current_snapshot(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def current_schema(document: Mapping[str, Any]) -> dict[str, Any]:
     """The Iceberg schema in force, with its ``schema-id``."""
-    found: dict[str, Any] = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
-    return found
+    current: dict[str, Any] = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
+    return current
 
 
 def spec_from(document: Mapping[str, Any], spec: Spec) -> Spec:
     """`spec` under the ids that the document gave to it and its fields."""
-    found = next(s for s in document["partition-specs"] if s["spec-id"] == document["default-spec-id"])
-    return Spec(int(found["spec-id"]), tuple(found["fields"]), spec.codecs)
+    current = next(s for s in document["partition-specs"] if s["spec-id"] == document["default-spec-id"])
+    return Spec(int(current["spec-id"]), tuple(current["fields"]), spec.codecs)
 
 
 def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
@@ -179,9 +179,9 @@ def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
     known = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     for attempt in range(len(known) + 1):
         digest = hashlib.sha256(f"{document['table-uuid']}/{version}/{attempt}".encode()).digest()
-        found = int.from_bytes(digest[:8], "big") >> 1
-        if found and found not in known:
-            return found
+        number = int.from_bytes(digest[:8], "big") >> 1
+        if number and number not in known:
+            return number
     raise AssertionError("more snapshots share one hash than there are snapshots")
 
 

@@ -112,9 +112,9 @@ def positions_in(data: bytes, name: str) -> dict[str, BitMap64]:
             code="TAHOE_CORRUPT_ICEBERG_METADATA",
             file=name,
         ) from error
-    found: dict[str, BitMap64] = {}
+    dead_rows: dict[str, BitMap64] = {}
     if not rows.num_rows:
-        return found
+        return dead_rows
     paths = rows.column("file_path").combine_chunks()
     codes = paths.indices if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode().indices
     starts = [0, *pc.add(pc.indices_nonzero(pc.not_equal(codes[1:], codes[:-1])), 1).to_pylist(), len(codes)]
@@ -123,8 +123,8 @@ def positions_in(data: bytes, name: str) -> dict[str, BitMap64]:
     for start, end in pairwise(starts):
         dead = BitMap64(positions[start:end])
         url = str(paths[start])
-        found[url] = found[url] | dead if url in found else dead
-    return found
+        dead_rows[url] = dead_rows[url] | dead if url in dead_rows else dead
+    return dead_rows
 
 
 def _paths(group: Mapping[str, BitMap64], *, repeat: bool) -> pa.ChunkedArray | pa.Array:

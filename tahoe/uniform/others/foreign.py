@@ -84,16 +84,16 @@ def find_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None],
         strange.append(metadata_name(look.numbers[0]))
     urls = [url for name in strange if (url := f"{store.url}/{name}") not in record.discarded]
     known = _snapshot_ids(newest_of_ours(store, look)) if urls else frozenset()
-    found = [_of_metadata(store, url, known) for url in urls]
+    findings = [_of_metadata(store, url, known) for url in urls]
     newest = -1 if look.number is None else look.number
     if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be behind
         location = f"{store.url}/{metadata_name(record.number)}"
-        found.append(Finding("missing", location, f"the metadata file {location}, which Tahoe wrote, is gone"))
+        findings.append(Finding("missing", location, f"the metadata file {location}, which Tahoe wrote, is gone"))
     if HINT in look.names:
-        found += _of_hint(store, newest)
+        findings += _of_hint(store, newest)
     for catalog, answer in answers.items():
-        found += _of_catalog(store, catalog, answer, record)
-    return found
+        findings += _of_catalog(store, catalog, answer, record)
+    return findings
 
 
 def foreign_writer(table: str, findings: Sequence[Finding]) -> ForeignWriter:
@@ -118,10 +118,10 @@ def newest_of_ours(store: LogStore, look: Look) -> dict[str, Any] | None:
         return look.newest.document
     for number in look.numbers[1:]:
         try:
-            found = newest_metadata(store, number)
+            ours = newest_metadata(store, number)
         except (ForeignWriter, CorruptTable, NotFound):
             continue
-        return None if found is None else found.document
+        return None if ours is None else ours.document
     return None
 
 
@@ -132,9 +132,9 @@ def _snapshot_ids(document: Mapping[str, Any] | None) -> frozenset[int]:
 def _of_metadata(store: LogStore, url: str, known: frozenset[int]) -> Finding:
     try:
         document = json.loads(store.get(url.removeprefix(f"{store.url}/")))
-        unknown = [found for found in document["snapshots"] if found["snapshot-id"] not in known]
+        unknown = [snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] not in known]
         table = _opened(store, url) if unknown else None
-        snapshots = tuple(_snapshot(table, found) for found in unknown)
+        snapshots = tuple(_snapshot(table, snapshot) for snapshot in unknown)
     except (ValueError, KeyError, TypeError, NotFound):
         return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, and cannot be read")
     told = ", with " + ", ".join(map(str, snapshots)) if snapshots else ", with no snapshot of its own"

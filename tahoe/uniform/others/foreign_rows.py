@@ -35,10 +35,15 @@ class ForeignTable:
         self.metadata = FromInputFile.table_metadata(self._io.new_input(url))
 
     def snapshot(self, snapshot_id: int) -> Any:
-        found = self.metadata.snapshot_by_id(snapshot_id)
-        if found is None:
-            raise CorruptTable(f"The metadata file {self.url} has no snapshot {snapshot_id}.", file=self.url)
-        return found
+        """PyIceberg's snapshot of that id. Raises `CorruptTable` where there is none."""
+        snapshot = self.metadata.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise CorruptTable(
+                f"The metadata file {self.url} has no snapshot {snapshot_id}.",
+                code="TAHOE_CORRUPT_ICEBERG_METADATA",
+                file=self.url,
+            )
+        return snapshot
 
     def added_files(self, snapshot_id: int) -> list[str]:
         """URLs of the data files that a snapshot added."""
@@ -85,10 +90,18 @@ class _StoreIO(FileIO):
         return _StoreFile(self._store, location, name)
 
     def new_output(self, location: str) -> Any:
-        raise CorruptTable(f"Nothing is written to the Iceberg side of another writer: {location}.", file=location)
+        raise CorruptTable(
+            f"Nothing is written to the Iceberg side of another writer: {location}.",
+            code="TAHOE_ICEBERG_READ_ONLY",
+            file=location,
+        )
 
     def delete(self, location: Any) -> None:
-        raise CorruptTable(f"Nothing is deleted of the Iceberg side of another writer: {location}.", file=str(location))
+        raise CorruptTable(
+            f"Nothing is deleted of the Iceberg side of another writer: {location}.",
+            code="TAHOE_ICEBERG_READ_ONLY",
+            file=str(location),
+        )
 
 
 class _StoreFile(InputFile):
@@ -98,10 +111,10 @@ class _StoreFile(InputFile):
         self._name = name
 
     def __len__(self) -> int:
-        found = self._store.head(self._name)
-        if found is None:
-            raise NotFound(f"There is no file {self.location}.", file=self.location)
-        return found.size
+        entry = self._store.head(self._name)
+        if entry is None:
+            raise NotFound(f"There is no file {self.location}.", code="TAHOE_FILE_NOT_FOUND", file=self.location)
+        return entry.size
 
     def exists(self) -> bool:
         return self._store.head(self._name) is not None

@@ -1,6 +1,6 @@
-"""What Tahoe keeps in mind about a table's Iceberg side, on the Delta side of it, where no Iceberg writer comes.
+"""What Tahoe notes about a table's Iceberg side, on the Delta side of it, where no Iceberg writer comes.
 
-The Iceberg side tells by itself how far it is. What it cannot tell is that something is missing: metadata that was deleted, a catalog
+The Iceberg side shows by itself how far it is. What it cannot show is that something is missing: metadata that was deleted, a catalog
 entry that was dropped. For that alone the last conversion is noted here, after it was published; an older note is harmless.
 """
 
@@ -37,8 +37,8 @@ class ConversionRecord:
 def read_record(store: LogStore) -> ConversionRecord:
     """The record; an empty one where there is none. Raises `CorruptTable` where it is not as Tahoe wrote it."""
     try:
-        found = json.loads(store.get(NAME))
-        return ConversionRecord(int(found["number"]), dict(found["catalogs"]), frozenset(found["discarded"]))
+        content = json.loads(store.get(NAME))
+        return ConversionRecord(int(content["number"]), dict(content["catalogs"]), frozenset(content["discarded"]))
     except NotFound:
         return ConversionRecord()
     except (ValueError, KeyError, TypeError) as error:

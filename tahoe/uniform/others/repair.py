@@ -36,7 +36,7 @@ class Repair:
 
     Args:
         kind: ``none`` (no other writer was at work), ``discard`` or ``adopt``.
-        findings: what there was to settle.
+        findings: what the other writer left.
         adopted_rows, adopted_files: of the snapshots that were taken over.
         version: the version of the Delta table that has the adopted rows; None where none were.
         metadata_location: what readers of Iceberg open from now on; None for a dry run.
@@ -81,9 +81,9 @@ def adopt(store: LogStore, look: Look, findings: Sequence[Finding], append: Appe
 
 def _newest(store: LogStore, findings: Sequence[Finding]) -> Finding:
     """The metadata file whose snapshots include those of all others."""
-    found = [finding for finding in findings if finding.kind == "metadata" and finding.snapshots]
+    candidates = [finding for finding in findings if finding.kind == "metadata" and finding.snapshots]
     missing = [finding for finding in findings if finding.kind == "missing"]
-    if missing or not found:
+    if missing or not candidates:
         why = missing[0].sentence if missing else "no metadata file of another writer holds a snapshot of its own"
         raise InvalidRequest(
             f"There are no rows to take over into table {store.url}: {why}. Build the Iceberg side anew: "
@@ -91,13 +91,14 @@ def _newest(store: LogStore, findings: Sequence[Finding]) -> Finding:
             code="TAHOE_UNIFORM_NOTHING_TO_ADOPT",
             table=store.url,
         )
-    newest = max(found, key=lambda finding: len(finding.snapshots))
+    newest = max(candidates, key=lambda finding: len(finding.snapshots))
     ids = {snapshot.snapshot_id for snapshot in newest.snapshots}
-    for other in found:
+    for other in candidates:
         if not ids >= {snapshot.snapshot_id for snapshot in other.snapshots}:
             raise Unsupported(
                 f"Two writers have changed the Iceberg side of table {store.url} apart from each other: {newest.location} and "
                 f"{other.location}. Append what you need of them with a Delta writer, then: tahoe uniform repair --discard.",
+                code="TAHOE_UNIFORM_CANNOT_ADOPT",
                 table=store.url,
             )
     return newest
@@ -107,7 +108,9 @@ def _opened(store: LogStore, url: str) -> ForeignTable:
     try:
         from tahoe.uniform.others.foreign_rows import ForeignTable
     except ImportError as error:
-        raise Unsupported("Taking over rows needs PyIceberg: pip install 'tahoe-delta[iceberg]'.", table=store.url) from error
+        raise Unsupported(
+            "Taking over rows needs PyIceberg: pip install 'tahoe-delta[iceberg]'.", code="TAHOE_LIBRARY_MISSING", table=store.url
+        ) from error
     return ForeignTable(store, url)
 
 

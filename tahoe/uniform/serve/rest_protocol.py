@@ -64,6 +64,7 @@ class Answer:
 
     @property
     def body(self) -> bytes:
+        """The content as JSON; empty where there is none."""
         return b"" if self.content is None else json.dumps(self.content, separators=(",", ":")).encode()
 
 
@@ -120,26 +121,31 @@ class ReadOnlyCatalog:
         return _error(404, "NotFoundException", f"This read-only catalog has no endpoint {request.method} {request.path}.")
 
     def config(self, request: Request, names: Mapping[str, str]) -> Answer:
+        """What a client is told first: no defaults, and which endpoints there are."""
         return Answer(200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS})
 
     def list_namespaces(self, request: Request, names: Mapping[str, str]) -> Answer:
+        """The namespaces directly in one, by pages."""
         query = _query(request)
         parent = _namespace(query["parent"]) if query.get("parent") else ()
-        found = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
-        return _listing("namespaces", found, query)
+        entries = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
+        return _listing("namespaces", entries, query)
 
     def load_namespace(self, request: Request, names: Mapping[str, str]) -> Answer:
+        """That a namespace is there; it has no properties."""
         namespace = _namespace(names["namespace"])
         if not self._warehouse.has_namespace(namespace):
             raise _no_namespace(namespace)
         return Answer(204) if request.method == "HEAD" else Answer(200, {"namespace": list(namespace), "properties": {}})
 
     def list_tables(self, request: Request, names: Mapping[str, str]) -> Answer:
+        """The names of the tables in a namespace, by pages."""
         namespace = _namespace(names["namespace"])
-        found = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.tables(namespace))
-        return _listing("identifiers", found, _query(request))
+        entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.tables(namespace))
+        return _listing("identifiers", entries, _query(request))
 
     def load_table(self, request: Request, names: Mapping[str, str]) -> Answer:
+        """A table's metadata at its newest version."""
         namespace, name = _namespace(names["namespace"]), names["table"]
         if request.method == "HEAD":
             return Answer(204) if self._warehouse.has_table(namespace, name) else _error(404, "NoSuchTableException", name)
@@ -162,6 +168,7 @@ class ReadOnlyCatalog:
         return Answer(204)
 
     def oauth(self, request: Request, names: Mapping[str, str]) -> Answer:
+        """A refusal that says what to configure: this server gives no tokens."""
         text = "This server gives no tokens: set 'token' in the client's catalog properties instead of 'credential'."
         return Answer(400, {"error": "unsupported_grant_type", "error_description": text})
 
@@ -278,16 +285,16 @@ def _no_namespace(namespace: Namespace) -> _Refused:
     return _Refused(_error(404, "NoSuchNamespaceException", f"There is no namespace '{'.'.join(namespace)}'."))
 
 
-def _listing(key: str, found: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Answer:
+def _listing(key: str, entries: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Answer:
     """All items, or the page that is asked for.
 
     Args:
-        found: pairs of a name, in ascending order, and what to answer for it.
+        entries: pairs of a name, in ascending order, and what to answer for it.
     """
     if "pageToken" not in query:
-        return Answer(200, {key: [item for _, item in found], "next-page-token": None})
+        return Answer(200, {key: [item for _, item in entries], "next-page-token": None})
     after, size = _page_token(query["pageToken"]), _page_size(query)
-    page = list(islice(((name, item) for name, item in found if name > after), size + 1))
+    page = list(islice(((name, item) for name, item in entries if name > after), size + 1))
     more = _page_token_after(page[size - 1][0]) if len(page) > size else None
     return Answer(200, {key: [item for _, item in page[:size]], "next-page-token": more})
 

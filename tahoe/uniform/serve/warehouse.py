@@ -71,11 +71,14 @@ class Warehouse:
         self._lock = Lock()
         if self._store.has_folder(_LOG_FOLDER):
             raise InvalidRequest(
-                f"'{self.url}' is a Delta table itself: give the folder above it, of which it is then one table.", path=self.url
+                f"'{self.url}' is a Delta table itself: give the folder above it, of which it is then one table.",
+                code="TAHOE_WAREHOUSE_IS_A_TABLE",
+                path=self.url,
             )
 
     @property
     def url(self) -> str:
+        """Of the folder above the tables."""
         return self._store.url
 
     def namespaces(self, parent: Namespace = ()) -> Iterator[Namespace]:
@@ -99,9 +102,9 @@ class Warehouse:
         Raises:
             NotFound: there is no such namespace.
         """
-        found = ((name, folder) for folder in self._existing(namespace) for name in self._folders(folder))
+        candidates = ((name, folder) for folder in self._existing(namespace) for name in self._folders(folder))
         last = None
-        for name, folder in sorted(found):
+        for name, folder in sorted(candidates):
             if name != last and self._is_table(_join(folder, name)):
                 last = name
                 yield name
@@ -138,13 +141,13 @@ class Warehouse:
 
     def _table(self, folder: str) -> _Table:
         with self._lock:
-            found = self._tables.pop(folder, None) or _Table(
+            table = self._tables.pop(folder, None) or _Table(
                 open_store(f"{self.url}/{folder}", self._options), self._runtime, self._clock
             )
-            self._tables[folder] = found
+            self._tables[folder] = table
             if len(self._tables) > _TABLES_KEPT:
                 self._tables.popitem(last=False)
-            return found
+            return table
 
     def _existing(self, namespace: Namespace) -> list[str]:
         folders = self._folders_of(namespace)
@@ -205,15 +208,19 @@ class _Table:
         self._handle.wait(target.version, wait_seconds)
         current = newest_metadata(self._store)
         if current is None:
-            raise StorageFailure(f"The Iceberg metadata of {self._store.url} has vanished. Try again.", table=self._store.url)
+            raise StorageFailure(
+                f"The Iceberg metadata of {self._store.url} has vanished. Try again.",
+                code="TAHOE_ICEBERG_METADATA_VANISHED",
+                table=self._store.url,
+            )
         return current
 
     def _snapshot(self, version: int | None = None) -> Snapshot:
         if version is not None:
             return Snapshot.at(self._store, version)
         latest = self._latest
-        self._latest = found = Snapshot.at(self._store) if latest is None else latest.refreshed()
-        return found
+        self._latest = newest = Snapshot.at(self._store) if latest is None else latest.refreshed()
+        return newest
 
 
 def _join(folder: str, name: str) -> str:

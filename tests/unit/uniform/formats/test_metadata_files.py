@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tahoe.exceptions import CorruptTable, ForeignWriter
-from tahoe.uniform.formats.metadata_files import open_metadata, seal_metadata
+from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number, open_metadata, seal_metadata
 from tests.unit.uniform.sample_documents import history
 
 
@@ -37,3 +37,18 @@ def test_metadata_that_another_writer_made_or_changed_is_told_apart(change):
 def test_metadata_that_is_none_is_refused(data):
     with pytest.raises((ForeignWriter, CorruptTable), match=r"v7"):
         open_metadata(data, "v7")
+
+
+@pytest.mark.parametrize(
+    ("location", "number"),
+    [
+        ("file:///t/metadata/v7.metadata.json", 7),
+        ("v0.metadata.json", 0),
+        ("file:///t/metadata/00007-abc.metadata.json", None),
+        ("v7.metadata.json.crc", None),
+        ("vv7.metadata.json", None),
+    ],
+)
+def test_metadata_files_are_named_by_their_number(location, number):
+    assert metadata_number(location) == number
+    assert metadata_number(metadata_name(41)) == 41

@@ -30,11 +30,11 @@ def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> Non
     table = open_table(path, option)
     if any(catalog_names(table.snapshot().metadata.configuration)):
         import_anything()
-    found = table.uniform.status(catalog_seconds=_CATALOG_SECONDS)
+    state = table.uniform.status(catalog_seconds=_CATALOG_SECONDS)
     if json:
-        print_json(asdict(found))
+        print_json(asdict(state))
     else:
-        print_pairs(_of_status(found))
+        print_pairs(_of_status(state))
 
 
 @uniform.command(short_help="convert the newest version now")
@@ -73,35 +73,35 @@ def repair(
         print_pairs(_of_repair(done, dry_run))
 
 
-def _of_status(found: UniformStatus) -> list[tuple[str, str]]:
-    errors = [found.last_error, *(catalog.last_error for catalog in found.catalogs)]
+def _of_status(state: UniformStatus) -> list[tuple[str, str]]:
+    errors = [state.last_error, *(catalog.last_error for catalog in state.catalogs)]
     pairs = [
-        ("table", found.table),
-        ("enabled", "yes" if found.enabled else "no"),
-        ("Delta version", str(found.delta_version)),
-        ("Iceberg shows", "nothing" if found.iceberg_version is None else f"version {found.iceberg_version}"),
-        ("behind", "" if found.lag_versions is None else f"{_versions(found.lag_versions)}, {found.lag_seconds:.1f} s"),
-        ("metadata", found.metadata_location),
-        *(("catalog", _of_catalog(catalog)) for catalog in found.catalogs),
+        ("table", state.table),
+        ("enabled", "yes" if state.enabled else "no"),
+        ("Delta version", str(state.delta_version)),
+        ("Iceberg shows", "nothing" if state.iceberg_version is None else f"version {state.iceberg_version}"),
+        ("behind", "" if state.lag_versions is None else f"{_versions(state.lag_versions)}, {state.lag_seconds:.1f} s"),
+        ("metadata", state.metadata_location),
+        *(("catalog", _of_catalog(catalog)) for catalog in state.catalogs),
         *(("error", f"[{error.code}] {error.message}") for error in dict.fromkeys(errors) if error is not None),
     ]
     return [(name, value) for name, value in pairs if value]
 
 
-def _of_catalog(found: CatalogStatus) -> str:
-    if found.metadata_location is None:
+def _of_catalog(state: CatalogStatus) -> str:
+    if state.metadata_location is None:
         shows = "does not know the table"
-    elif found.delta_version is None:
-        shows = f"points to {found.metadata_location}"
-    elif found.lag_versions:
-        shows = f"shows version {found.delta_version}, {_versions(found.lag_versions)} behind"
+    elif state.delta_version is None:
+        shows = f"points to {state.metadata_location}"
+    elif state.lag_versions:
+        shows = f"shows version {state.delta_version}, {_versions(state.lag_versions)} behind"
     else:
-        shows = f"shows version {found.delta_version}"
-    if found.answered:
-        return f"{found.name} {shows}"
-    if found.metadata_location is None:
-        return f"{found.name} gives no answer; as far as is known, it was never reached"
-    return f"{found.name} gives no answer; when last heard of, it {shows}"
+        shows = f"shows version {state.delta_version}"
+    if state.answered:
+        return f"{state.name} {shows}"
+    if state.metadata_location is None:
+        return f"{state.name} gives no answer; as far as is known, it was never reached"
+    return f"{state.name} gives no answer; when last heard of, it {shows}"
 
 
 def _versions(count: int) -> str:

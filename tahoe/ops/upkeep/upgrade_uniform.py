@@ -52,7 +52,7 @@ def upgrade_uniform(begin: Begin, commit: Commit, compat_version: int, *, dry_ru
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
         compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
-        dry_run: only tell what would be done.
+        dry_run: report what would be done, and commit nothing.
 
     Raises:
         NotFound: there is no table.
@@ -87,7 +87,7 @@ _Steps = list[tuple[str, dict[str, str]]]
 
 def _steps(config: TableConfig, compat_version: int) -> _Steps:
     """The properties to be set before files are rewritten, by commits."""
-    found: _Steps = []
+    steps: _Steps = []
     key = f"delta.enableIcebergCompatV{compat_version}"
     wanted = {} if config.properties.get(key) else {key: "true"}
     for other in {1, 2, 3} - {compat_version}:
@@ -98,10 +98,10 @@ def _steps(config: TableConfig, compat_version: int) -> _Steps:
     vectors_go = compat_version != 3 and deletes_form(config.properties) != "position"
     if vectors_go and config.properties.enable_deletion_vectors:
         # A commit of its own: a writer that began before it would else bring vectors to a table that may not have any.
-        found.append(("SET TBLPROPERTIES", {_VECTORS: "false"}))
+        steps.append(("SET TBLPROPERTIES", {_VECTORS: "false"}))
     if wanted:
-        found.append(("REORG TABLE UPGRADE UNIFORM", wanted))
-    return found
+        steps.append(("REORG TABLE UPGRADE UNIFORM", wanted))
+    return steps
 
 
 def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, str]) -> None:
@@ -123,7 +123,7 @@ def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, 
     if not uniform_is_enabled(config.properties):
         properties[_ENABLED_FORMATS] = "iceberg"
     plans = list(_plans(snapshot, config, compat_version))
-    return Upgrade(compat_version, snapshot.version, properties, *_told(plans))
+    return Upgrade(compat_version, snapshot.version, properties, *_reasons(plans))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------------
@@ -164,9 +164,9 @@ def _bring_files(begin: Begin, commit: Commit, compat_version: int) -> tuple[_Re
             if attempt == _ATTEMPTS - 1:
                 raise
             continue
-        told = _told(plans)
-        rewritten |= told[0]
-        noted |= told[1]
+        why_rewritten, why_noted = _reasons(plans)
+        rewritten |= why_rewritten
+        noted |= why_noted
     left = [plan.add.path for plan in plans]
     raise InvalidRequest(
         f"Table {snapshot.store.url} got files that are not as IcebergCompatV{compat_version} demands, again and again, the last time "
@@ -177,7 +177,8 @@ def _bring_files(begin: Begin, commit: Commit, compat_version: int) -> tuple[_Re
     )
 
 
-def _told(plans: list[_Plan]) -> tuple[_Reasons, _Reasons]:
+def _reasons(plans: list[_Plan]) -> tuple[_Reasons, _Reasons]:
+    """Path → why, of the files that are rewritten, and of those whose entry is noted anew."""
     return (
         {plan.add.path: plan.faults for plan in plans if plan.faults},
         {plan.add.path: plan.notes for plan in plans if not plan.faults},
@@ -206,10 +207,10 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int) -> Iter
             yield _Plan(add, faults)
             continue
         notes = ("tag",) if compat_version > 1 and _tag(add) != str(compat_version) else ()
-        found = add
+        counted = add
         if not _counts_records(add):
-            notes, found = (*notes, "statistics"), _with_statistics(config, add, footer)
-        yield _Plan(add, (), notes, _noted(tagged(config, found)))
+            notes, counted = (*notes, "statistics"), _with_statistics(config, add, footer)
+        yield _Plan(add, (), notes, _noted(tagged(config, counted)))
 
 
 def _noted(add: AddFile) -> AddFile:
@@ -231,14 +232,14 @@ def _counts_records(add: AddFile) -> bool:
 
 def _with_statistics(config: TableConfig, add: AddFile, footer: pq.FileMetaData) -> AddFile:
     configuration = config.metadata.configuration
-    found = statistics_of_footer(
+    statistics = statistics_of_footer(
         footer,
         config.schema,
         indexed_columns(config.schema, config.partition_columns, configuration),
         column_mapping_mode=config.column_mapping_mode,
         prefix_length=string_prefix_length(configuration),
     )
-    return replace(add, stats=(found if add.deletion_vector is None else found.widened()).to_json())
+    return replace(add, stats=(statistics if add.deletion_vector is None else statistics.widened()).to_json())
 
 
 def _existing(transaction: Transaction) -> Snapshot:

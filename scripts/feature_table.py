@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from tahoe.protocol.constraints import ENFORCED
 from tahoe.protocol.features import FEATURES, TableFeature
 
+# What `TableConfig.demands` asks of writers; those that Tahoe does not enforce are refused where a column uses them.
+DEMANDED = ("checkConstraints", "generatedColumns", "identityColumns", "invariants", "allowColumnDefaults")
 HEAD = """# Table features
 
 What Tahoe knows of each feature of the Delta protocol, printed from `tahoe/protocol/features.py` by `make docs`.
@@ -26,10 +29,16 @@ def row(feature: TableFeature) -> str:
         ", ".join(feature.requires) or "–",
         ", ".join(feature.forbids) or "–",
         "yes" if feature.readable else "no",
-        "yes" if feature.writable else "no",
+        _writes(feature),
         feature.removal or "never dropped",
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _writes(feature: TableFeature) -> str:
+    if not feature.writable:
+        return "no"
+    return "where no column uses it" if feature.name in DEMANDED and feature.name not in ENFORCED else "yes"
 
 
 def page() -> str:

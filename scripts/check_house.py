@@ -36,6 +36,7 @@ MIRRORS: Mapping[str, str] = {
     "match": _TWO_SIDES,
     "merge": _TWO_SIDES,
     "row_changes": _TWO_SIDES,
+    "row_ids": _TWO_SIDES,
     "update": _TWO_SIDES,
     "writer": _TWO_SIDES,
 }

@@ -20,10 +20,11 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.commands.insert import insert
+from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.names.options import insert_request, read_request
+from tahoe.spark.names.options import read_request
 from tahoe.spark.names.snapshots import moment, requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot

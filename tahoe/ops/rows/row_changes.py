@@ -152,7 +152,7 @@ def refuse_if_append_only(config: TableConfig) -> None:
 
 def uses_vectors(config: TableConfig) -> bool:
     """Whether rows that go are marked in deletion vectors rather than left out of rewritten files."""
-    return "deletionVectors" in config.features and config.properties.enable_deletion_vectors
+    return config.is_active("deletionVectors")
 
 
 def position_column(schema: StructType) -> str:

@@ -33,9 +33,10 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, read_rows, read_snapshot
-from tahoe.spark.scan.row_id_columns import with_row_ids, write_files_with_row_ids
+from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import fitted
+from tahoe.spark.write.row_ids import write_files_with_row_ids
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction

@@ -13,7 +13,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
 
-__all__ = ["refuse_links_out", "storage_options", "table_at"]
+__all__ = ["hadoop_url", "refuse_links_out", "storage_options", "table_at"]
 
 # A folder is listed whole rather than asked for each of so many files.
 _MANY = 100
@@ -25,6 +25,11 @@ _S3A = {
     "fs.s3a.endpoint": "aws_endpoint",
     "fs.s3a.endpoint.region": "aws_region",
 }
+
+
+def hadoop_url(url: str) -> str:
+    """A table's URL with the scheme that Hadoop serves."""
+    return "s3a" + url[2:] if url.startswith("s3://") else url
 
 
 def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Options of readers and writers, as their users spell them → requests that say what is meant. Pure: nothing is looked up.
+"""Options of readers, as their users spell them → requests that say what is meant. Pure: nothing is looked up.
 
 Names are matched without regard to case. What belongs to neither Delta nor Tahoe goes on to Hadoop and to the Parquet writer.
 """
@@ -6,27 +6,14 @@ Names are matched without regard to case. What belongs to neither Delta nor Taho
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.ops.rows.insert import WriteOptions
-from tahoe.spark.commands.insert import Insert
-from tahoe.spark.write.idempotent import application, application_of_session
-from tahoe.spark.write.writer import FileOptions
+from tahoe.exceptions import InvalidRequest
 
-__all__ = ["ChangeRange", "ReadRequest", "insert_request", "read_request", "travelling"]
+__all__ = ["ChangeRange", "ReadRequest", "boolean_option", "hadoop_options", "illegal_option", "read_request", "travelling"]
 
-_SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-_NOT_YET = {
-    "replaceon": "replaceOn",
-    "replaceusing": "replaceUsing",
-    "targetalias": "targetAlias",
-    "usenullintolerantequalitywithdpo": "useNullIntolerantEqualityWithDPO",
-}
 _CHANGE_FEED = ("readchangefeed", "readchangedata")
-_DEFAULTS = "spark.databricks.delta.properties.defaults."
-_CONF = "spark.databricks.delta."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +58,20 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
         raise InvalidRequest(
             "Give versionAsOf or timestampAsOf, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
         )
-    if any(_boolean(given, name, False) for name in _CHANGE_FEED):
+    if any(boolean_option(given, name, False) for name in _CHANGE_FEED):
         for name, value in (("versionAsOf", version), ("timestampAsOf", timestamp)):
             if value is not None:
-                raise _illegal(name, value, "does not go with readChangeFeed; use endingVersion or endingTimestamp")
-        return ReadRequest(path, changes=_change_range(given), hadoop=_hadoop(options))
+                raise illegal_option(name, value, "does not go with readChangeFeed; use endingVersion or endingTimestamp")
+        return ReadRequest(path, changes=_change_range(given), hadoop=hadoop_options(options))
     number = None
     if version is not None:
         try:
             number = int(version.strip())
         except ValueError:
-            raise _illegal("versionAsOf", version, "must be a version, a number of 0 or more") from None
+            raise illegal_option("versionAsOf", version, "must be a version, a number of 0 or more") from None
         if number < 0:
-            raise _illegal("versionAsOf", version, "must be a version, a number of 0 or more")
-    return ReadRequest(path, number, timestamp, hadoop=_hadoop(options))
+            raise illegal_option("versionAsOf", version, "must be a version, a number of 0 or more")
+    return ReadRequest(path, number, timestamp, hadoop=hadoop_options(options))
 
 
 def _change_range(given: Mapping[str, str]) -> ChangeRange:
@@ -132,98 +119,23 @@ def travelling(request: ReadRequest) -> ReadRequest | None:
 _IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))", re.DOTALL)
 
 
-def insert_request(
-    mode: str,
-    partition_by: Sequence[str] | None,
-    options: Mapping[str, str],
-    settings: Mapping[str, str],
-    *,
-    merge_schema: bool = False,
-) -> Insert:
-    """The request of ``df.write.format("delta")``.
+def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
+    """An option that is ``true`` or ``false``. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for other text.
 
     Args:
-        mode: the name of Spark's ``SaveMode``.
-        settings: of the session; a writer's option wins over them.
-        merge_schema: as asked by ``withSchemaEvolution()``.
-
-    Raises:
-        InvalidRequest: options that exclude each other or have no such value.
-        Unsupported: options that this version of Tahoe does not know how to follow.
+        given: the options, by their names in small letters.
     """
-    given = {key.lower(): value for key, value in options.items()}
-    for key, name in _NOT_YET.items():
-        if key in given:
-            raise Unsupported(
-                f"The writer's option '{name}' is not supported by this version of Tahoe; leave it out.", option=name
-            )
-    chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
-    overwrite_schema = _boolean(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
-    may_merge = merge_schema or _boolean(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
-    if partition_by is None and overwrite_schema:
-        partition_by = ()
-    write = WriteOptions(
-        mode="overwrite" if chosen == "overwrite" else "append",
-        partition_by=None if partition_by is None else tuple(partition_by),
-        properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
-        merge_schema=may_merge,
-        overwrite_schema=overwrite_schema,
-        replace_where=replace_where,
-        dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
-        app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
-        data_change=_boolean(given, "dataChange", True),
-    )
-    files = FileOptions(
-        compression=given.get("compression"),
-        max_records_per_file=_count(given, "maxRecordsPerFile"),
-        hadoop=_hadoop(options),
-    )
-    return Insert(chosen, write, files, given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata"))
-
-
-def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, replace_where: str | None) -> bool:
-    asked = given.get("partitionoverwritemode")
-    if asked is not None and asked.lower() not in ("static", "dynamic"):
-        raise _illegal("partitionOverwriteMode", asked, "must be 'static' or 'dynamic'")
-    if asked is None and replace_where is not None:
-        return False
-    mode = asked or settings.get("spark.sql.sources.partitionOverwriteMode", "static")
-    return overwrite and mode.lower() == "dynamic"
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    try:
-        count = int(text)
-    except ValueError:
-        raise _illegal(name, text, "must be an integer") from None
-    # Spark's own meaning: zero or less is no limit.
-    return count if count > 0 else None
-
-
-def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
     text = given.get(name.lower())
     if text is None:
         return default
     if text.lower() not in ("true", "false"):
-        raise _illegal(name, text, "must be 'true' or 'false'")
+        raise illegal_option(name, text, "must be 'true' or 'false'")
     return text.lower() == "true"
 
 
-def _illegal(name: str, value: str, rule: str) -> InvalidRequest:
+def illegal_option(name: str, value: str, rule: str) -> InvalidRequest:
+    """The error of an option that has no such value."""
     return InvalidRequest(f"The option '{name}' {rule}, found '{value}'.", code="DELTA_ILLEGAL_OPTION", option=name)
-
-
-def _setting(settings: Mapping[str, str], name: str) -> str | None:
-    found = settings.get(_CONF + name)
-    return None if found is None else str(found)
-
-
-def _property_defaults(settings: Mapping[str, str]) -> dict[str, str]:
-    """Table properties that the session gives to new tables (``spark.databricks.delta.properties.defaults.…``)."""
-    return {f"delta.{key.removeprefix(_DEFAULTS)}": str(value) for key, value in settings.items() if key.startswith(_DEFAULTS)}
 
 
 _OURS = frozenset(
@@ -236,5 +148,6 @@ _OURS = frozenset(
 )
 
 
-def _hadoop(options: Mapping[str, str]) -> dict[str, str]:
+def hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options that go on to Hadoop and to the Parquet writer."""
     return {key: value for key, value in options.items() if key.lower() not in _OURS and not key.lower().startswith("delta.")}

@@ -36,9 +36,10 @@ from tahoe.snapshot.arrow_reader import ReadTask, read_file
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.insert import Insert
+from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.storage import storage_options
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
-from tahoe.spark.names.options import insert_request, read_request, travelling
+from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore

@@ -29,7 +29,7 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import kept_for_the_caller
-from tahoe.spark.jvm.storage import refuse_links_out
+from tahoe.spark.jvm.storage import hadoop_url, refuse_links_out
 from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
 from tahoe.store.location import absolute_url, decode_path, local_path
@@ -40,7 +40,6 @@ __all__ = [
     "FileIndex",
     "Listing",
     "checksum_or_none",
-    "hadoop_url",
     "list_files",
     "opaque_columns",
     "partition_schema_json",
@@ -258,11 +257,6 @@ def checksum_or_none(snapshot: Snapshot) -> VersionChecksum | None:
     except CorruptTable:
         # A damaged checksum says nothing; the table can be read all the same.
         return None
-
-
-def hadoop_url(url: str) -> str:
-    """A table's URL with the scheme that Hadoop serves."""
-    return "s3a" + url[2:] if url.startswith("s3://") else url
 
 
 def partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:

@@ -9,7 +9,7 @@ asks for it, and the optimizer prunes the struct, and all that only the struct r
 could not be asked for the position of a row without its being computed in every scan, so the position is a column of the files here,
 under the name by which Spark's Parquet reader makes it.
 
-Ids are carried into rewritten rows by `with_row_ids`; `write_files_with_row_ids` writes such rows.
+Ids are carried into rewritten rows by `with_row_ids`; `tahoe.spark.write.row_ids.write_files_with_row_ids` writes such rows.
 """
 
 from __future__ import annotations
@@ -21,17 +21,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.clock import Clock
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
-from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import MaterializedColumns, materialized_columns
 from tahoe.schema.types import PrimitiveType, StructField
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.scan.file_index import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION
-from tahoe.spark.write.writer import FileOptions, write_files
-from tahoe.store.log_store import LogStore
 
 __all__ = [
     "HIDDEN",
@@ -42,7 +37,6 @@ __all__ = [
     "with_file_metadata",
     "with_metadata",
     "with_row_ids",
-    "write_files_with_row_ids",
 ]
 
 METADATA = "_metadata"
@@ -56,7 +50,6 @@ _METADATA_KEY = "__metadata_col"
 # The fields are also columns of metadata of their own, under names of ours: a struct of which two computed fields are wanted is made
 # for each row, which DML need not pay.
 _PREFIX = "__tahoe_metadata_"
-_NO_OPTIONS = FileOptions()
 
 
 def in_files(tracked: MaterializedColumns) -> tuple[StructField, ...]:
@@ -141,25 +134,6 @@ def with_row_ids(rows: DataFrame, config: TableConfig, changed: Column | None = 
     if changed is not None:
         version = sf.when(~sf.coalesce(changed, sf.lit(False)), version)
     return rows.select("*", row_id.alias(tracked.row_id), version.alias(tracked.row_commit_version))
-
-
-def write_files_with_row_ids(
-    data: DataFrame, config: TableConfig, store: LogStore, clock: Clock, options: FileOptions = _NO_OPTIONS
-) -> list[AddFile]:
-    """`write_files`, keeping the ids of rows that have some.
-
-    The commit's transaction must say so: ``transaction.row_ids_kept = True``.
-
-    Args:
-        data: rows fitted to the schema of ``config_with_row_ids(config)``: the table's columns and those of `with_row_ids`. `fitted` makes
-            the latter null, which is right for new rows, where the data lacks them.
-        config: of the commit to come, without these columns.
-
-    Returns:
-        As `write_files`; statistics are of the table's columns alone.
-    """
-    written = write_files(data, config_with_row_ids(config), store, clock, options)
-    return [without_id_statistics(config, add) for add in written]
 
 
 def _made(base: DataFrame, row_index: Column, tracked: MaterializedColumns | None) -> dict[str, Column]:

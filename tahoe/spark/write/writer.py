@@ -37,7 +37,7 @@ from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.spark.scan.file_index import hadoop_url
+from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path

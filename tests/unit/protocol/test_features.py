@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
@@ -102,3 +106,16 @@ def test_a_protocol_that_contradicts_itself_is_corrupt(protocol):
 def test_every_feature_requires_only_features_that_have_a_row():
     for row in FEATURES.values():
         assert set(row.requires) <= set(FEATURES)
+
+
+def test_the_page_of_features_is_what_the_code_prints():
+    root = Path(__file__).parents[3]
+    printed = subprocess.run(
+        [sys.executable, "scripts/feature_table.py"], cwd=root, env={"PYTHONPATH": str(root)}, capture_output=True, text=True
+    )
+    assert printed.stdout == (root / "docs/features.md").read_text(), "run `make docs`"
+
+
+def test_what_rows_name_has_a_row():
+    named = {name for row in FEATURES.values() for name in (*row.requires, *row.forbids)}
+    assert named <= FEATURES.keys()

@@ -34,15 +34,23 @@ def tail_of(format_version: int, content: int) -> tuple[str, ...]:
 
 
 def entry_schema_text(spec: Spec, format_version: int, content: int) -> str:
-    """`entry_schema` as manifests hold it; remembered, as each of them is held against it."""
-    key = (_json(spec.fields), *(codec.iceberg_type for codec in spec.codecs), format_version, content)
-    if key not in _ENTRY_SCHEMAS:
-        _ENTRY_SCHEMAS[key] = _json(entry_schema(spec, format_version, content))
-    return _ENTRY_SCHEMAS[key]
+    """`entry_schema` as manifests hold it."""
+    return _entry_schema_text(_json(_partition_avro(spec)), format_version, content)
+
+
+# Of texts and numbers alone, as Avro types may be dictionaries, which have no hash. Remembered, as each manifest that is read is held
+# against it.
+@lru_cache(maxsize=100)
+def _entry_schema_text(partition: str, format_version: int, content: int) -> str:
+    return _json(_entry_schema(json.loads(partition), format_version, content))
 
 
 def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> dict[str, Any]:
     """The schema of a manifest's entries; the partition tuple's fields are those of the spec."""
+    return _entry_schema(_partition_avro(spec), format_version, content)
+
+
+def _entry_schema(partition: list[dict[str, Any]], format_version: int, content: int) -> dict[str, Any]:
     data_file = {
         "type": "record",
         "name": "r2",
@@ -50,7 +58,7 @@ def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> di
             _required("content", 134, "int"),
             _required("file_path", 100, "string"),
             _required("file_format", 101, "string"),
-            _required("partition", 102, {"type": "record", "name": "r102", "fields": _partition_avro(spec)}),
+            _required("partition", 102, {"type": "record", "name": "r102", "fields": partition}),
             _required("record_count", 103, "long"),
             _required("file_size_in_bytes", 104, "long"),
             _map("column_sizes", 108, 117, 118, "long"),
@@ -85,7 +93,6 @@ def list_schema_text(format_version: int) -> str:
     return _json(list_schema(format_version))
 
 
-_ENTRY_SCHEMAS: dict[tuple[Any, ...], str] = {}
 _TAIL_FIELDS = {
     "first_row_id": (142, "long"),
     "referenced_data_file": (143, "string"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from threading import Event
 
 import pytest
 from pyroaring import BitMap64
 
+import tahoe
 from tahoe.clock import SeededClock
 from tahoe.exceptions import TahoeError
 from tahoe.log.files.commits import read_commit
@@ -96,6 +99,19 @@ def test_nothing_in_the_package_is_changed_by_a_conversion_but_its_runtime():
     (written,) = [name.name for name in log.store.walk("metadata") if name.name.startswith("metadata/snap-")]
     assert runtime.caches.lists.get(f"{log.store.url}/{written}") is not None
     assert UNIFORM_RUNTIME.caches.lists.get(f"{log.store.url}/{written}") is None
+
+
+def test_no_function_of_the_package_changes_its_module():
+    """Neither by a `global` statement, nor by an empty collection at the top of a module, which only a function could fill."""
+    for path in sorted(Path(tahoe.__path__[0], "uniform").rglob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        assert not [node for node in ast.walk(module) if isinstance(node, ast.Global)], path
+        for node in module.body:
+            value = getattr(node, "value", None)
+            assert not (isinstance(value, ast.Dict | ast.List | ast.Set) and not ast.unparse(value).strip("{}[]")), (
+                path,
+                node.lineno,
+            )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

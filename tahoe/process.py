@@ -1,4 +1,6 @@
-"""What a process has one of: the state of its conversions to Iceberg, finished when it exits. Loaded only where a table asks for them."""
+"""What a process has one of: the state of its conversions to Iceberg, finished when it exits. Without Spark it is loaded only where a table
+asks for them.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-oldest interop lint format bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-oldest interop lint format docs bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -64,15 +64,19 @@ test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PyS
 interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"
 
-lint: $(VENV)/.package ## ruff, mypy --strict, and the contract of the layers
+lint: $(VENV)/.package ## ruff, mypy --strict, the contract of the layers, and the house's own rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict tahoe pyspark_delta
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/check_house.py
 
 format: $(VENV)/.package ## let ruff format and repair what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.package ## write the pages of docs/ that are printed from code
+	$(BIN)/python scripts/feature_table.py >docs/features.md
 
 bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, each printing its ratios
 	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done

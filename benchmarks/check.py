@@ -25,11 +25,11 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import tahoe
-from tahoe.log.paths import commit_name
-from tahoe.ops.check import check_table
+from tahoe.log.files.paths import commit_name
+from tahoe.ops.upkeep.check import check_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import descriptor_in_file, inline_descriptor, new_file_name, pack
-from tahoe.protocol.file_statistics import FileStatistics
+from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.local_store import LocalLogStore
 from tahoe.txn.hooks import checkpoint_snapshot

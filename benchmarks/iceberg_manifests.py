@@ -23,11 +23,11 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEn
 from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record
 
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.table import Table, commit_transaction
 from tahoe.txn.commit import RetryPolicy
 from tahoe.txn.transaction import Operation
-from tahoe.uniform import layout
 
 TITLES = ("files", "full", "files/s", "a CPU s", "bytes/file", "add 1", "add 100", "remove 1", "cold", "merge")
 WIDTHS = (9, 8, 9, 9, 12, 8, 9, 10, 8, 8)
@@ -83,7 +83,7 @@ def measured(path: Path, count: int) -> tuple[float, ...]:
     one = median(lambda: commit(table, [add(names, next(numbers))]), table)
     hundred = median(lambda: commit(table, [add(names, next(numbers)) for _ in range(100)]), table)
     remove = median(lambda: commit(table, [gone(names, next(victims))]), table)
-    layout.forget_paths()
+    UNIFORM_RUNTIME.caches.clear()
     commit(table, [gone(names, next(victims))])
     cold = seconds(table.uniform.sync)
     merge = 0.0

@@ -92,8 +92,8 @@ def source(rows: int):  # type: ignore[no-untyped-def]
 
 def tahoe_merge(path: str, rows: str) -> Callable[[], object]:
     import tahoe
-    import tahoe.ops.merge
-    from tahoe.expr.parse_expression import parse_condition
+    import tahoe.ops.merge.merge
+    from tahoe.expr.parse.parse_expression import parse_condition
     from tahoe.schema.arrow import from_arrow_schema
 
     changed = source(int(rows))

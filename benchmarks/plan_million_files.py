@@ -70,7 +70,7 @@ def _forget_commits(table: Path) -> None:
 def _tahoe() -> None:
     import pyarrow as pa
 
-    from tahoe.expr.parse import parse_predicate
+    from tahoe.expr.parse.parse_predicate import parse_predicate
     from tahoe.schema.types import PrimitiveType, StructField, StructType
 
     parse_predicate("a = 1", StructType((StructField("a", PrimitiveType("long")),)))
@@ -79,7 +79,7 @@ def _tahoe() -> None:
 
 def tahoe_plan(table: str, value: str) -> Callable[[], object]:
     _tahoe()
-    from tahoe.expr.parse import parse_predicate
+    from tahoe.expr.parse.parse_predicate import parse_predicate
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.object_store import open_store
 

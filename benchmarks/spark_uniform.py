@@ -16,9 +16,10 @@ from pathlib import Path
 from _spark import by_turns, session, show
 from iceberg_manifests import SCHEMA, UNIFORM, add, commit
 
-from tahoe.spark.slices import SparkSlices
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.table import Table
-from tahoe.uniform import slices
+from tahoe.uniform.convert.slices import SliceEncoder
 
 GOALS = {"executors": "0.7"}
 
@@ -35,14 +36,14 @@ def main() -> None:
         table = Table.create(path, SCHEMA, partition_by=["part"], properties={"delta.enableIcebergCompatV2": "true"})
         names = {column.name: column.physical_name for column in table.schema()}
         commit(table, (add(names, number) for number in range(arguments.files)))
-        slices.offer(None)
+        UNIFORM_RUNTIME.slices = None
         table.set_properties(UNIFORM)
         table.uniform.wait(timeout=600)
         processor: dict[str, list[float]] = {"one process": [], "executors": []}
         written: dict[str, set[str]] = {}
 
-        def converted(way: str, encoder: slices.SliceEncoder | None) -> None:
-            slices.offer(encoder)
+        def converted(way: str, encoder: SliceEncoder | None) -> None:
+            UNIFORM_RUNTIME.slices = encoder
             for file in (path / "metadata").glob("m*.avro"):
                 file.unlink()
             before = time.process_time()

@@ -56,7 +56,7 @@ def main() -> None:
 def _tahoe(table: str, *, opened: bool, properties: dict[str, str]) -> Callable[[], object]:
     import pyarrow as pa
 
-    from tahoe.log.checkpoint import write_checkpoint
+    from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.object_store import open_store
 

@@ -1,8 +1,11 @@
-"""Found by PySpark itself, by its name: makes ``format("delta")`` work where `tahoe.enable` was not called. See `tahoe.spark.data_source`."""
+"""Found by PySpark itself, by its name: makes ``format("delta")`` work where `tahoe.enable` was not called.
+
+See `tahoe.spark.portable.data_source`.
+"""
 
 from __future__ import annotations
 
-from tahoe.spark.data_source import DeltaDataSource
+from tahoe.spark.portable.data_source import DeltaDataSource
 
 __all__ = ["DefaultSource"]
 

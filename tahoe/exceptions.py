@@ -16,6 +16,7 @@
     ├── StorageFailure (OSError)           try again later
     │   └── CommitStateUnknown             ask `resolve()` before trying again
     ├── CorruptTable                       repair the table
+    ├── ForeignWriter                      settle what another writer did to the Iceberg side: `Table.uniform.repair`
     └── Unsupported                        upgrade Tahoe, or drop the feature from the table
 
 Each error carries `code` (the error class of the reference where there is one, e.g. ``DELTA_CONCURRENT_APPEND``) and
@@ -36,6 +37,7 @@ __all__ = [
     "ConcurrentWriteException",
     "CorruptTable",
     "DeltaConcurrentModificationException",
+    "ForeignWriter",
     "InvalidRequest",
     "InvariantViolation",
     "MetadataChangedException",
@@ -195,6 +197,12 @@ class CorruptTable(TahoeError):
     """Files of the table contradict the specification or each other."""
 
     default_code = "TAHOE_CORRUPT_TABLE"
+
+
+class ForeignWriter(TahoeError):
+    """Another writer has changed the Iceberg side of the table, which is for reading only; nothing is converted until that is settled."""
+
+    default_code = "TAHOE_UNIFORM_FOREIGN_WRITER"
 
 
 class Unsupported(TahoeError):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
-from tahoe.expr.predicate import Predicate
-from tahoe.log.reader import read_commit
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.files.commits import read_commit
 from tahoe.progress import Progress, shown
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
@@ -29,13 +29,14 @@ from tahoe.txn.transaction import Operation, Transaction
 
 # What changes rows, and what few callers need, is imported where it is used: a command line that reads starts faster.
 if TYPE_CHECKING:
-    from tahoe.ops.check import Violation
-    from tahoe.ops.insert import ArrowData, WriteOptions
-    from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
-    from tahoe.ops.merge_explained import MergeExplained
-    from tahoe.ops.row_changes import RowsChanged, Staged
+    from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
+    from tahoe.ops.merge.explained import MergeExplained
+    from tahoe.ops.rows.insert import ArrowData, WriteOptions
+    from tahoe.ops.rows.row_changes import RowsChanged, Staged
+    from tahoe.ops.upkeep.check import Violation
     from tahoe.protocol.iceberg_upgrade import Upgrade
-    from tahoe.uniform.status import UniformHandle
+    from tahoe.uniform.convert.conversion import DeltaSide
+    from tahoe.uniform.handle import UniformHandle
 
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
 
@@ -78,7 +79,7 @@ class Table(Readable):
         store: LogStore | None = None,
     ) -> Table:
         """A new, empty table. Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is."""
-        from tahoe.ops.create import create_operation, new_metadata
+        from tahoe.ops.tables.create import create_operation, new_metadata
         from tahoe.protocol.constraints import check_new
         from tahoe.schema.arrow import from_arrow_schema
 
@@ -166,8 +167,8 @@ class Table(Readable):
         return list(history(self.store, self.snapshot().config, limit))
 
     def detail(self) -> dict[str, Any]:
-        """What DESCRIBE DETAIL tells: see `tahoe.ops.detail.detail`."""
-        from tahoe.ops.detail import detail
+        """What DESCRIBE DETAIL tells: see `tahoe.ops.tables.detail.detail`."""
+        from tahoe.ops.tables.detail import detail
 
         return detail(self.snapshot())
 
@@ -188,7 +189,7 @@ class Table(Readable):
             merge_schema: add columns that only the data has.
             app: (application id, version): skipped where the table has this version, or a later one, of the application.
         """
-        from tahoe.ops.insert import WriteOptions
+        from tahoe.ops.rows.insert import WriteOptions
 
         options = WriteOptions("append", merge_schema=merge_schema, max_rows_per_file=max_rows_per_file, app=app)
         return self.write(data, options, user_metadata=user_metadata)
@@ -208,9 +209,9 @@ class Table(Readable):
     ) -> int:
         """Replace all rows, the rows of a predicate, or the partitions that the data has; the version that has it.
 
-        Args: as Spark's writer options of the same names; see `tahoe.ops.insert.WriteOptions`.
+        Args: as Spark's writer options of the same names; see `tahoe.ops.rows.insert.WriteOptions`.
         """
-        from tahoe.ops.insert import WriteOptions
+        from tahoe.ops.rows.insert import WriteOptions
 
         options = WriteOptions(
             "overwrite",
@@ -226,7 +227,7 @@ class Table(Readable):
 
     def write(self, data: ArrowData, options: WriteOptions, *, user_metadata: str | None = None) -> int:
         """Write rows as `options` say; the version that has them, or the newest where an idempotent write was there already."""
-        from tahoe.ops.insert import already_written, stage_write
+        from tahoe.ops.rows.insert import already_written, stage_write
 
         transaction = self.begin()
         if already_written(transaction, options.app):
@@ -245,8 +246,8 @@ class Table(Readable):
             raise
 
     def delete(self, where: str | Predicate | None = None, *, user_metadata: str | None = None) -> RowsChanged:
-        """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.delete`."""
-        from tahoe.ops.delete import stage_delete
+        """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.rows.delete`."""
+        from tahoe.ops.rows.delete import stage_delete
 
         transaction = self.begin()
         return self._change_rows(transaction, stage_delete(transaction, where), user_metadata)
@@ -254,12 +255,12 @@ class Table(Readable):
     def update(
         self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
     ) -> RowsChanged:
-        """Give columns new values in the rows for which `where` is true, in all rows without it; see `tahoe.ops.update`.
+        """Give columns new values in the rows for which `where` is true, in all rows without it; see `tahoe.ops.rows.update`.
 
         Args:
             values: column, or nested field as ``a.b`` → SQL expression over the row as it was: ``{"price": "price * 1.1"}``.
         """
-        from tahoe.ops.update import stage_update
+        from tahoe.ops.rows.update import stage_update
 
         transaction = self.begin()
         return self._change_rows(transaction, stage_update(transaction, values, where), user_metadata)
@@ -281,8 +282,8 @@ class Table(Readable):
             source: Arrow data; read once.
             on: SQL text; where it is true, a row of the source matches a row of the table.
         """
-        from tahoe.ops.merge import explain_merge, stage_merge
-        from tahoe.ops.merge_clauses import MergeBuilder, MergeStatement
+        from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
+        from tahoe.ops.merge.merge import explain_merge, stage_merge
 
         def run(statement: MergeStatement) -> RowsChanged:
             transaction = self.begin()
@@ -320,8 +321,8 @@ class Table(Readable):
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
     def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties; the version that has them. See `tahoe.ops.alter.stage_set_properties`."""
-        from tahoe.ops.alter import stage_set_properties
+        """Set table properties; the version that has them. See `tahoe.ops.tables.alter.stage_set_properties`."""
+        from tahoe.ops.tables.alter import stage_set_properties
 
         transaction = self.begin()
         operation = stage_set_properties(transaction, self._existing(transaction), properties)
@@ -329,7 +330,7 @@ class Table(Readable):
 
     def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
         """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
-        from tahoe.ops.alter import stage_unset_properties
+        from tahoe.ops.tables.alter import stage_unset_properties
 
         transaction = self.begin()
         operation = stage_unset_properties(transaction, self._existing(transaction), names, if_exists=if_exists)
@@ -341,15 +342,15 @@ class Table(Readable):
         Args:
             where: on partition columns; only these partitions.
         """
-        from tahoe.ops.purge import stage_purge
+        from tahoe.ops.upkeep.purge import stage_purge
 
         transaction = self.begin()
         operation = stage_purge(transaction, parse_filter(where, self._existing(transaction)))
         return self.version() if operation is None else self.commit(transaction, operation).version
 
     def add_constraint(self, name: str, condition: str) -> int:
-        """Demand that every row fulfils a condition; see `tahoe.ops.constrain`. The version that has it."""
-        from tahoe.ops.constrain import stage_add_constraint
+        """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""
+        from tahoe.ops.tables.constrain import stage_add_constraint
 
         transaction = self.begin()
         operation = stage_add_constraint(transaction, self._existing(transaction), name, condition)
@@ -357,7 +358,7 @@ class Table(Readable):
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
         """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
-        from tahoe.ops.constrain import stage_drop_constraint
+        from tahoe.ops.tables.constrain import stage_drop_constraint
 
         transaction = self.begin()
         snapshot = self._existing(transaction)
@@ -375,8 +376,8 @@ class Table(Readable):
         return snapshot.version
 
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> list[Violation]:
-        """What is wrong with the table and its Iceberg side, with `deep` by reading every row; see `tahoe.ops.check`."""
-        from tahoe.ops.check import check_table, iceberg_violations
+        """What is wrong with the table and its Iceberg side, with `deep` by reading every row; see `tahoe.ops.upkeep.check`."""
+        from tahoe.ops.upkeep.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
             found = check_table(self.store, deep=deep, progress=progress or bar)
@@ -386,11 +387,10 @@ class Table(Readable):
     @cached_property
     def uniform(self) -> UniformHandle:
         """The table's Iceberg side: `sync()`, `wait(version, timeout)`, `status()`, `upgrade(compat_version)`."""
-        from tahoe.uniform.status import UniformHandle
+        from tahoe.process import UNIFORM_RUNTIME
+        from tahoe.uniform.handle import UniformHandle
 
-        return UniformHandle(
-            self.store, self.snapshot, self._read_commit, self.clock, self.append, run_upgrade=self._upgrade_uniform
-        )
+        return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""
@@ -413,18 +413,21 @@ class Table(Readable):
         def convert(committed: Committed) -> None:
             # Only a table that asks for it pays for loading what makes Iceberg of it.
             if uniform_is_enabled(committed.snapshot.config.properties):
-                from tahoe.uniform.status import after_commit
+                from tahoe.process import UNIFORM_RUNTIME
+                from tahoe.uniform.handle import after_commit
 
-                after_commit(self.store, self.snapshot, self._read_commit, self.clock)(committed)
+                after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
 
         return [*default_hooks(self.clock), convert]
 
-    def _read_commit(self, version: int) -> tuple[Any, ...]:
-        return read_commit(self.store, version)
+    def _delta_side(self) -> DeltaSide:
+        from tahoe.uniform.convert.conversion import DeltaSide
+
+        return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
 
     def _change_rows(self, transaction: Transaction, staged: Staged, user_metadata: str | None) -> RowsChanged:
         """Commit what was staged; where no row is to be changed, nothing is committed."""
-        from tahoe.ops.row_changes import RowsChanged
+        from tahoe.ops.rows.row_changes import RowsChanged
 
         version, metrics = None, {}
         if staged.operation is not None:
@@ -433,7 +436,7 @@ class Table(Readable):
         return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
 
     def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> Upgrade:
-        from tahoe.ops.upgrade_uniform import upgrade_uniform
+        from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
 
         return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run)
 

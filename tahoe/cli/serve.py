@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from tahoe.cli.connections import Limits
-    from tahoe.uniform.rest import ReadOnlyCatalog
+    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
 
 __all__ = ["serve", "server_of"]
 
@@ -79,10 +79,11 @@ def serve(
     except ImportError as error:
         raise Unsupported("'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.") from error
     from tahoe.cli.connections import Limits
-    from tahoe.uniform.rest import ReadOnlyCatalog
-    from tahoe.uniform.warehouse import Warehouse
+    from tahoe.process import UNIFORM_RUNTIME
+    from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
+    from tahoe.uniform.serve.warehouse import Warehouse
 
-    warehouse = Warehouse(iceberg, options_of(option), wait_seconds=wait)
+    warehouse = Warehouse(iceberg, options_of(option), runtime=UNIFORM_RUNTIME, wait_seconds=wait)
     warehouse.refuse_if_absent()
     listening = _listen(host, port)
     limits = Limits(connections, min(connections, connections_of_a_peer))
@@ -128,7 +129,7 @@ def _announced(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
 
 
 def _refuse_open_door(host: str, token: str | None) -> None:
-    from tahoe.uniform.rest import is_loopback
+    from tahoe.uniform.serve.rest_protocol import is_loopback
 
     if token is not None and not token.strip():
         raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).")
@@ -170,7 +171,7 @@ class _Application:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from tahoe.uniform.rest import Request
+        from tahoe.uniform.serve.rest_protocol import Request
 
         request = Request(
             scope["method"],

@@ -14,7 +14,7 @@ from tahoe.cli.startup import import_anything
 from tahoe.wording import counted
 
 if TYPE_CHECKING:
-    from tahoe.uniform.repair import Repair
+    from tahoe.uniform.others.repair import Repair
     from tahoe.uniform.status import CatalogStatus, UniformStatus
 
 __all__ = ["repair", "status", "sync", "uniform"]
@@ -27,16 +27,16 @@ uniform = typer.Typer(no_args_is_help=True, help="The Iceberg side of a table: h
 @uniform.command(short_help="how far the Iceberg side is behind the Delta table")
 def status(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
     """How far the Iceberg side is: versions, lag, where readers find it by path and in catalogs, and what went wrong."""
-    from tahoe.uniform.catalog import catalog_names
+    from tahoe.uniform.catalogs.configured import catalog_names
 
     table = open_table(path, option)
     if any(catalog_names(table.snapshot().metadata.configuration)):
         import_anything()
-    found = table.uniform.status(catalog_seconds=_CATALOG_SECONDS)
+    state = table.uniform.status(catalog_seconds=_CATALOG_SECONDS)
     if json:
-        print_json(asdict(found))
+        print_json(asdict(state))
     else:
-        print_pairs(_of_status(found))
+        print_pairs(_of_status(state))
 
 
 @uniform.command(short_help="convert the newest version now")
@@ -82,35 +82,35 @@ def repair(
         print_pairs(_of_repair(done, dry_run))
 
 
-def _of_status(found: UniformStatus) -> list[tuple[str, str]]:
-    errors = [found.last_error, *(catalog.last_error for catalog in found.catalogs)]
+def _of_status(state: UniformStatus) -> list[tuple[str, str]]:
+    errors = [state.last_error, *(catalog.last_error for catalog in state.catalogs)]
     pairs = [
-        ("table", found.table),
-        ("enabled", "yes" if found.enabled else "no"),
-        ("Delta version", str(found.delta_version)),
-        ("Iceberg shows", "nothing" if found.iceberg_version is None else f"version {found.iceberg_version}"),
-        ("behind", "" if found.lag_versions is None else f"{counted(found.lag_versions, 'version')}, {found.lag_seconds:.1f} s"),
-        ("metadata", found.metadata_location),
-        *(("catalog", _of_catalog(catalog)) for catalog in found.catalogs),
+        ("table", state.table),
+        ("enabled", "yes" if state.enabled else "no"),
+        ("Delta version", str(state.delta_version)),
+        ("Iceberg shows", "nothing" if state.iceberg_version is None else f"version {state.iceberg_version}"),
+        ("behind", "" if state.lag_versions is None else f"{counted(state.lag_versions, 'version')}, {state.lag_seconds:.1f} s"),
+        ("metadata", state.metadata_location),
+        *(("catalog", _of_catalog(catalog)) for catalog in state.catalogs),
         *(("error", f"[{error.code}] {in_shell_words(error.message)}") for error in dict.fromkeys(errors) if error is not None),
     ]
     return [(name, value) for name, value in pairs if value]
 
 
-def _of_catalog(found: CatalogStatus) -> str:
-    if found.metadata_location is None:
+def _of_catalog(state: CatalogStatus) -> str:
+    if state.metadata_location is None:
         shows = "does not know the table"
-    elif found.delta_version is None:
-        shows = f"points to {found.metadata_location}"
-    elif found.lag_versions:
-        shows = f"shows version {found.delta_version}, {counted(found.lag_versions, 'version')} behind"
+    elif state.delta_version is None:
+        shows = f"points to {state.metadata_location}"
+    elif state.lag_versions:
+        shows = f"shows version {state.delta_version}, {counted(state.lag_versions, 'version')} behind"
     else:
-        shows = f"shows version {found.delta_version}"
-    if found.answered:
-        return f"{found.name} {shows}"
-    if found.metadata_location is None:
-        return f"{found.name} gives no answer; as far as is known, it was never reached"
-    return f"{found.name} gives no answer; when last heard of, it {shows}"
+        shows = f"shows version {state.delta_version}"
+    if state.answered:
+        return f"{state.name} {shows}"
+    if state.metadata_location is None:
+        return f"{state.name} gives no answer; as far as is known, it was never reached"
+    return f"{state.name} gives no answer; when last heard of, it {shows}"
 
 
 def _of_repair(done: Repair, dry_run: bool) -> list[tuple[str, str]]:

@@ -14,21 +14,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.checkpoint_reader import CheckpointReader
+from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences
-from tahoe.log.files import add_files, file_keys, files_table, key_of
-from tahoe.log.last_checkpoint import LastCheckpoint
-from tahoe.log.parquet_source import DamagedCheckpoint
-from tahoe.log.paths import checksum_name, commit_name
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.last_checkpoint import LastCheckpoint
+from tahoe.log.files.live_files import add_files, file_keys, files_table, key_of
+from tahoe.log.files.paths import checksum_name, commit_name
+from tahoe.log.files.seal import SEAL
 from tahoe.log.places import check_times
-from tahoe.log.reader import read_commit
-from tahoe.log.seal import SEAL
 from tahoe.log.segment import LogSegment
-from tahoe.log.state import TableState
 from tahoe.log.tail import Tail
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 from tahoe.wording import counted
 

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.paths import checksum_name, parse
-from tahoe.log.state import TableState
+from tahoe.log.files.paths import checksum_name, parse
 from tahoe.log.totals import FileSizeHistogram, FileTotals
 from tahoe.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction, action_from_json
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import LogStore
 
 __all__ = ["VersionChecksum", "encode_checksum", "parse_checksum", "read_checksum", "state_differences"]

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from tahoe.exceptions import CorruptTable
 from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum, state_differences
-from tahoe.log.paths import checksum_name
-from tahoe.log.state import TableState
+from tahoe.log.files.paths import checksum_name
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.table_state import TableState
 from tahoe.store.log_store import Created, Exists, LogStore
 
 __all__ = ["checksum_after", "checksum_of", "write_checksum", "write_checksum_after"]

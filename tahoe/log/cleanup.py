@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from tahoe.log.checkpoint_reader import sidecars_of
+from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
+from tahoe.log.files.paths import ParsedLogPath, parse
 from tahoe.log.intents import notice
-from tahoe.log.paths import ParsedLogPath, parse
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import Entry, LogStore

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tahoe.exceptions import NotFound
-from tahoe.log.paths import parse
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.paths import parse
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import no_in_commit_timestamp

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tahoe.log.paths import LOG_FOLDER
+from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["FOLDER", "PREFIX", "Intent", "announce", "forget", "intent_name", "notice", "standing"]

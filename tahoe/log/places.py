@@ -1,4 +1,4 @@
-"""Whether the commits of a log stand where they belong, as far as those say that carry no seal (`tahoe.log.seal`).
+"""Whether the commits of a log stand where they belong, as far as those say that carry no seal (`tahoe.log.files.seal`).
 
 Other writers' commits say less of themselves: which version they had read, which transaction they were, and when. A commit cannot
 have read its own version or a later one, no transaction is there twice, and in-commit timestamps increase.
@@ -13,8 +13,8 @@ from itertools import pairwise
 from zlib import crc32
 
 from tahoe.exceptions import CorruptTable
-from tahoe.log.paths import commit_name
-from tahoe.log.seal import has_seal
+from tahoe.log.files.paths import commit_name
+from tahoe.log.files.seal import has_seal
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.agreement import (
     DoubtedCompactions,
     check_adds_of_checkpoint,
@@ -28,10 +28,10 @@ from tahoe.log.agreement import (
     newest,
     no_state,
 )
-from tahoe.log.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
-from tahoe.log.columns import concat, with_fewer_chunks
-from tahoe.log.demanded_columns import check_keys, check_keys_for
-from tahoe.log.files import (
+from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, open_checkpoint
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
+from tahoe.log.files.columns import concat, with_fewer_chunks
+from tahoe.log.files.live_files import (
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
     add_files,
@@ -40,14 +40,14 @@ from tahoe.log.files import (
     key_of,
     without_rows,
 )
-from tahoe.log.parquet_source import DamagedCheckpoint
-from tahoe.log.paths import LOG_FOLDER
-from tahoe.log.scan import ScanPlan, plan_scan, scan_checkpoint
+from tahoe.log.files.paths import LOG_FOLDER
+from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
+from tahoe.log.partition_keys import check_keys, check_keys_for
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
-from tahoe.log.state import TableState, advance_state
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.skipping import keep
+from tahoe.protocol.table_state import TableState, advance_state
 from tahoe.schema.arrow_values import array
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import LogStore

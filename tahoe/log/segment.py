@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.last_checkpoint import LastCheckpoint, read_last_checkpoint
-from tahoe.log.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
-from tahoe.log.paths import LOG_FOLDER, commit_name, file_name, parse
+from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
+from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_gaps, probe_upward
+from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "extend", "segment_for"]

@@ -11,10 +11,18 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.checksum import VersionChecksum, parse_checksum
-from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, file_keys, files_table, key_of, tombstones_table, without_rows
-from tahoe.log.json_columns import ActionColumns, read_columns
+from tahoe.log.files.commits import check_seal, duplicate, parse_actions, parse_commit
+from tahoe.log.files.json_columns import ActionColumns, read_columns
+from tahoe.log.files.live_files import (
+    FILES_SCHEMA,
+    TOMBSTONES_SCHEMA,
+    file_keys,
+    files_table,
+    key_of,
+    tombstones_table,
+    without_rows,
+)
 from tahoe.log.places import Place, check_places, place_of
-from tahoe.log.reader import check_seal, duplicate, parse_actions, parse_commit
 from tahoe.log.segment import LogSegment, TailFile
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import (
@@ -42,7 +50,7 @@ class Tail:
     Args:
         adds: files that are live at the end (`FILES_SCHEMA`), oldest first.
         removes: files that are gone at the end (`TOMBSTONES_SCHEMA`).
-        keys: the keys of both (`tahoe.log.files.file_keys`): what earlier files say of them no longer counts.
+        keys: the keys of both (`tahoe.log.files.live_files.file_keys`): what earlier files say of them no longer counts.
         net: by how much the commits change what the live files add up to, if they remove only what was there and add only what
             was not; None where a removed file does not state its size. A mismatch with a checksum is a reason to look closer, no proof.
         net_files: the same of their number alone.

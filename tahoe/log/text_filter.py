@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.expr.predicate import And, Comparison, Or, Predicate
+from tahoe.expr.tree.predicate import And, Comparison, Or, Predicate
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 
 __all__ = ["TextFilter", "text_filter"]

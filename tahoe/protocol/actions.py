@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tahoe.exceptions import CorruptTable
 from tahoe.protocol.demanded import check_action
+from tahoe.schema.types import StructType, schema_from_json
 
 __all__ = [
     "Action",
@@ -46,7 +48,7 @@ class Protocol:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, in which a cached property could keep nothing
 class Metadata:
     """The table's identity, schema and properties. `created_time` is in milliseconds since the epoch."""
 
@@ -59,6 +61,11 @@ class Metadata:
     created_time: int | None = None
     format_provider: str = "parquet"
     format_options: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def schema(self) -> StructType:
+        """`schema_string`, parsed when it is first asked for. Raises `CorruptTable` where it is no schema."""
+        return schema_from_json(self.schema_string)
 
     def to_json_value(self) -> dict[str, Any]:
         value: dict[str, Any] = {"id": self.id}

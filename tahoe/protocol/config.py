@@ -9,11 +9,12 @@ from typing import Any
 
 from tahoe.exceptions import CorruptTable, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
-from tahoe.protocol.features import check_readable, check_writable, features_of
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.features import FEATURES, check_readable, check_writable, features_of
+from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
 from tahoe.schema.evolve import check_duplicates, check_type_changes
 from tahoe.schema.mapping import check_mapping_of_columns
-from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.schema.types import DecimalType, PrimitiveType, StructType
+from tahoe.schema.walk import all_fields, struct_fields
 
 __all__ = ["TableConfig", "features_wanted_by"]
 
@@ -38,7 +39,7 @@ class TableConfig:
     def schema(self) -> StructType:
         """The logical schema, partition columns included."""
         try:
-            return schema_from_json(self.metadata.schema_string)
+            return self.metadata.schema
         except TahoeError as error:
             error.located(table=self.table)
             raise
@@ -69,27 +70,27 @@ class TableConfig:
         """All supported features, those implied by version numbers included."""
         return features_of(self.protocol)
 
+    def is_active(self, feature: str) -> bool:
+        """Whether the protocol supports a feature and the table's properties or schema ask for it."""
+        if feature not in self.features:
+            return False
+        row = FEATURES[feature]
+        return row.is_wanted_by(self.properties, all_fields(self.schema) if row.wanted_by_field else ())
+
     @property
     def column_mapping_mode(self) -> str:
         """``none``, ``name`` or ``id``; the mode counts only where the protocol supports column mapping."""
-        mode = self.properties.column_mapping_mode
-        return mode if "columnMapping" in self.features else "none"
+        return self.properties.column_mapping_mode if self.is_active("columnMapping") else "none"
 
     @property
     def iceberg_compat_version(self) -> int | None:
         """1, 2 or 3 where an IcebergCompat feature is active."""
-        for version in (3, 2, 1):
-            if f"icebergCompatV{version}" in self.features and self.properties.get(f"delta.enableIcebergCompatV{version}"):
-                return version
-        return None
+        return next((version for version in (3, 2, 1) if self.is_active(f"icebergCompatV{version}")), None)
 
     @property
     def materializes_partition_columns(self) -> bool:
         """Whether data files hold the partition columns too."""
-        return self.iceberg_compat_version is not None or bool(
-            "materializePartitionColumns" in self.features
-            and self.properties.get("delta.enableMaterializePartitionColumnsFeature")
-        )
+        return self.iceberg_compat_version is not None or self.is_active("materializePartitionColumns")
 
     @property
     def random_prefixes(self) -> bool:
@@ -98,7 +99,8 @@ class TableConfig:
 
     @property
     def in_commit_timestamps(self) -> bool:
-        return "inCommitTimestamp" in self.features and self.properties.enable_in_commit_timestamps
+        """Whether commits carry their time (PROTOCOL.md, "In-Commit Timestamps")."""
+        return self.is_active("inCommitTimestamp")
 
     def ensure_readable(self) -> None:
         """Raises where this version of Tahoe cannot read the table right; the message names the features."""
@@ -157,8 +159,8 @@ class TableConfig:
         if any(key.lower().startswith("delta.constraints.") for key in self.metadata.configuration):
             yield "checkConstraints", "checkConstraints"
         top_level = {id(column) for column in self.schema}
-        in_structs = {id(column) for column in _struct_fields(self.schema)}
-        for column in _all_fields(self.schema):
+        in_structs = {id(column) for column in struct_fields(self.schema)}
+        for column in all_fields(self.schema):
             keys = column.metadata
             if "delta.generationExpression" in keys:
                 name = f"generatedColumns (column {column.name})"
@@ -176,89 +178,13 @@ class TableConfig:
 
 
 def features_wanted_by(metadata: Metadata) -> frozenset[str]:
-    """The features that a table's schema and properties need in its protocol (`delta-features`, "becomes active when")."""
+    """The features that a table's schema and properties need in its protocol: as the table of features says, and those that a property
+    ``delta.feature.<name>`` asks for by name."""
     properties = TableProperties(metadata.configuration)
-    schema = schema_from_json(metadata.schema_string)
-    wanted = {name for name, key in _ENABLED_BY.items() if properties.get(key)}
-    if properties.column_mapping_mode != "none":
-        wanted.add("columnMapping")
-    if properties.get("delta.checkpointPolicy") == "v2":
-        wanted.add("v2Checkpoint")
-    for key, value in metadata.configuration.items():
-        lowered = key.lower()
-        if lowered.startswith("delta.constraints."):
-            wanted.add("checkConstraints")
-        if lowered.startswith("delta.feature.") and value.lower() in ("supported", "enabled"):
-            wanted.add(key[len("delta.feature.") :])
-    return frozenset(wanted | _wanted_by_schema(schema))
-
-
-_ENABLED_BY = {
-    "appendOnly": "delta.appendOnly",
-    "changeDataFeed": "delta.enableChangeDataFeed",
-    "deletionVectors": "delta.enableDeletionVectors",
-    "typeWidening": "delta.enableTypeWidening",
-    "rowTracking": "delta.enableRowTracking",
-    "inCommitTimestamp": "delta.enableInCommitTimestamps",
-    "icebergCompatV1": "delta.enableIcebergCompatV1",
-    "icebergCompatV2": "delta.enableIcebergCompatV2",
-    "icebergCompatV3": "delta.enableIcebergCompatV3",
-    "materializePartitionColumns": "delta.enableMaterializePartitionColumnsFeature",
-    "variantShredding": "delta.enableVariantShredding",
-}
-
-
-def _wanted_by_schema(schema: StructType) -> set[str]:
-    wanted: set[str] = set()
-    for column in _all_fields(schema):
-        keys: Any = column.metadata
-        if "delta.generationExpression" in keys:
-            wanted.add("generatedColumns")
-        if any(key.startswith("delta.identity.") for key in keys):
-            wanted.add("identityColumns")
-        if "delta.invariants" in keys or not column.nullable:
-            wanted.add("invariants")
-        if "CURRENT_DEFAULT" in keys:
-            wanted.add("allowColumnDefaults")
-        for part in _primitives(column.data_type):
-            if part.name == "timestamp_ntz":
-                wanted.add("timestampNtz")
-            if part.name == "variant":
-                wanted.add("variantType")
-    return wanted
-
-
-def _all_fields(schema: StructType) -> Iterator[StructField]:
-    for column in schema:
-        yield column
-        yield from _nested_fields(column.data_type)
-
-
-def _struct_fields(schema: StructType) -> Iterator[StructField]:
-    """Every field that structs alone lead to."""
-    for column in schema:
-        yield column
-        if isinstance(column.data_type, StructType):
-            yield from _struct_fields(column.data_type)
-
-
-def _nested_fields(data_type: DataType) -> Iterator[StructField]:
-    match data_type:
-        case StructType():
-            yield from _all_fields(data_type)
-        case ArrayType(element):
-            yield from _nested_fields(element)
-        case MapType(key, value):
-            yield from _nested_fields(key)
-            yield from _nested_fields(value)
-
-
-def _primitives(data_type: DataType) -> Iterator[PrimitiveType]:
-    match data_type:
-        case PrimitiveType():
-            yield data_type
-        case ArrayType(element):
-            yield from _primitives(element)
-        case MapType(key, value):
-            yield from _primitives(key)
-            yield from _primitives(value)
+    fields = list(all_fields(metadata.schema))
+    by_name = {
+        key[len(FEATURE_PREFIX) :]
+        for key, value in metadata.configuration.items()
+        if key.lower().startswith(FEATURE_PREFIX) and value.lower() in ("supported", "enabled")
+    }
+    return frozenset(by_name | {row.name for row in FEATURES.values() if row.is_wanted_by(properties, fields)})

@@ -1,7 +1,7 @@
 """What a table demands of its rows: CHECK constraints, column invariants, NOT NULL inside structs, generated columns.
 
 (PROTOCOL.md, "CHECK Constraints", "Column Invariants", "Generated Columns".) Their texts come with the table, so each passes the
-allow-list of `tahoe.expr.parse_expression` before anything is done with it. Where Spark computes one, it is given `vetted` text,
+allow-list of `tahoe.expr.parse.parse_expression` before anything is done with it. Where Spark computes one, it is given `vetted` text,
 which is written anew from what was understood: every name in back-ticks, every constant quoted.
 """
 
@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
-from tahoe.expr.common_types import same_type
-from tahoe.expr.comparison import null_safe_equal
-from tahoe.expr.compute import compute, compute_mask
-from tahoe.expr.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
-from tahoe.expr.functions import cast_to
-from tahoe.expr.parse_expression import Schemas, parse_condition, parse_expression
-from tahoe.expr.predicate import quote_identifier
+from tahoe.expr.compute.comparison import null_safe_equal
+from tahoe.expr.compute.compute import compute, compute_mask
+from tahoe.expr.parse.parse_expression import Schemas, parse_condition, parse_expression
+from tahoe.expr.tree.common_types import same_type
+from tahoe.expr.tree.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
+from tahoe.expr.tree.functions import cast_to
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
@@ -240,7 +240,7 @@ def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:
     """The text of an expression, written anew from what the allow-list understood of it: what may be handed to Spark.
 
     Raises:
-        InvalidRequest: as `tahoe.expr.parse_expression.parse_expression`; and for what Spark would replace by a variable before it
+        InvalidRequest: as `tahoe.expr.parse.parse_expression.parse_expression`; and for what Spark would replace by a variable before it
             reads the text.
     """
     return spark_text(parse_expression(text, schemas, time_zone))

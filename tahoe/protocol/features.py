@@ -7,11 +7,15 @@ are readable but for their variant columns, which `tahoe.schema.arrow` refuses b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import Protocol
+from tahoe.protocol.properties import TableProperties
+from tahoe.schema.types import StructField
+from tahoe.schema.walk import primitives
 
 __all__ = [
     "FEATURES",
@@ -26,15 +30,19 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TableFeature:
-    """One row of the table.
+    """One row of the table: all that Tahoe knows of a feature.
 
     Args:
         name: as it stands in ``readerFeatures`` and ``writerFeatures``.
         reader: readers must understand it too.
         legacy: the (reader, writer) versions that imply it without a list, or None.
         requires: features that must be supported with it.
-        active_when: the property that makes it active when ``true`` (or set, for `column mapping` and the like).
-        automatic: an existing table is upgraded when its metadata asks for the feature.
+        forbids: features that may not be active beside it.
+        wanted_by_property: the table property that asks for it; an ending ``.`` stands for all properties that begin so.
+        wanting: which values of that property ask for it, as `TableProperties.get` gives them.
+        wanted_by_field: whether a field of the schema, at any depth, asks for it.
+        removal: what DROP FEATURE has to do before the name may leave the protocol; None where the specification or the reference
+            knows no way back. (Told in docs/features.md; Tahoe drops no feature yet.)
         readable, writable: what this version of Tahoe does with tables that have it. Where a writer need only refuse some
             operations, `writable` is True and `tahoe.protocol.config` checks whether the feature is in use.
     """
@@ -43,65 +51,136 @@ class TableFeature:
     reader: bool = False
     legacy: tuple[int, int] | None = None
     requires: tuple[str, ...] = ()
-    active_when: str | None = None
-    automatic: bool = True
+    forbids: tuple[str, ...] = ()
+    wanted_by_property: str | None = None
+    wanting: Callable[[Any], bool] = bool
+    wanted_by_field: Callable[[StructField], bool] | None = None
+    removal: str | None = None
     readable: bool = True
     writable: bool = True
 
+    def is_wanted_by(self, properties: TableProperties, fields: Iterable[StructField]) -> bool:
+        """Whether a table's properties or schema ask for the feature.
+
+        Args:
+            fields: of the schema, at any depth (`tahoe.schema.walk.all_fields`).
+        """
+        key, by_field = self.wanted_by_property, self.wanted_by_field
+        if key is not None and key.endswith("."):
+            if any(name.lower().startswith(key) for name in properties.configuration):
+                return True
+        elif key is not None and self.wanting(properties.get(key)):
+            return True
+        return by_field is not None and any(by_field(field) for field in fields)
+
+
+def _has(*keys: str) -> Callable[[StructField], bool]:
+    """Whether a field's metadata has one of the keys; an ending ``.`` stands for all that begin so."""
+    return lambda field: any(
+        any(name == key or (key.endswith(".") and name.startswith(key)) for key in keys) for name in field.metadata
+    )
+
+
+def _is_of(type_name: str) -> Callable[[StructField], bool]:
+    return lambda field: any(part.name == type_name for part in primitives(field.data_type))
+
+
+_REWRITE = "files rewritten"
+_PROPERTY_OFF = "property unset"
 
 _ROWS = (
-    TableFeature("appendOnly", legacy=(1, 2), active_when="delta.appendOnly"),
-    TableFeature("invariants", legacy=(1, 2)),
-    TableFeature("checkConstraints", legacy=(1, 3)),
-    TableFeature("changeDataFeed", legacy=(1, 4), active_when="delta.enableChangeDataFeed"),
-    TableFeature("generatedColumns", legacy=(1, 4)),
-    TableFeature("columnMapping", reader=True, legacy=(2, 5), active_when="delta.columnMapping.mode"),
-    TableFeature("identityColumns", legacy=(1, 6)),
-    TableFeature("deletionVectors", reader=True, active_when="delta.enableDeletionVectors"),
-    TableFeature("v2Checkpoint", reader=True, active_when="delta.checkpointPolicy"),
-    TableFeature("timestampNtz", reader=True, automatic=False),
-    TableFeature("timestampWithoutTimezone", reader=True, automatic=False),
-    TableFeature("vacuumProtocolCheck", reader=True, automatic=False),
-    TableFeature("variantType", reader=True, automatic=False, writable=False),
-    TableFeature("variantType-preview", reader=True, automatic=False, writable=False),
+    TableFeature("appendOnly", legacy=(1, 2), wanted_by_property="delta.appendOnly"),
+    TableFeature(
+        "invariants", legacy=(1, 2), wanted_by_field=lambda field: "delta.invariants" in field.metadata or not field.nullable
+    ),
+    TableFeature("checkConstraints", legacy=(1, 3), wanted_by_property="delta.constraints.", removal="constraints dropped"),
+    TableFeature("changeDataFeed", legacy=(1, 4), wanted_by_property="delta.enableChangeDataFeed"),
+    TableFeature("generatedColumns", legacy=(1, 4), wanted_by_field=_has("delta.generationExpression")),
+    TableFeature(
+        "columnMapping",
+        reader=True,
+        legacy=(2, 5),
+        wanted_by_property="delta.columnMapping.mode",
+        wanting=lambda mode: mode != "none",
+        removal=_REWRITE,
+    ),
+    TableFeature("identityColumns", legacy=(1, 6), wanted_by_field=_has("delta.identity.")),
+    TableFeature("deletionVectors", reader=True, wanted_by_property="delta.enableDeletionVectors", removal="vectors purged"),
+    TableFeature(
+        "v2Checkpoint",
+        reader=True,
+        wanted_by_property="delta.checkpointPolicy",
+        wanting=lambda policy: policy == "v2",
+        removal="a classic checkpoint written",
+    ),
+    TableFeature("timestampNtz", reader=True, wanted_by_field=_is_of("timestamp_ntz")),
+    TableFeature("timestampWithoutTimezone", reader=True),
+    TableFeature("vacuumProtocolCheck", reader=True, removal=_PROPERTY_OFF),
+    TableFeature("variantType", reader=True, wanted_by_field=_is_of("variant"), writable=False),
+    TableFeature("variantType-preview", reader=True, writable=False),
     TableFeature(
         "variantShredding",
         reader=True,
         requires=("variantType",),
-        active_when="delta.enableVariantShredding",
+        wanted_by_property="delta.enableVariantShredding",
         writable=False,
     ),
     TableFeature("variantShredding-preview", reader=True, writable=False),
-    TableFeature("typeWidening", reader=True, active_when="delta.enableTypeWidening"),
-    TableFeature("typeWidening-preview", reader=True),
+    TableFeature("typeWidening", reader=True, wanted_by_property="delta.enableTypeWidening", removal=_REWRITE),
+    TableFeature("typeWidening-preview", reader=True, removal=_REWRITE),
     TableFeature(
         "catalogManaged",
         reader=True,
         requires=("inCommitTimestamp", "vacuumProtocolCheck"),
-        automatic=False,
         readable=False,
         writable=False,
     ),
-    TableFeature("catalogOwned-preview", reader=True, automatic=False, readable=False, writable=False),
-    TableFeature("geospatial", reader=True, readable=False, writable=False),
-    TableFeature("geospatial-dev", reader=True, readable=False, writable=False),
-    TableFeature("adaptiveMetadata-preview", reader=True, automatic=False, readable=False, writable=False),
-    TableFeature("redirectReaderWriter-preview", reader=True, readable=False, writable=False),
-    TableFeature("redirectWriterOnly-preview", writable=False),
+    TableFeature("catalogOwned-preview", reader=True, readable=False, writable=False),
+    TableFeature("geospatial", reader=True, removal="geometry and geography columns dropped", readable=False, writable=False),
+    TableFeature("geospatial-dev", reader=True, removal="geometry and geography columns dropped", readable=False, writable=False),
+    TableFeature("adaptiveMetadata-preview", reader=True, readable=False, writable=False),
+    TableFeature("redirectReaderWriter-preview", reader=True, removal=_PROPERTY_OFF, readable=False, writable=False),
+    TableFeature("redirectWriterOnly-preview", removal=_PROPERTY_OFF, writable=False),
     TableFeature("timestampNanos", reader=True, readable=False, writable=False),
-    TableFeature("domainMetadata"),
-    TableFeature("rowTracking", requires=("domainMetadata",), active_when="delta.enableRowTracking"),
+    TableFeature("domainMetadata", removal="domains removed"),
+    TableFeature(
+        "rowTracking", requires=("domainMetadata",), wanted_by_property="delta.enableRowTracking", removal=_PROPERTY_OFF
+    ),
     TableFeature("clustering", requires=("domainMetadata",)),
-    TableFeature("inCommitTimestamp", active_when="delta.enableInCommitTimestamps"),
-    TableFeature("allowColumnDefaults", automatic=False),
-    TableFeature("icebergCompatV1", requires=("columnMapping",), active_when="delta.enableIcebergCompatV1"),
-    TableFeature("icebergCompatV2", requires=("columnMapping",), active_when="delta.enableIcebergCompatV2"),
-    TableFeature("icebergCompatV3", requires=("columnMapping", "rowTracking"), active_when="delta.enableIcebergCompatV3"),
+    TableFeature("inCommitTimestamp", wanted_by_property="delta.enableInCommitTimestamps", removal=_PROPERTY_OFF),
+    TableFeature("allowColumnDefaults", wanted_by_field=_has("CURRENT_DEFAULT")),
+    TableFeature(
+        "icebergCompatV1",
+        requires=("columnMapping",),
+        forbids=("deletionVectors", "icebergCompatV2", "icebergCompatV3"),
+        wanted_by_property="delta.enableIcebergCompatV1",
+    ),
+    TableFeature(
+        "icebergCompatV2",
+        requires=("columnMapping",),
+        forbids=("deletionVectors", "icebergCompatV1", "icebergCompatV3"),
+        wanted_by_property="delta.enableIcebergCompatV2",
+    ),
+    TableFeature(
+        "icebergCompatV3",
+        requires=("columnMapping", "rowTracking"),
+        forbids=("icebergCompatV1", "icebergCompatV2"),
+        wanted_by_property="delta.enableIcebergCompatV3",
+    ),
     TableFeature("icebergWriterCompatV1", writable=False),
     TableFeature("icebergWriterCompatV3", writable=False),
-    TableFeature("checkpointProtection", automatic=False),
-    TableFeature("materializePartitionColumns", active_when="delta.enableMaterializePartitionColumnsFeature"),
-    TableFeature("coordinatedCommits-preview", requires=("inCommitTimestamp", "vacuumProtocolCheck"), writable=False),
+    TableFeature("checkpointProtection", removal="history truncated"),
+    TableFeature(
+        "materializePartitionColumns",
+        wanted_by_property="delta.enableMaterializePartitionColumnsFeature",
+        removal=_PROPERTY_OFF,
+    ),
+    TableFeature(
+        "coordinatedCommits-preview",
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        removal=_PROPERTY_OFF,
+        writable=False,
+    ),
     TableFeature("collations", writable=False),
     TableFeature("collations-preview", writable=False),
 )

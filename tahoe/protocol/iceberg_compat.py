@@ -21,6 +21,7 @@ from typing import Any
 from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import FEATURES
 from tahoe.protocol.properties import TableProperties
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
@@ -94,7 +95,7 @@ def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds
     _check_stays(config, previous, compat)
     if not compat:
         return
-    if len(compat) > 1:
+    if any(_feature(version) in FEATURES[_feature(compat[0])].forbids for version in compat[1:]):
         raise _violation(
             config,
             "VERSION_MUTUAL_EXCLUSIVE",
@@ -156,7 +157,7 @@ def _check_table(config: TableConfig, previous: TableConfig | None, version: int
         )
     if version == 3:
         _check_row_tracking(config, previous)
-    _check_vectors(config, previous)
+    _check_vectors(config, previous, version)
     _check_types(config, version)
     if previous is not None and _partitioned_differently(config, previous):
         raise _violation(
@@ -168,7 +169,11 @@ def _check_table(config: TableConfig, previous: TableConfig | None, version: int
 
 
 def _features(version: int) -> tuple[str, ...]:
-    return (f"icebergCompatV{version}", "columnMapping", *(("rowTracking",) if version == 3 else ()))
+    return (_feature(version), *FEATURES[_feature(version)].requires)
+
+
+def _feature(version: int) -> str:
+    return f"icebergCompatV{version}"
 
 
 def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> None:
@@ -178,7 +183,7 @@ def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> No
             "WRONG_REQUIRED_TABLE_PROPERTY",
             f"needs row tracking, found {_ROW_TRACKING} = false. Set {_ROW_TRACKING} = true in the same change.",
         )
-    tracked = previous is not None and bool(previous.properties.get(_ROW_TRACKING)) and "rowTracking" in previous.features
+    tracked = previous is not None and previous.is_active("rowTracking")
     if previous is not None and tracked and 3 not in _compat_versions(previous.properties):
         raise _violation(
             config,
@@ -188,11 +193,11 @@ def _check_row_tracking(config: TableConfig, previous: TableConfig | None) -> No
         )
 
 
-def _check_vectors(config: TableConfig, previous: TableConfig | None) -> None:
-    if deletes_form(config.properties) != "none":
+def _check_vectors(config: TableConfig, previous: TableConfig | None, version: int) -> None:
+    if "deletionVectors" not in FEATURES[_feature(version)].forbids or deletes_form(config.properties) == "position":
         return
     for one in (config, previous):
-        if one is not None and "deletionVectors" in one.features and one.properties.enable_deletion_vectors:
+        if one is not None and one.is_active("deletionVectors"):
             raise _violation(
                 config,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",

@@ -66,7 +66,7 @@ def assigns_row_ids(config: TableConfig) -> bool:
 
 def has_row_tracking(config: TableConfig) -> bool:
     """Whether row tracking is enabled: every row has an id, and rows that are copied or changed keep theirs."""
-    return "rowTracking" in config.features and bool(config.properties.get(ENABLED))
+    return config.is_active("rowTracking")
 
 
 def materialized_columns(config: TableConfig) -> MaterializedColumns | None:

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.predicate import (
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.tree.predicate import (
     FALSE,
     TRUE,
     And,
@@ -38,9 +38,9 @@ from tahoe.expr.predicate import (
     references,
     split_by_columns,
 )
-from tahoe.protocol.bounds import has_bounds
 from tahoe.protocol.partition import deserialize_column
-from tahoe.protocol.stats_json import parse_statistics
+from tahoe.protocol.statistics.bounds import has_bounds
+from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
@@ -84,7 +84,7 @@ def stats_predicate(predicate: Predicate, schema: StructType, partition_columns:
 
 
 def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType:
-    """The part of `tahoe.protocol.stats.stats_arrow_type` that a `stats_predicate` reads: what a narrow read must bring."""
+    """The part of `tahoe.protocol.statistics.collect.stats_arrow_type` that a `stats_predicate` reads: what a narrow read must bring."""
     tree: dict[str, Any] = {}
     for path in sorted(references(predicate)):
         if path[0] == HAS_VALUES:

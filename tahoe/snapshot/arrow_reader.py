@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
-from tahoe.expr.evaluate import filter_table
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.compute.evaluate import filter_table
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.file_row_groups import row_groups_that_may_match
 from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read
-from tahoe.snapshot.row_groups import row_groups_that_may_match
 from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ commit ─┬─ has cdc actions ──► their files, and nothing else
         └─ has none ─────────► add ─► insert, remove ─► delete,
                                remove + add of one path ─► the difference of their deletion vectors
 
-What is to be read are `ChangedFile` values; here Arrow reads them, and in `tahoe.spark.changes` Spark does.
+What is to be read are `ChangedFile` values; here Arrow reads them, and in `tahoe.spark.scan.change_feed` Spark does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.agreement import read_vouched_commit
-from tahoe.log.files import canonical_path
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.live_files import canonical_path
 from tahoe.log.history import commit_times, version_at
-from tahoe.log.reader import read_commit
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values

@@ -13,8 +13,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.coerce import compare
-from tahoe.expr.predicate import TRUE, Column, IsNotNull, IsNull, Literal, Predicate, all_of, any_of
+from tahoe.expr.tree.coerce import compare
+from tahoe.expr.tree.predicate import TRUE, Column, IsNotNull, IsNull, Literal, Predicate, all_of, any_of
 from tahoe.schema.types import PrimitiveType, StructType
 
 if TYPE_CHECKING:

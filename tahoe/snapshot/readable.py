@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 
@@ -77,7 +77,7 @@ class Readable(ABC):
         row_ids: bool = False,
     ) -> pd.DataFrame:
         """As `to_batches`, as a frame of pandas (`pip install pandas`): all rows in memory, with a plain index from 0."""
-        from tahoe.snapshot.frames import to_pandas
+        from tahoe.snapshot.to_frames import to_pandas
 
         return to_pandas(self._scan(filter, columns, version, timestamp, row_ids), limit)
 
@@ -96,7 +96,7 @@ class Readable(ABC):
         The version is fixed now. Only the columns that a query needs are read; of its filters, comparisons of a column with a constant and
         tests for null leave out files and rows, and Polars does the rest.
         """
-        from tahoe.snapshot.frames import to_polars
+        from tahoe.snapshot.to_frames import to_polars
 
         return to_polars(self._scan(filter, columns, version, timestamp, row_ids), limit)
 
@@ -119,20 +119,20 @@ class Readable(ABC):
         Args:
             connection: whose relation it is; None for DuckDB's default one.
         """
-        from tahoe.snapshot.frames import to_duckdb
+        from tahoe.snapshot.to_frames import to_duckdb
 
         return to_duckdb(self._scan(filter, columns, version, timestamp, row_ids), limit, connection)
 
     def __arrow_c_schema__(self) -> object:
         """The newest version's Arrow schema by the PyCapsule interface."""
-        from tahoe.snapshot.frames import ScanStream
+        from tahoe.snapshot.to_frames import ScanStream
 
         return ScanStream(self.snapshot().scan()).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The newest version's rows by Arrow's PyCapsule interface, so that libraries take a table as it is: ``pa.table(table)``,
         ``pl.DataFrame(table)``, and DuckDB's ``SELECT * FROM flights``."""
-        from tahoe.snapshot.frames import ScanStream
+        from tahoe.snapshot.to_frames import ScanStream
 
         return ScanStream(self.snapshot().scan()).__arrow_c_stream__(requested_schema)
 
@@ -152,6 +152,6 @@ def parse_filter(filter: str | Predicate | None, snapshot: Snapshot) -> Predicat
     """A filter as users give it, as a predicate over the snapshot's columns. Raises `InvalidRequest` for text that is not understood."""
     if not isinstance(filter, str):
         return filter
-    from tahoe.expr.parse import parse_predicate
+    from tahoe.expr.parse.parse_predicate import parse_predicate
 
     return parse_predicate(filter, snapshot.schema)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.predicate import Predicate, references
+from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor

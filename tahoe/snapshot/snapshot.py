@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import cached_property
+from tahoe.log.files.commits import parse_commit, read_commit
+from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice
-from tahoe.log.paths import LOG_FOLDER, commit_name
 from tahoe.log.places import check_places, place_of
-from tahoe.log.reader import parse_commit, read_commit
 from tahoe.log.replay import (
     TableState,
     advance_files,

@@ -18,19 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.changes import read_changes
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.commands.insert import insert
-from tahoe.spark.errors import install
-from tahoe.spark.idempotent import reset_version
-from tahoe.spark.jvm import Jvm, is_classic
-from tahoe.spark.options import insert_request, read_request
-from tahoe.spark.relation import read_snapshot
-from tahoe.spark.slices import SparkSlices
-from tahoe.spark.snapshots import moment, requested_snapshot
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.options import read_request
+from tahoe.spark.names.snapshots import moment, requested_snapshot
+from tahoe.spark.scan.change_feed import read_changes
+from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.sql import run
-from tahoe.spark.storage import table_at
+from tahoe.spark.write.idempotent import reset_version
 from tahoe.sql.parse import may_be_delta, parse_table_name
-from tahoe.uniform import slices
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -56,7 +57,7 @@ def enable(spark: SparkSession) -> SparkSession:
         _wrap_connect()
         spark.conf.set(_FILTERS, "true")
     spark.conf.set(ENABLED, "true")
-    slices.offer(SparkSlices(spark))
+    UNIFORM_RUNTIME.slices = SparkSlices(spark)
     return spark
 
 

@@ -26,13 +26,13 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.update import update
-from tahoe.spark.errors import install, kept_for_the_caller
 from tahoe.spark.frames import detail_frame, empty_frame, history_frame, properties_frame
-from tahoe.spark.jvm import JavaObject, Jvm
-from tahoe.spark.options import ReadRequest, read_request
-from tahoe.spark.relation import read_snapshot
-from tahoe.spark.snapshots import requested_snapshot
-from tahoe.spark.storage import table_at
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.errors import install, kept_for_the_caller
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.options import ReadRequest, read_request
+from tahoe.spark.names.snapshots import requested_snapshot
+from tahoe.spark.scan.relation import read_snapshot
 from tahoe.sql.parse import parse, with_values
 from tahoe.sql.references import Replacement, rewritten
 from tahoe.sql.statements import (

@@ -24,9 +24,9 @@ from tahoe.exceptions import (
     NotFound,
     StorageFailure,
 )
+from tahoe.log.files.commits import parse_actions, parse_commit
+from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name
 from tahoe.log.intents import notice
-from tahoe.log.paths import LOG_FOLDER, commit_name, file_name
-from tahoe.log.reader import parse_actions, parse_commit
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered

@@ -21,8 +21,8 @@ from tahoe.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from tahoe.expr.predicate import Column, Comparison, Literal, Not
-from tahoe.log.files import canonical_path
+from tahoe.expr.tree.predicate import Column, Comparison, Literal, Not
+from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import check_writable, features_of

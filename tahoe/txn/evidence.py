@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tahoe.clock import Clock
 from tahoe.exceptions import NotFound
-from tahoe.expr.predicate import any_of, references
-from tahoe.log.files import canonical_path
+from tahoe.expr.tree.predicate import any_of, references
+from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
 from tahoe.snapshot.arrow_reader import ReadTask, read_file

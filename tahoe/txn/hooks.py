@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tahoe.clock import Clock
-from tahoe.log.checkpoint import write_checkpoint
+from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.checksum_writer import write_checksum_after
 from tahoe.log.cleanup import clean_up_log
 from tahoe.snapshot.snapshot import Snapshot

@@ -9,8 +9,8 @@ from typing import Any
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import cached_property
+from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
-from tahoe.log.seal import sealed
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.enforced import ENFORCED

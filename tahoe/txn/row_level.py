@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tahoe.log.files import canonical_path
+from tahoe.log.files.live_files import canonical_path
 from tahoe.log.replay import files_table
 from tahoe.protocol.actions import Action, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.dv import decode, inline_descriptor

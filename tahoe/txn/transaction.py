@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.predicate import Predicate
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore

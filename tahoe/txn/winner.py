@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tahoe.lazy import cached_property
-from tahoe.log.files import canonical_path
+from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 
 __all__ = ["Winner"]

@@ -1,301 +1,168 @@
-"""How far the Iceberg side of a table is, and the handle by which a program asks for it, waits for it, or makes it go on."""
+"""The status: how far the Iceberg side of a table is, as values, looked up at one moment. `handle` is what users ask for it."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from threading import Lock
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from tahoe.clock import SYSTEM_CLOCK, Clock
-from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.exceptions import TahoeError
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
-from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.txn.commit import Committed
-from tahoe.uniform import pointers, queue, slices
-from tahoe.uniform.catalog import PATH, Catalog, catalog_names, named_catalog
-from tahoe.uniform.converter import Conversion, ReadCommit, convert
-from tahoe.uniform.foreign import Finding, find_foreign
-from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.look import Look, look_at, newest_metadata, newest_number
-from tahoe.uniform.pointers import LOOK_SECONDS, Asked, Pointer
-from tahoe.uniform.record import read_record
-from tahoe.uniform.repair import Append, Repair
-from tahoe.uniform.repair import adopt as adopt_rows
-from tahoe.uniform.report import CatalogStatus, LastError, UniformStatus, status_of
+from tahoe.uniform.catalogs.pointers import Asked, Trouble
+from tahoe.uniform.formats.metadata import converted_timestamp_ms
+from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number
+from tahoe.uniform.others.foreign import find_foreign, foreign_writer
+from tahoe.uniform.others.look import Current, look_at, newest_metadata
+from tahoe.uniform.others.record import ConversionRecord, read_record
+from tahoe.uniform.runtime import LastError, UniformRuntime
 
-__all__ = ["CatalogStatus", "LastError", "UniformHandle", "UniformStatus", "after_commit"]
-
-logger = logging.getLogger(__name__)
-
-SYNC_SECONDS = 60.0
-_POLL_SECONDS = 0.02
+__all__ = ["CatalogStatus", "UniformStatus", "status_of"]
 
 
-class UniformHandle:
-    """The Iceberg side of one table.
+@dataclass(frozen=True, slots=True)
+class CatalogStatus:
+    """How far a catalog is.
 
     Args:
-        snapshot_at: the table at a version; called without one, at the newest.
-        read_commit: the actions of one commit.
-        append: `Table.append`, for the rows of another writer that a repair takes over.
-        run_upgrade: what `upgrade` does, of the compatibility version and whether only to tell.
+        name: ``<catalog>:<namespace>.<table>``.
+        metadata_location: where it points to: its own answer, where it was asked and gave one; else what the last conversion noted. None
+            where the table is not registered, as far as is known.
+        delta_version: of that metadata; None where it cannot be told.
+        lag_versions: how many versions that is behind the newest one.
+        answered: whether it was asked and gave an answer.
+        last_error: why it stays behind, as far as this process knows.
     """
 
-    def __init__(
-        self,
-        store: LogStore,
-        snapshot_at: Callable[..., Snapshot],
-        read_commit: ReadCommit,
-        clock: Clock = SYSTEM_CLOCK,
-        append: Append | None = None,
-        run_upgrade: Callable[[int, bool], Upgrade] | None = None,
-    ) -> None:
-        self._store = store
-        self._snapshot_at = snapshot_at
-        self._read_commit = read_commit
-        self._clock = clock
-        self._append = append
-        self._run_upgrade = run_upgrade
-
-    def __repr__(self) -> str:
-        return f"UniformHandle({self._store.url})"
-
-    def status(self, *, catalog_seconds: float | None = None) -> UniformStatus:
-        """How far the Iceberg side is; reads the newest metadata file and the newest version, and never raises for what it finds
-        on the Iceberg side: that is told as `last_error`.
-
-        Args:
-            catalog_seconds: how long to wait for the catalogs to say what they show. They are not asked when None: what is told then is
-                what the last conversion noted.
-        """
-        target = self._snapshot_at()
-        return status_of(self._store, target, _pointers(self._store, target), _ERRORS.get(self._store.url), catalog_seconds)
-
-    def upgrade(self, compat_version: int = 2, *, dry_run: bool = False) -> Upgrade:
-        """Make the table readable as Iceberg, whatever it was before: properties are set, and files that Iceberg's readers could not
-        read right are written anew, as REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)).
-
-        Args:
-            compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
-            dry_run: only tell what would be done.
-
-        Raises:
-            InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
-            Unsupported: the handle was made without a table.
-        """
-        if self._run_upgrade is None:
-            raise Unsupported(f"{self!r} only looks at the table; use Table.uniform.upgrade().", table=self._store.url)
-        return self._run_upgrade(compat_version, dry_run)
-
-    def sync(self, catalog: Catalog | str | None = None, *, rebuild: bool = False, timeout: float = SYNC_SECONDS) -> Conversion:
-        """Convert the newest version now, in this thread, and raise what goes wrong.
-
-        Args:
-            catalog: one more catalog whose pointer to move, or its name ``<catalog>:<namespace>.<table>``.
-            rebuild: make everything anew from the live files, also over what another writer left on the Iceberg side.
-            timeout: seconds to wait for catalogs after readers by path have the new metadata. A `catalog` that is not given by its name
-                is waited for as long as it takes.
-
-        Raises:
-            InvalidRequest: the table does not ask for UniForm.
-            ForeignWriter: another writer has committed to the Iceberg side.
-            StorageFailure: storage or a catalog failed, or a catalog did not answer.
-        """
-        target = self._newest()
-        extra = []
-        if isinstance(catalog, str):
-            extra = [Pointer(self._store.url, named_catalog(catalog))]
-        elif catalog is not None:
-            extra = [Pointer(self._store.url, catalog, here=True)]
-        result = _convert(self._store, target, self._snapshot_at, self._read_commit, self._clock, extra, rebuild, timeout)
-        for error in result.catalog_errors.values():
-            raise error
-        return result
-
-    def repair(self, *, adopt: bool = False, discard: bool = False, dry_run: bool = False) -> Repair:
-        """Settle what another writer has done to the Iceberg side.
-
-        Args:
-            adopt: append the rows that it appended to the Delta table, then go on from there.
-            discard: leave its changes out. Its files stay where they are.
-            dry_run: look, check and tell, and change nothing.
-
-        Raises:
-            InvalidRequest: not exactly one of `adopt` and `discard`; nothing to adopt.
-            Unsupported: the other writer did more than append.
-        """
-        if adopt == discard:
-            raise InvalidRequest("Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).")
-        look, findings = self._findings()
-        if not findings:
-            return Repair("none", ())
-        done = Repair("discard", tuple(findings))
-        if adopt:
-            done = adopt_rows(self._store, look, findings, None if dry_run else self._append)
-        if dry_run:
-            return done
-        return replace(done, metadata_location=self.sync(rebuild=True).metadata_location)
-
-    def foreign_changes(self) -> list[tuple[str, str]]:
-        """What another writer has done to the Iceberg side, a sentence and a place for each; nothing is changed.
-
-        The folder, the catalogs and Tahoe's own record are looked at. Raises `InvalidRequest` where the table does not ask for UniForm.
-        """
-        return [(f"{found.sentence}. Settle it: tahoe uniform repair.", found.location) for found in self._findings()[1]]
-
-    def start(self) -> int:
-        """Have the newest version converted in the background, as after a commit; returns that version. `wait` waits for it.
-
-        Nothing is started where the same version waits already, and nothing is done where it was converted.
-
-        Raises:
-            InvalidRequest: the table does not ask for UniForm.
-        """
-        target = self._newest()
-        _submit(self._store, target, self._snapshot_at, self._read_commit, self._clock)
-        return target.version
-
-    def wait(self, version: int | None = None, timeout: float = 60.0) -> UniformStatus:
-        """Wait until the Iceberg side shows a version (the newest one when None), whichever process converts it.
-
-        Args:
-            timeout: seconds.
-
-        Raises:
-            StorageFailure: it does not after `timeout` seconds, or this process tried and failed; the message says how.
-        """
-        wanted = self._snapshot_at().version if version is None else version
-        deadline = self._clock.now_ms() + timeout * 1000
-        number = None
-        while True:
-            busy = queue.QUEUE.is_busy(self._store.url)
-            if (newest := newest_number(self._store)) != number:
-                number, current = newest, newest_metadata(self._store)
-                if current is not None and current.version >= wanted:
-                    return self.status()
-            error = _ERRORS.get(self._store.url)
-            if error is not None and not busy and error.version >= wanted:
-                raise self._not_there(wanted, f"the conversion failed: {error.message}")
-            if self._clock.now_ms() >= deadline:
-                raise self._not_there(wanted, f"{timeout:.0f} seconds have passed")
-            self._clock.sleep(_POLL_SECONDS)
-
-    def _findings(self) -> tuple[Look, list[Finding]]:
-        asked = Asked(_pointers(self._store, self._newest()))
-        look = look_at(self._store)
-        return look, find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))
-
-    def _newest(self) -> Snapshot:
-        """The newest version, of a table that asks for UniForm."""
-        target = self._snapshot_at()
-        if not uniform_is_enabled(target.config.properties):
-            raise InvalidRequest(
-                f"Table {self._store.url} does not ask for UniForm. Set delta.universalFormat.enabledFormats = iceberg, "
-                "delta.enableIcebergCompatV2 = true and delta.columnMapping.mode = name.",
-                code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
-                table=self._store.url,
-            )
-        return target
-
-    def _not_there(self, version: int, why: str) -> StorageFailure:
-        return StorageFailure(
-            f"The Iceberg side of table {self._store.url} does not show version {version}: {why}. Run table.uniform.sync().",
-            code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
-            table=self._store.url,
-            version=version,
-        )
+    name: str
+    metadata_location: str | None
+    delta_version: int | None
+    lag_versions: int | None
+    answered: bool
+    last_error: LastError | None
 
 
-def after_commit(
-    store: LogStore,
-    snapshot_at: Callable[..., Snapshot],
-    read_commit: ReadCommit,
-    clock: Clock = SYSTEM_CLOCK,
-) -> Callable[[Committed], None]:
-    """The post-commit hook: has the committed version converted in the background, where the table asks for UniForm."""
+@dataclass(frozen=True, slots=True)
+class UniformStatus:
+    """How far the Iceberg side of a table is.
 
-    def hook(committed: Committed) -> None:
-        target = committed.snapshot
-        if uniform_is_enabled(target.config.properties):
-            _submit(store, target, snapshot_at, read_commit, clock)
+    Args:
+        table: the table's URL.
+        enabled: whether the table asks for UniForm.
+        delta_version: the newest version of the Delta table.
+        iceberg_version: the Delta version that readers by path see, None where there is none.
+        lag_versions: how many versions it is behind; None where there is no Iceberg side.
+        lag_seconds: time between the commit shown and the newest commit.
+        metadata_location: what a reader by path opens.
+        snapshot_id: Iceberg's id of what is shown; None for a table without snapshots.
+        catalogs: those that the table's property names.
+        is_converting: whether this process has a conversion of the table running or waiting.
+        last_error: what went wrong last in this process, or what is wrong with the metadata or a catalog; None when all is well.
+    """
 
-    return hook
-
-
-class _Errors:
-    """What went wrong last, by table; forgotten when a conversion succeeds."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, LastError] = {}
-        self._lock = Lock()
-
-    def get(self, table: str) -> LastError | None:
-        with self._lock:
-            return self._known.get(table)
-
-    def put(self, table: str, error: LastError | None) -> None:
-        with self._lock:
-            if error is None:
-                self._known.pop(table, None)
-            else:
-                self._known[table] = error
+    table: str
+    enabled: bool
+    delta_version: int
+    iceberg_version: int | None
+    lag_versions: int | None
+    lag_seconds: float | None
+    metadata_location: str | None
+    snapshot_id: int | None
+    catalogs: tuple[CatalogStatus, ...]
+    is_converting: bool
+    last_error: LastError | None
 
 
-_ERRORS = _Errors()
+def status_of(store: LogStore, target: Snapshot, runtime: UniformRuntime, catalog_seconds: float | None = None) -> UniformStatus:
+    """The status at one moment. Reads the folder ``metadata``, its newest file and the note of the last conversion.
+
+    Args:
+        target: the newest version of the Delta table.
+        catalog_seconds: how long to wait for the catalogs to say where they point to; None does not ask them.
+    """
+    pointers = runtime.pointers(store.url, target.metadata.configuration)
+    seen = _look(store, target, runtime, Asked(() if catalog_seconds is None else pointers), catalog_seconds or 0.0)
+    current = seen.current
+    lag = None if current is None else max(target.version - current.version, 0)
+    seconds = None
+    if current is not None:
+        seconds = max(target.timestamp_ms - converted_timestamp_ms(current.document) if lag else 0, 0) / 1000
+    return UniformStatus(
+        table=store.url,
+        enabled=uniform_is_enabled(target.config.properties),
+        delta_version=target.version,
+        iceberg_version=current.version if current else None,
+        lag_versions=lag,
+        lag_seconds=seconds,
+        metadata_location=current.location if current else None,
+        snapshot_id=current.document.get("current-snapshot-id") if current else None,
+        catalogs=tuple(_of_catalog(store, pointer.name, seen, target.version) for pointer in pointers),
+        is_converting=runtime.queue.is_busy(store.url),
+        last_error=seen.wrong or runtime.errors.get(store.url) or next(iter(seen.catalog_errors.values()), None),
+    )
 
 
-def _submit(
-    store: LogStore, target: Snapshot, snapshot_at: Callable[[int], Snapshot], read_commit: ReadCommit, clock: Clock
-) -> None:
-    queue.QUEUE.submit(store.url, lambda _: _background(store, target, snapshot_at, read_commit, clock), target.version)
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look at the Iceberg side showed.
+
+    Args:
+        current: what readers by path see; None where there is nothing, or another writer has changed it.
+        locations: by catalog, where it points to, as far as is known.
+        answered: the catalogs that were asked and gave an answer.
+        wrong: what is wrong with the Iceberg side.
+    """
+
+    current: Current | None
+    locations: Mapping[str, str | None]
+    answered: Collection[str]
+    catalog_errors: Mapping[str, LastError]
+    wrong: LastError | None
 
 
-def _background(
-    store: LogStore, target: Snapshot, snapshot_at: Callable[..., Snapshot], read_commit: ReadCommit, clock: Clock
-) -> None:
+def _look(store: LogStore, target: Snapshot, runtime: UniformRuntime, asked: Asked, catalog_seconds: float) -> _Seen:
+    current, record, wrong = None, ConversionRecord(), None
+    answers: dict[str, str | None] = {}
+    errors = runtime.calls.troubles(store.url)
     try:
-        _convert(store, target, snapshot_at, read_commit, clock, [], False, LOOK_SECONDS)
-    except ForeignWriter as error:
-        logger.error("version %d of %s is not converted to Iceberg: %s", target.version, store.url, error)
+        record = read_record(store)
+        look = look_at(store)
+        answers, failed = asked.answers(catalog_seconds)
+        errors |= {name: Trouble(target.version, error) for name, error in failed.items()}
+        findings = find_foreign(store, look, answers, record)
+        if all(finding.kind == "catalog" for finding in findings):  # readers by path are not concerned
+            current = look.current()
+            for name, location in answers.items():
+                if current is not None and location == current.location:  # it was moved after all
+                    errors.pop(name, None)
+        if findings:
+            raise foreign_writer(store.url, findings)
+    except TahoeError as error:
+        wrong = _error(target.version, error)
+    catalog_errors = {name: _error(trouble.version, trouble.error) for name, trouble in errors.items()}
+    return _Seen(current, {**record.catalogs, **answers}, answers.keys(), catalog_errors, wrong)
 
 
-def _pointers(store: LogStore, target: Snapshot) -> list[Pointer]:
-    """Those of the catalogs that the table's property names."""
-    return [Pointer(store.url, named_catalog(name)) for name in catalog_names(target.metadata.configuration)]
+def _error(version: int, error: TahoeError) -> LastError:
+    return LastError(version, error.code, error.message)
 
 
-def _convert(
-    store: LogStore,
-    target: Snapshot,
-    snapshot_at: Callable[..., Snapshot],
-    read_commit: ReadCommit,
-    clock: Clock,
-    extra: Sequence[Pointer],
-    rebuild: bool,
-    catalog_seconds: float,
-) -> Conversion:
-    """Convert, and keep in mind how it went."""
+def _of_catalog(store: LogStore, name: str, seen: _Seen, newest: int) -> CatalogStatus:
+    location = seen.locations.get(name)
+    version = None if location is None else _version_of(store, location, seen.current)
+    lag = None if version is None else max(newest - version, 0)
+    return CatalogStatus(name, location, version, lag, name in seen.answered, seen.catalog_errors.get(name))
+
+
+def _version_of(store: LogStore, location: str, current: Current | None) -> int | None:
+    """The Delta version of metadata; None where it is not ours, or is no longer there."""
+    if current is not None and location == current.location:
+        return current.version
+    number = metadata_number(location)
+    if number is None or location != f"{store.url}/{metadata_name(number)}":
+        return None
     try:
-        found = [*_pointers(store, target), *extra]
-        pointers.CALLS.keep(store.url, [pointer.name for pointer in found])
-        result = convert(
-            store,
-            target,
-            snapshot_at,
-            read_commit,
-            found,
-            clock=clock,
-            rebuild=rebuild,
-            catalog_seconds=catalog_seconds,
-            slices=slices.offered(),
-        )
-    except BaseException as error:
-        code = error.code if isinstance(error, TahoeError) else type(error).__name__
-        _ERRORS.put(store.url, LastError(target.version, code, str(error)))
-        raise
-    behind = result.catalog_errors.get(PATH)
-    _ERRORS.put(store.url, None if behind is None else LastError(result.version, behind.code, behind.message))
-    return result
+        named = newest_metadata(store, number)
+    except TahoeError:
+        return None
+    return None if named is None else named.version

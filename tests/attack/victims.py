@@ -17,8 +17,8 @@ from pyroaring import BitMap64
 
 from tahoe import Table
 from tahoe.clock import SeededClock
-from tahoe.log.files import add_files
-from tahoe.log.paths import SIDECAR_FOLDER, commit_name, parse
+from tahoe.log.files.live_files import add_files
+from tahoe.log.files.paths import SIDECAR_FOLDER, commit_name, parse
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.txn.transaction import Operation
 from tests.attack.overlay import Overlay

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import tahoe
 from tahoe.log.replay import add_files
-from tahoe.ops.create import with_schema
+from tahoe.ops.tables.create import with_schema
 from tahoe.schema.types import StructType
 from tahoe.txn.transaction import Operation
 

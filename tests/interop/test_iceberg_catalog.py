@@ -18,9 +18,8 @@ from pyiceberg.utils.config import Config
 
 import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
-from tahoe.uniform import catalog as ours
-from tahoe.uniform.catalog import NamedCatalog, metadata_number, named_catalog
-from tahoe.uniform.queue import drain
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.interop.catalogs import glue_catalog, postgresql, rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.hive import hive_metastore
@@ -76,7 +75,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]) -> No
         key = name.upper().replace("-", "_").replace(".", "__")
         monkeypatch.setenv(f"PYICEBERG_CATALOG__{NAME.upper()}__{key}", value)
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    ours._loaded.cache_clear()
+    UNIFORM_RUNTIME.catalogs.forget()
 
 
 def dispose(catalog: Any) -> None:
@@ -92,8 +91,8 @@ def theirs(properties: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Itera
     catalog = load_catalog(NAME)
     yield catalog
     dispose(catalog)
-    dispose(ours._loaded(NAME))
-    ours._loaded.cache_clear()
+    dispose(UNIFORM_RUNTIME.catalogs.loaded(NAME))
+    UNIFORM_RUNTIME.catalogs.forget()
 
 
 @pytest.fixture
@@ -149,7 +148,7 @@ def test_a_pointer_is_moved_only_from_where_it_is(tmp_path: Path, theirs: Catalo
     first = table.uniform.sync().metadata_location
     table.append(ROWS)
     second = table.uniform.sync().metadata_location
-    pointer = named_catalog(f"{NAME}:{identifier}")
+    pointer = UNIFORM_RUNTIME.catalogs.named(f"{NAME}:{identifier}")
     assert pointer.load() is None
     assert pointer.commit(None, first)
     assert pointer.load() == first
@@ -170,7 +169,7 @@ def test_of_many_that_move_one_pointer_at_once_one_wins(tmp_path: Path, theirs: 
     for _ in range(5):
         table.append(ROWS)
         locations.append(table.uniform.sync().metadata_location)
-    pointer = named_catalog(f"{NAME}:{identifier}")
+    pointer = UNIFORM_RUNTIME.catalogs.named(f"{NAME}:{identifier}")
     for old in (None, locations[0]):
         start = threading.Barrier(4)
         outcomes: list[bool] = []
@@ -208,7 +207,7 @@ def test_two_converters_race_and_no_version_is_lost(tmp_path: Path, theirs: Cata
             problems.append(error)
 
     def watch() -> None:
-        pointer = named_catalog(f"{NAME}:{identifier}")
+        pointer = UNIFORM_RUNTIME.catalogs.named(f"{NAME}:{identifier}")
         start.wait()
         while not done.is_set():
             try:
@@ -227,7 +226,7 @@ def test_two_converters_race_and_no_version_is_lost(tmp_path: Path, theirs: Cata
     assert problems == []
     table = tahoe.Table(tmp_path / "t")
     table.uniform.wait(timeout=60)
-    assert drain(60, 60) == []
+    assert UNIFORM_RUNTIME.drain(60, 60) == []
     assert table.version() == 9
     found = theirs.load_table(identifier)
     assert found.metadata.properties["delta-version"] == "9"
@@ -287,7 +286,7 @@ def test_a_table_of_another_kind_is_left_alone(theirs: Catalog, identifier: str,
     else:
         pytest.skip("this kind holds Iceberg tables alone")
     with pytest.raises(InvalidRequest, match="no Iceberg table"):
-        named_catalog(f"{NAME}:{identifier}").load()
+        UNIFORM_RUNTIME.catalogs.named(f"{NAME}:{identifier}").load()
 
 
 def test_a_catalog_that_is_nowhere_configured_holds_up_nothing_and_is_told(tmp_path: Path) -> None:
@@ -307,7 +306,7 @@ def test_a_rest_catalog_that_cannot_move_a_table_is_refused_by_name(tmp_path: Pa
         table.append(ROWS)
         with pytest.raises(Unsupported, match="register with overwrite"):
             table.uniform.sync(f"{NAME}:a.b")
-    ours._loaded.cache_clear()
+    UNIFORM_RUNTIME.catalogs.forget()
 
 
 def test_our_own_rest_server_refuses_registration_and_says_that_none_is_needed(
@@ -324,11 +323,11 @@ def test_our_own_rest_server_refuses_registration_and_says_that_none_is_needed(
     finally:
         process.terminate()
         process.communicate(timeout=20)
-    ours._loaded.cache_clear()
+    UNIFORM_RUNTIME.catalogs.forget()
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch, {"type": "bigquery", "gcp.bigquery.project-id": "p"})
     with pytest.raises(Unsupported, match=r"not (installed|supported)"):
-        NamedCatalog(NAME, "a.b").load()
-    ours._loaded.cache_clear()
+        UNIFORM_RUNTIME.catalogs.named(f"{NAME}:a.b").load()
+    UNIFORM_RUNTIME.catalogs.forget()

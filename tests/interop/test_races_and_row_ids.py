@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.ops.delete import stage_delete
-from tahoe.ops.update import stage_update
+from tahoe.ops.rows.delete import stage_delete
+from tahoe.ops.rows.update import stage_update
 from tahoe.table import Table
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
 

@@ -13,11 +13,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
 from tahoe import Table
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.uniform import queue
-from tahoe.uniform.catalog import metadata_name
-from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.sql_catalog import SqlCatalog
+from tahoe.exceptions import ForeignWriter, InvalidRequest, Unsupported
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
+from tahoe.uniform.formats.metadata_files import metadata_name
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
 
@@ -152,7 +151,7 @@ def test_another_writer_is_noticed_by_the_next_conversion_which_changes_nothing(
     scene: Scene, rogue: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The catalog was given by hand: a conversion in the background, which does not know of it, would go on where only it was changed.
-    monkeypatch.setattr(queue.QUEUE, "submit", lambda *_: None)
+    monkeypatch.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
     expected = canonical(scene.table.to_arrow())
     rogue(scene)
     left = _content(scene)

@@ -21,8 +21,8 @@ import tahoe
 from tahoe.cli.connections import Limits, affordable
 from tahoe.cli.serve import server_of
 from tahoe.exceptions import NotFound
-from tahoe.uniform.rest import Answer, ReadOnlyCatalog, Request
-from tahoe.uniform.warehouse import Warehouse
+from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.serve.warehouse import Warehouse
 from tests.interop.test_iceberg_rest import start
 
 MANY = 600

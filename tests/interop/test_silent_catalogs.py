@@ -14,9 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import StorageFailure
-from tahoe.uniform import catalog as ours
-from tahoe.uniform.catalog import metadata_number, named_catalog
-from tahoe.uniform.queue import drain
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.uniform.formats.metadata_files import metadata_number
 from tests.interop.catalogs import rest_catalog
 from tests.interop.engines import canonical
 from tests.interop.iceberg import read_pyiceberg
@@ -60,8 +59,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
     yield found
     if found._thread.is_alive():
         found.stop()
-    assert drain(30, 30) == []
-    ours._loaded.cache_clear()
+    assert UNIFORM_RUNTIME.drain(30, 30) == []
+    UNIFORM_RUNTIME.catalogs.forget()
 
 
 def test_neither_commits_nor_readers_by_path_wait_and_the_next_conversion_heals_it(
@@ -93,8 +92,8 @@ def test_neither_commits_nor_readers_by_path_wait_and_the_next_conversion_heals_
         silent.stop()
         version = table.append(ROWS)
         table.uniform.wait(version, timeout=30)
-        assert drain(30, 30) == []
-        location = named_catalog(f"{NAME}:sales.orders").load()
+        assert UNIFORM_RUNTIME.drain(30, 30) == []
+        location = UNIFORM_RUNTIME.catalogs.named(f"{NAME}:sales.orders").load()
         assert location is not None
         assert metadata_number(location) == version
         status = table.uniform.status(catalog_seconds=30)
@@ -112,7 +111,7 @@ def test_another_catalog_does_not_wait(tmp_path: Path, silent: Silent, monkeypat
     begun = time.monotonic()
     with pytest.raises(StorageFailure, match="has not answered"):
         table.uniform.sync(timeout=0.5)
-    quick = named_catalog("quick:a.b")
+    quick = UNIFORM_RUNTIME.catalogs.named("quick:a.b")
     assert metadata_number(quick.load() or "") == table.version()
     assert time.monotonic() - begun < SOON + 2
     by_name = {one.name: one for one in table.uniform.status(catalog_seconds=1).catalogs}
@@ -125,8 +124,8 @@ PROGRAM = """
 import sys
 import pyarrow as pa
 import tahoe
-from tahoe.uniform import queue
-queue.EXIT_CATALOG_SECONDS = 0.5
+from tahoe.process import UNIFORM_RUNTIME
+UNIFORM_RUNTIME.exit_catalog_seconds = 0.5
 table = tahoe.Table(sys.argv[1])
 for _ in range(2):
     table.append(pa.table({"id": pa.array([1], pa.int64()), "at": pa.array([1], pa.timestamp("us", "UTC"))}))
@@ -155,7 +154,7 @@ def test_the_command_line_says_what_a_silent_catalog_showed_last(tmp_path: Path,
     with rest_catalog() as answering, pytest.MonkeyPatch.context() as before:
         configure(before, answering)
         silent.stop()
-        assert drain(30, 30) == []
+        assert UNIFORM_RUNTIME.drain(30, 30) == []
         table.uniform.sync()
     again = Silent()
     try:

@@ -24,12 +24,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tahoe import Table
 from tahoe.clock import SeededClock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
-from tahoe.ops.check import TableCheck
-from tahoe.ops.delete import stage_delete
-from tahoe.ops.insert import WriteOptions, stage_write
-from tahoe.ops.merge import stage_merge
-from tahoe.ops.merge_clauses import MergeBuilder
-from tahoe.ops.update import stage_update
+from tahoe.ops.merge.clauses import MergeBuilder
+from tahoe.ops.merge.merge import stage_merge
+from tahoe.ops.rows.delete import stage_delete
+from tahoe.ops.rows.insert import WriteOptions, stage_write
+from tahoe.ops.rows.update import stage_update
+from tahoe.ops.upkeep.check import TableCheck
 from tahoe.txn.transaction import Operation, Transaction
 from tests.model.rows import (
     ONLY_NEW,

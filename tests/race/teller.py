@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import DeltaConcurrentModificationException
-from tahoe.expr.parse import parse_predicate
+from tahoe.expr.parse.parse_predicate import parse_predicate
 from tahoe.log.replay import add_files
-from tahoe.ops.insert import WriteOptions, stage_write
-from tahoe.ops.merge import stage_merge
-from tahoe.ops.merge_clauses import MergeBuilder
-from tahoe.ops.row_changes import FileChange, bitmap, kept_rows, living_rows, remove_files, snapshot_to_change, write_rows
-from tahoe.ops.update import stage_update
+from tahoe.ops.merge.clauses import MergeBuilder
+from tahoe.ops.merge.merge import stage_merge
+from tahoe.ops.rows.insert import WriteOptions, stage_write
+from tahoe.ops.rows.row_changes import FileChange, bitmap, kept_rows, living_rows, remove_files, snapshot_to_change, write_rows
+from tahoe.ops.rows.update import stage_update
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.table import Table
 from tahoe.txn.commit import Committed

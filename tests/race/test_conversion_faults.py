@@ -19,12 +19,13 @@ import pytest
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import StorageFailure, Unsupported
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, SimulatedCrash, WrappedStore
-from tahoe.uniform import queue, status
+from tahoe.uniform.convert.converter import Converter
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
 from tests.unit.uniform.verifier import live_entries, newest_document, verify
 
@@ -48,7 +49,7 @@ def uniform_table(store: LogStore, **properties: str) -> Table:
 
 
 def drained() -> None:
-    assert queue.drain(SECONDS, SECONDS) == []
+    assert UNIFORM_RUNTIME.drain(SECONDS, SECONDS) == []
 
 
 def new_store() -> LogStore:
@@ -234,7 +235,7 @@ class Pointer:
 @pytest.fixture
 def pointer(monkeypatch: pytest.MonkeyPatch) -> Pointer:
     found = Pointer()
-    monkeypatch.setattr(status, "named_catalog", lambda name: found)
+    monkeypatch.setattr(UNIFORM_RUNTIME.catalogs, "named", lambda name: found)
     return found
 
 
@@ -267,10 +268,10 @@ def test_a_catalog_that_hangs_holds_up_no_commit_and_no_reader_by_path(pointer: 
     pointer.hangs = threading.Event()
     for number in range(20):
         assert append(table, number) == number + 1
-    assert queue.QUEUE.drain(SECONDS)
+    assert UNIFORM_RUNTIME.queue.drain(SECONDS)
     assert verify(store) == 20
     assert pointer.location is not None and not pointer.location.endswith("/v20.metadata.json")
-    assert queue.drain(SECONDS, 0.0) == [
+    assert UNIFORM_RUNTIME.drain(SECONDS, 0.0) == [
         f"the catalog any:sales.orders of {table.url} has not answered and may stay behind; readers by path do not"
     ]
     pointer.hangs.set()
@@ -323,24 +324,24 @@ class Slowed:
 @contextmanager
 def slowed(table: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slowed]:
     """Conversions of one table take three seconds more, without using a processor."""
-    seen, lock, convert = Slowed(), threading.Lock(), status.convert
+    seen, lock, convert = Slowed(), threading.Lock(), Converter.convert
 
-    def slow(store: LogStore, *arguments: object, **options: object) -> object:
-        if store.url != table:
-            return convert(store, *arguments, **options)
+    def slow(self: Converter, *arguments: object, **options: object) -> object:
+        if self._delta.url != table:
+            return convert(self, *arguments, **options)
         with lock:
             seen.conversions += 1
             seen.at_once += 1
             seen.most_at_once = max(seen.most_at_once, seen.at_once)
         try:
             time.sleep(CONVERSION_SECONDS)
-            return convert(store, *arguments, **options)
+            return convert(self, *arguments, **options)
         finally:
             with lock:
                 seen.at_once -= 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(status, "convert", slow)
+        patched.setattr(Converter, "convert", slow)
         yield seen
 
 
@@ -366,7 +367,7 @@ def test_a_stream_of_commits_is_not_held_up_by_a_converter_that_takes_three_seco
                     before = time.perf_counter()
                     table.append(data)
                     times[table.url].append(time.perf_counter() - before)
-                most_waiting = max(most_waiting, len(queue.QUEUE._waiting))
+                most_waiting = max(most_waiting, len(UNIFORM_RUNTIME.queue._waiting))
             ratios.append(statistics.median(times[on.url]) / statistics.median(times[off.url]))
         last = on.version()
         drained()

@@ -15,8 +15,8 @@ import pytest
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure
-from tahoe.expr.parse import parse_predicate
-from tahoe.ops.insert import WriteOptions, stage_write
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.exceptions import TahoeError, Unsupported
-from tahoe.ops.insert import WriteOptions
+from tahoe.ops.rows.insert import WriteOptions
 from tahoe.table import Table
 from tests.spark.test_reading import files_read
 from tests.tables.golden import ABSENT, ROOT

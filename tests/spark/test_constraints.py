@@ -15,7 +15,7 @@ from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of, generated_values
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
-from tahoe.spark.constraints import enforced, recomputed
+from tahoe.spark.write.enforce import enforced, recomputed
 from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.spark import test_expressions_answer_as_spark as texts

@@ -15,10 +15,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, SchemaMismatch, Unsupported
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.spark.commands.delete import stage_delete
-from tahoe.spark.row_changes import FILE, ROW, changes_of, commit, with_positions
+from tahoe.spark.commands.row_changes import FILE, ROW, changes_of, commit, with_positions
 from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.interop.engines import canonical, read_deltalake, read_duckdb

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable
-from tahoe.spark.deleted_rows import packed
-from tahoe.spark.jvm import Jvm
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.scan.deleted_rows import packed
 
 BLOCK, PART = 2**16, 2**22
 

@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.compute import compute
-from tahoe.expr.expression import Expression, sql_of_expression
-from tahoe.expr.parse_expression import parse_expression
+from tahoe.expr.compute.compute import compute
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.expr.tree.expression import Expression, sql_of_expression
 from tahoe.schema.arrow import from_arrow_type, to_arrow_schema
 from tahoe.schema.types import DataType
 from tests.spark.test_filters_answer_as_spark import KINDS, rows, schema

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import Column
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.predicate import Column
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, StructField, StructType
 from tests.unit.expr import sql_model

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from tahoe import Table
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation, SchemaMismatch, TahoeError
 from tahoe.protocol.actions import AddCDCFile, RemoveFile
-from tahoe.spark.commands.merge import stage_merge
+from tahoe.spark.commands.merge.merge import stage_merge
 from tahoe.tables import DeltaTable
 from tests.spark.merges import (
     BEFORE,

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe import Table
-from tahoe.spark.commands import merge_found
+from tahoe.spark.commands.merge import pairs as merge_found
 from tahoe.tables import DeltaTable
 from tests.spark.merges import BEFORE, FEED, IDS, MAPPED, NEWS, ON, VECTORS, target, told, two_files
 

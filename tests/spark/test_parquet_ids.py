@@ -14,7 +14,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.mapping import assign_ids, physical_schema
 from tahoe.schema.types import StructType
-from tahoe.spark.parquet_ids import with_nested_ids
+from tahoe.spark.write.parquet_ids import with_nested_ids
 
 DEEP = pa.schema(
     [

@@ -109,8 +109,8 @@ table = DeltaTable.forPath(spark, path)
 print("= table", table.toDF().count(), table.history().count(), table.detail().first().numFiles > 0)
 DeltaTable.create(spark).location(path + "2").addColumn("x", "int").execute()
 print("= made", spark.read.format("delta").load(path + "2").columns)
-from tahoe.spark.slices import SparkSlices
-from tahoe.uniform import slices
+from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.process import UNIFORM_RUNTIME
 class Watched(SparkSlices):
     def encode(self, order, parts):
         for found in super().encode(order, parts):
@@ -119,7 +119,7 @@ class Watched(SparkSlices):
 table = tahoe.Table(path)
 table.uniform.upgrade()
 table.uniform.sync()
-slices.offer(Watched(spark, least_files=1))
+UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
 print("= converted", table.uniform.sync(rebuild=True).files_added == len(table.snapshot().files()))
 """
 
@@ -150,8 +150,8 @@ add = table.snapshot().scan().add_files()[0]
 transaction.stage(add.remove(1), replace(add, deletion_vector=inline_descriptor(BitMap64([0, 1, 2]))))
 table.commit(transaction, Operation("DELETE"))
 print("= alive", spark.read.format("delta").load(path).count())
-import tahoe.spark.writer
-tahoe.spark.writer._FOOTERS_ON_DRIVER = 0
+import tahoe.spark.write.writer
+tahoe.spark.write.writer._FOOTERS_ON_DRIVER = 0
 spark.range(10).repartition(2).selectExpr("id", "cast(id % 2 as int) p").write.format("delta").mode("append").save(path)
 print("= footers", spark.read.format("delta").load(path).count())
 """

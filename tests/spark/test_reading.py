@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
-from tahoe.ops.insert import WriteOptions
+from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.actions import AddFile, Metadata, Protocol, to_json_line
 from tahoe.protocol.dv import descriptor_in_file, pack
 from tahoe.schema.arrow import from_arrow_schema

@@ -12,9 +12,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.ops.insert import WriteOptions
+from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.row_tracking import high_water_mark
-from tahoe.spark.row_ids import with_row_ids
+from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.table import Table
 
 TRACKED = {"delta.enableRowTracking": "true"}

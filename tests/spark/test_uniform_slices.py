@@ -7,19 +7,20 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tahoe.spark.slices import SparkSlices
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.table import Table
-from tahoe.uniform import layout, slices
+from tahoe.uniform.convert import manifest_policy, slices
 from tests.spark.test_portable import run
+from tests.unit.uniform.convert.test_slices import both
 from tests.unit.uniform.deltalog import V3, DeltaLog
-from tests.unit.uniform.test_slices import both
 
 UNIFORM = {"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "LEAST_ENTRIES", 4)
+    monkeypatch.setattr(manifest_policy, "LEAST_ENTRIES", 4)
     monkeypatch.setattr(slices, "FILES_IN_SLICE", 9)
 
 
@@ -42,14 +43,14 @@ def test_slices_are_sent_few_at_a_time_and_come_back_in_their_order(spark, monke
 
 
 def test_enable_offers_the_session_to_conversions(spark):
-    offered = slices.offered()
+    offered = UNIFORM_RUNTIME.slices
     assert isinstance(offered, SparkSlices)
     assert offered.least_files == 100_000
 
 
 def test_a_worker_s_python_keeps_the_tahoe_that_it_has(spark):
     """Ours is imported beside it, and taken out of sight again."""
-    from tahoe.spark import slices as ours
+    from tahoe.spark import slice_encoder as ours
 
     task = ours._task("{}", ours._code())
 
@@ -73,8 +74,8 @@ ON_A_CLUSTER = """
 import sys
 from pyspark.sql import SparkSession
 import tahoe
-from tahoe.spark.slices import SparkSlices
-from tahoe.uniform import slices
+from tahoe.spark.slice_encoder import SparkSlices
+from tahoe.process import UNIFORM_RUNTIME
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
 builder = builder.config("spark.executor.memory", "512m").config("spark.executorEnv.PYTHONPATH", sys.argv[2])
 spark = tahoe.enable(builder.getOrCreate())
@@ -92,7 +93,7 @@ class Watched(SparkSlices):
         for found in super().encode(order, parts):
             print("= manifest", found.number)
             yield found
-slices.offer(Watched(spark, least_files=1))
+UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
 print("= files", tahoe.Table(sys.argv[1]).uniform.sync(rebuild=True).files_added)
 """
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, TahoeError, Unsupported
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile, CommitInfo, Metadata, Protocol, RemoveFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.table import Table

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tahoe.log.checkpoint import write_checkpoint
-from tahoe.log.files import add_files, remove_files
-from tahoe.log.paths import LAST_CHECKPOINT
+from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
+from tahoe.log.files.live_files import add_files, remove_files
+from tahoe.log.files.paths import LAST_CHECKPOINT
 from tahoe.log.replay import replay_files, replay_state, replay_tombstones
 from tahoe.log.segment import segment_for
 from tahoe.protocol.config import TableConfig

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.protocol.stats import FileStatistics, Leaf, indexed_columns, statistics_of_footer
+from tahoe.protocol.statistics.collect import FileStatistics, Leaf, indexed_columns, statistics_of_footer
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType, schema_from_json
 from tests.tables.golden import ABSENT, ROOT
 

@@ -1,0 +1,1 @@
+"""What users ask of a table on Spark, one module for each command."""

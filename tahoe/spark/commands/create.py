@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
-from tahoe.ops.create import create_operation, new_metadata
+from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.protocol.constraints import check_new
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.types import StructType

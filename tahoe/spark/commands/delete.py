@@ -1,4 +1,4 @@
-"""DELETE on Spark: the condition is the user's own, and Spark finds the rows; `tahoe.ops.delete` decides what becomes of the files."""
+"""DELETE on Spark: the condition is the user's own, and Spark finds the rows; `tahoe.ops.rows.delete` decides what becomes of the files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Mapping
 
 from pyspark.sql import Column, SparkSession
 
-from tahoe.expr.predicate import TRUE, all_of
+from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
-from tahoe.ops.delete import stage_deleted_files, stage_deleted_rows
-from tahoe.ops.row_changes import RowsChanged, Staged, refuse_if_append_only
+from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, refuse_if_append_only
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.spark.conditions import check_condition, find_changes, whole_files
-from tahoe.spark.idempotent import once
-from tahoe.spark.relation import condition_of
-from tahoe.spark.row_changes import (
+from tahoe.spark.commands.conditions import check_condition, find_changes, whole_files
+from tahoe.spark.commands.row_changes import (
     commit,
     copy_rows,
     of_kind,
@@ -23,7 +21,9 @@ from tahoe.spark.row_changes import (
     snapshot_to_change,
     write_change_data,
 )
-from tahoe.spark.writer import FileOptions
+from tahoe.spark.scan.relation import condition_of
+from tahoe.spark.write.idempotent import once
+from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 

@@ -1,10 +1,10 @@
 """Rows of a DataFrame into a table: what `df.write.format("delta").save(path)` does.
 
-    request ─► transaction ─► schema (`tahoe.ops.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
+    request ─► transaction ─► schema (`tahoe.ops.rows.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
 
 An append reads nothing of the table. An overwrite removes all files, the files of the partitions that the data has, or the rows of a
 condition. The condition of ``replaceWhere`` is the user's own SQL: Catalyst tells what it means, files that it can only match whole are
-removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.row_changes`).
+removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.commands.row_changes`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
-from tahoe.expr.predicate import all_of, quote_identifier
-from tahoe.ops.insert import (
+from tahoe.expr.tree.predicate import all_of, quote_identifier
+from tahoe.ops.rows.insert import (
     Replaced,
     WriteOptions,
     already_written,
@@ -26,20 +26,20 @@ from tahoe.ops.insert import (
     stage_replaced,
     write_operation,
 )
-from tahoe.ops.row_changes import FileChange, refuse_if_append_only, remove_files
-from tahoe.ops.write import tagged
+from tahoe.ops.rows.row_changes import FileChange, refuse_if_append_only, remove_files
+from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.conditions import check_condition, find_changes, whole_files
-from tahoe.spark.constraints import enforced
-from tahoe.spark.errors import raising
-from tahoe.spark.fitting import nullable_schema
-from tahoe.spark.relation import Condition, condition_of
-from tahoe.spark.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
-from tahoe.spark.translate import from_spark_schema
-from tahoe.spark.writer import FileOptions, write_files
+from tahoe.spark.commands.conditions import check_condition, find_changes, whole_files
+from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
+from tahoe.spark.jvm.errors import raising
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.scan.relation import Condition, condition_of
+from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation, Transaction
 

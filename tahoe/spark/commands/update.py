@@ -1,4 +1,4 @@
-"""UPDATE on Spark: changed rows go to new files; `tahoe.ops.update` decides what becomes of the old ones."""
+"""UPDATE on Spark: changed rows go to new files; `tahoe.ops.rows.update` decides what becomes of the old ones."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.predicate import quote_identifier
-from tahoe.ops.row_changes import FileChange, RowsChanged, Staged, refuse_if_append_only, uses_vectors
-from tahoe.ops.update import stage_updated_rows
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, refuse_if_append_only, uses_vectors
+from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.assignments import parse_assignments, with_assigned
-from tahoe.spark.commands.merge_values import Assignment
-from tahoe.spark.conditions import check_condition, find_changes
-from tahoe.spark.constraints import recomputed
-from tahoe.spark.idempotent import once
-from tahoe.spark.jvm import Jvm
-from tahoe.spark.relation import EVERY_ROW, condition_of, named, shape_of
-from tahoe.spark.row_changes import (
+from tahoe.spark.commands.assigned_values import Assignment
+from tahoe.spark.commands.assignments import parse_assignments, with_assigned
+from tahoe.spark.commands.conditions import check_condition, find_changes
+from tahoe.spark.commands.row_changes import (
     CHOSEN,
     commit,
     copy_rows,
@@ -34,7 +30,11 @@ from tahoe.spark.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.spark.writer import FileOptions
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.scan.relation import EVERY_ROW, condition_of, named, shape_of
+from tahoe.spark.write.enforce import recomputed
+from tahoe.spark.write.idempotent import once
+from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 

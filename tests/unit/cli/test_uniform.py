@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import tahoe
 from tahoe.cli.main import app
-from tahoe.uniform import catalog, queue
-from tahoe.uniform.catalog import named_catalog
+from tahoe.process import UNIFORM_RUNTIME
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 CATALOGS = "delta.universalFormat.config.iceberg.catalogs"
@@ -34,17 +33,17 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{found}")
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-    catalog._loaded.cache_clear()
+    UNIFORM_RUNTIME.catalogs.forget()
     yield found
-    named_catalog("prod:a.b")._adapted()._catalog.engine.dispose()
-    catalog._loaded.cache_clear()
+    UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapted()._catalog.engine.dispose()
+    UNIFORM_RUNTIME.catalogs.forget()
 
 
 def made(path: Path, *catalogs: str) -> tahoe.Table:
     named = {CATALOGS: ", ".join(catalogs)} if catalogs else {}
     table = tahoe.Table.create(path, ROWS.schema, properties={**UNIFORM, **named})
     table.append(ROWS)
-    assert queue.drain(30, 30) == []
+    assert UNIFORM_RUNTIME.drain(30, 30) == []
     return table
 
 
@@ -60,7 +59,7 @@ def test_a_catalog_that_is_up_to_date_and_one_that_lags(tmp_path, database, monk
     table = made(tmp_path / "t", "prod:a.b")
     assert "catalog prod:a.b shows version 1" in run(table.url)
     with monkeypatch.context() as without_conversions:
-        without_conversions.setattr(queue.QUEUE, "submit", lambda *_: None)
+        without_conversions.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
         table.append(ROWS)
         words = run(table.url)
         assert "behind 1 version, " in words
@@ -72,7 +71,7 @@ def test_a_catalog_that_is_up_to_date_and_one_that_lags(tmp_path, database, monk
 
 def test_a_catalog_that_fails_is_told_with_what_it_showed_last(tmp_path, database, monkeypatch):
     table = made(tmp_path / "t", "prod:a.b", "nowhere:a.b")
-    named_catalog("prod:a.b")._adapted()._catalog.engine.dispose()
+    UNIFORM_RUNTIME.catalogs.named("prod:a.b")._adapted()._catalog.engine.dispose()
     database.unlink()
     database.mkdir()
     words = run(table.url)
@@ -92,7 +91,7 @@ def test_a_catalog_that_fails_is_told_with_what_it_showed_last(tmp_path, databas
 def test_a_catalog_that_points_elsewhere(tmp_path, database):
     table = made(tmp_path / "t", "prod:a.b")
     other = made(tmp_path / "u")
-    there = named_catalog("prod:a.b")
+    there = UNIFORM_RUNTIME.catalogs.named("prod:a.b")
     old = there.load()
     assert old is not None
     assert there.commit(old, f"{other.url}/metadata/v1.metadata.json")

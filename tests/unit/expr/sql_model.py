@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tahoe.expr.predicate import (
+from tahoe.expr.tree.predicate import (
     OPERATORS,
     And,
     Column,

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tahoe.expr.compute import compute
-from tahoe.expr.decimals import COLUMNAR
-from tahoe.expr.parse_expression import parse_expression
-from tahoe.expr.values import Incomputable
+from tahoe.expr.compute.compute import compute
+from tahoe.expr.compute.decimals import COLUMNAR
+from tahoe.expr.compute.values import Incomputable
+from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.schema.arrow import from_arrow_schema
 
 EXACT = Context(prec=200)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.compute import compute, compute_mask
-from tahoe.expr.functions import FUNCTIONS
-from tahoe.expr.kernels import KERNELS
-from tahoe.expr.parse_expression import parse_expression
+from tahoe.expr.compute.compute import compute, compute_mask
+from tahoe.expr.compute.kernels import KERNELS
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.expr.tree.functions import FUNCTIONS
 from tahoe.schema.arrow import from_arrow_schema
 
 TABLE = pa.table(

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.evaluate import evaluate, filter_table
-from tahoe.expr.predicate import (
+from tahoe.expr.compute.evaluate import evaluate, filter_table
+from tahoe.expr.tree.predicate import (
     FALSE,
     TRUE,
     UNKNOWN,

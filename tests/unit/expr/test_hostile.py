@@ -9,11 +9,11 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
-from tahoe.expr.compute import compute
-from tahoe.expr.expression import Reference, references_of, sql_of_expression
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.parse_expression import parse_expression
-from tahoe.expr.predicate import quote_identifier
+from tahoe.expr.compute.compute import compute
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.expression import Reference, references_of, sql_of_expression
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.constraints import vetted
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tests.unit.expr.hostile import EXPRESSIONS, IDENTIFIERS

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pytest
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.compute import compute_mask
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.implied import to_predicate
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.parse_expression import parse_condition
-from tahoe.expr.predicate import FALSE, references
+from tahoe.expr.compute.compute import compute_mask
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_expression import parse_condition
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.implied import to_predicate
+from tahoe.expr.tree.predicate import FALSE, references
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tests.unit.expr import sql_model

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.compute import compute, compute_mask
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.expression import Call, sql_of_expression, walk
-from tahoe.expr.implied import to_predicate
-from tahoe.expr.parse_expression import parse_condition, parse_expression
-from tahoe.expr.predicate import LONGEST_CHAIN, Column, Comparison, In, Literal, Not, Or, all_of, any_of, normalise
-from tahoe.expr.syntax import MOST_LEVELS
+from tahoe.expr.compute.compute import compute, compute_mask
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_expression import parse_condition, parse_expression
+from tahoe.expr.parse.syntax import MOST_LEVELS
+from tahoe.expr.tree.expression import Call, sql_of_expression, walk
+from tahoe.expr.tree.implied import to_predicate
+from tahoe.expr.tree.predicate import LONGEST_CHAIN, Column, Comparison, In, Literal, Not, Or, all_of, any_of, normalise
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
 KINDS = {"a": "long", "b": "long", "x": "double", "s": "string", "i": "integer"}

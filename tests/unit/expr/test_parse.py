@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.parse import MAX_LENGTH, parse_predicate
-from tahoe.expr.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, StartsWith
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_predicate import MAX_LENGTH, parse_predicate
+from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, StartsWith
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
 

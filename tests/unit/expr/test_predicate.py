@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import (
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.predicate import (
     FALSE,
     TRUE,
     UNKNOWN,

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tahoe.log.files import add_files
-from tahoe.log.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
+from tahoe.log.files.live_files import add_files
+from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
 from tahoe.log.replay import TableState, replay_files, replay_state
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import (
@@ -175,7 +175,7 @@ class Log:
     def compaction(self, first: int, last: int) -> str:
         """The commits of a range as one file, by plain reconciliation of what they say."""
         newest: dict[object, Action] = {}
-        from tahoe.log.reader import read_commit
+        from tahoe.log.files.commits import read_commit
 
         for version in range(first, last + 1):
             for action in read_commit(self.store, version):

@@ -15,11 +15,11 @@ import pytest
 from deltalake import DeltaTable
 
 from tahoe.exceptions import TahoeError
-from tahoe.log import checkpoint as checkpoint_module
-from tahoe.log.checkpoint import write_checkpoint
-from tahoe.log.files import add_files, remove_files
-from tahoe.log.last_checkpoint import LastCheckpoint, parse_last_checkpoint
-from tahoe.log.paths import LAST_CHECKPOINT, checkpoint_name, commit_name
+from tahoe.log.checkpoints import checkpoint_writer as checkpoint_module
+from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
+from tahoe.log.files.last_checkpoint import LastCheckpoint, parse_last_checkpoint
+from tahoe.log.files.live_files import add_files, remove_files
+from tahoe.log.files.paths import LAST_CHECKPOINT, checkpoint_name, commit_name
 from tahoe.log.replay import replay_files, replay_state, replay_tombstones
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction

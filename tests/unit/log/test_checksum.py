@@ -12,8 +12,8 @@ import pytest
 from tahoe.exceptions import CorruptTable
 from tahoe.log.checksum import parse_checksum, read_checksum
 from tahoe.log.checksum_writer import checksum_of, write_checksum, write_checksum_after
-from tahoe.log.paths import checksum_name, commit_name
-from tahoe.log.reader import parse_commit
+from tahoe.log.files.commits import parse_commit
+from tahoe.log.files.paths import checksum_name, commit_name
 from tahoe.log.replay import advance_state, replay_files, replay_state
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo, DomainMetadata, Protocol, RemoveFile, SetTransaction

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.json_columns import read_columns
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import parse_commit, read_commit
+from tahoe.log.files.commits import parse_commit, read_commit
+from tahoe.log.files.json_columns import read_columns
+from tahoe.log.files.paths import commit_name
 from tahoe.log.segment import TailFile
 from tahoe.log.tail import _newest_of_actions
 from tahoe.protocol.actions import AddFile, CommitInfo

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
-from tahoe.expr.predicate import Column, Comparison, Literal
-from tahoe.log.checkpoint import write_checkpoint
-from tahoe.log.checkpoint_seal import SEAL_BYTES
-from tahoe.log.files import add_files
-from tahoe.log.footer_check import fault_in_footer
-from tahoe.log.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
+from tahoe.expr.tree.predicate import Column, Comparison, Literal
+from tahoe.log.checkpoints.checkpoint_seal import SEAL_BYTES
+from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
+from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.log.files.live_files import add_files
+from tahoe.log.files.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
+from tahoe.log.files.seal import sealed
 from tahoe.log.replay import replay_checkpoint, replay_files, replay_state, replay_tombstones, scan_files
-from tahoe.log.seal import sealed
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe.exceptions import CorruptTable
-from tahoe.expr.predicate import Column, Comparison, IsNull, Literal, Predicate
-from tahoe.log.paths import commit_name
+from tahoe.expr.tree.predicate import Column, Comparison, IsNull, Literal, Predicate
+from tahoe.log.files.paths import commit_name
 from tahoe.log.replay import add_files, scan_files
 from tahoe.log.segment import segment_for
 from tahoe.schema.types import PrimitiveType

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe.exceptions import CorruptTable
-from tahoe.log.footer_check import fault_in_footer
-from tahoe.log.parquet_join import join_parquet
-from tahoe.protocol.thrift import footer_of, read_struct, with_footer, write_struct
+from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.log.checkpoints.parquet_join import join_parquet
+from tahoe.protocol.statistics.thrift import footer_of, read_struct, with_footer, write_struct
 
 SCHEMA = pa.schema([("i", pa.int64()), ("s", pa.struct([("t", pa.string()), ("l", pa.list_(pa.float64()))])), ("b", pa.bool_())])
 

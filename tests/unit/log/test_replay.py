@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tahoe.exceptions import CorruptTable
-from tahoe.log.files import FILES_SCHEMA, TOMBSTONES_SCHEMA, add_files, file_keys, files_table, key_of, remove_files
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import parse_commit
+from tahoe.log.files.commits import parse_commit
+from tahoe.log.files.live_files import FILES_SCHEMA, TOMBSTONES_SCHEMA, add_files, file_keys, files_table, key_of, remove_files
+from tahoe.log.files.paths import commit_name
 from tahoe.log.replay import advance_files, advance_state, replay_checkpoint, replay_files, replay_state, replay_tombstones
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import (

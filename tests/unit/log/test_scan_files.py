@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tahoe.expr.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Or, Predicate, StartsWith
-from tahoe.log import checkpoint as checkpoint_module
-from tahoe.log.checkpoint import write_checkpoint
-from tahoe.log.files import add_files
-from tahoe.log.parquet_source import RowGroup
-from tahoe.log.paths import commit_name
+from tahoe.expr.tree.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Or, Predicate, StartsWith
+from tahoe.log.checkpoints import checkpoint_writer as checkpoint_module
+from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
+from tahoe.log.checkpoints.parquet_source import RowGroup
+from tahoe.log.files.live_files import add_files
+from tahoe.log.files.paths import commit_name
 from tahoe.log.replay import replay_files, replay_state, replay_tombstones, scan_files
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import AddFile
@@ -82,7 +82,7 @@ def _predicate(chance: random.Random, deep: bool = True) -> Predicate:
 @pytest.mark.parametrize("kind", CHECKPOINTS)
 @pytest.mark.parametrize("seed", range(2))
 def test_pushing_a_predicate_down_changes_nothing(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tahoe.log.scan._BATCH_ROWS", 7)
+    monkeypatch.setattr("tahoe.log.matching_files._BATCH_ROWS", 7)
     monkeypatch.setattr(checkpoint_module, "ROWS_IN_ROW_GROUP", 13)
     chance = random.Random(seed)
     log = memory_log()

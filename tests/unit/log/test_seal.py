@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from tahoe.exceptions import CorruptTable
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import parse_commit, read_commit
+from tahoe.log.files.commits import parse_commit, read_commit
+from tahoe.log.files.paths import commit_name
+from tahoe.log.files.seal import fault_in_seal, has_seal, sealed
 from tahoe.log.replay import replay_files
-from tahoe.log.seal import fault_in_seal, has_seal, sealed
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo
 from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, memory_log, remove, vector

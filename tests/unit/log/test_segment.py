@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.log.paths import LAST_CHECKPOINT, commit_name, file_name
+from tahoe.log.files.paths import LAST_CHECKPOINT, commit_name, file_name
 from tahoe.log.replay import replay_files
 from tahoe.log.segment import LogSegment, checkpoints_in, extend, segment_for
 from tahoe.store.log_store import Entry, LogStore

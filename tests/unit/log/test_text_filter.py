@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.expr.predicate import And, Column, Comparison, In, Literal, Or, Predicate, StartsWith
+from tahoe.expr.tree.predicate import And, Column, Comparison, In, Literal, Or, Predicate, StartsWith
 from tahoe.log.text_filter import text_filter
 from tahoe.protocol.skipping import keep, stats_predicate
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe import Table
-from tahoe.ops.check import Violation, check_table
+from tahoe.ops.upkeep.check import Violation, check_table
 from tahoe.store.local_store import LocalLogStore
 
 SCHEMA = pa.schema(

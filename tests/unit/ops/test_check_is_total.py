@@ -15,9 +15,9 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import NotFound, TahoeError
-from tahoe.log import reader
-from tahoe.ops import check_log
-from tahoe.ops.check import TableCheck, Violation, check_table
+from tahoe.log.files import commits as reader
+from tahoe.ops.upkeep import check_log
+from tahoe.ops.upkeep.check import TableCheck, Violation, check_table
 from tahoe.progress import Reported
 from tahoe.protocol.dv import z85_encode
 from tahoe.store.local_store import LocalLogStore

@@ -10,7 +10,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, InvariantViolation, SchemaMismatch, Unsupported
-from tahoe.ops.insert import WriteOptions, prepare_schema
+from tahoe.ops.rows.insert import WriteOptions, prepare_schema
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.types import ArrayType, PrimitiveType, StructField, StructType
 from tahoe.txn.transaction import Operation

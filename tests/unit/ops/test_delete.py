@@ -12,8 +12,8 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import ConcurrentAppendException, DeltaConcurrentModificationException, InvalidRequest, NotFound
-from tahoe.ops import row_changes
-from tahoe.ops.delete import stage_delete
+from tahoe.ops.rows import row_changes
+from tahoe.ops.rows.delete import stage_delete
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])

@@ -11,9 +11,9 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch
-from tahoe.ops import merge_match
-from tahoe.ops.merge import stage_merge
-from tahoe.ops.merge_clauses import MergeBuilder
+from tahoe.ops.merge import match as merge_match
+from tahoe.ops.merge.clauses import MergeBuilder
+from tahoe.ops.merge.merge import stage_merge
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tahoe.expr.predicate import Column, Comparison, Literal
+from tahoe.expr.tree.predicate import Column, Comparison, Literal
 from tahoe.protocol.partition import HIVE_NULL, hive_folder
 from tahoe.schema.types import PrimitiveType
 from tahoe.table import Table

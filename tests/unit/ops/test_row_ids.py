@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.row_tracking import materialized_columns

@@ -13,7 +13,7 @@ import pytest
 from tahoe import Table
 from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, NotFound, SchemaMismatch
-from tahoe.ops.insert import WriteOptions
+from tahoe.ops.rows.insert import WriteOptions
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
 

@@ -14,7 +14,7 @@ import pytest
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure, TahoeError
-from tahoe.ops.write import file_schema, write_arrow
+from tahoe.ops.write.writer import file_schema, write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
@@ -293,7 +293,7 @@ def test_batches_of_a_stream_are_gathered_into_files(store):
 
 
 def test_a_stream_larger_than_memory_is_written_as_it_comes(store, monkeypatch):
-    monkeypatch.setattr("tahoe.ops.write.MOST_BYTES_IN_MEMORY", 4000)
+    monkeypatch.setattr("tahoe.ops.write.writer.MOST_BYTES_IN_MEMORY", 4000)
     config = config_of(struct(p=P("long"), v=P("long")), ["p"])
     written = []
 
@@ -502,7 +502,7 @@ class TestThreads:
 
     @pytest.fixture(autouse=True)
     def _every_file_is_large(self, monkeypatch):
-        monkeypatch.setattr("tahoe.ops.write._BYTES_WORTH_A_THREAD", 0)
+        monkeypatch.setattr("tahoe.ops.write.writer._BYTES_WORTH_A_THREAD", 0)
 
     def stream(self, last=None):
         batches = [pa.record_batch({"p": [0] * 90 + [1] * 10, "v": [number] * 100}) for number in range(12)]

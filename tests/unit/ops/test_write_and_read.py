@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
-from tahoe.ops.write import write_arrow
+from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import decode, inline_descriptor
-from tahoe.protocol.stats import FileStatistics
+from tahoe.protocol.statistics.collect import FileStatistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.mapping import assign_ids
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType

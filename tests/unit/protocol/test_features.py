@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
@@ -110,3 +114,16 @@ def test_a_table_with_variants_can_be_read_but_for_these_and_is_refused_by_name_
     check_readable(protocol, "file:///t")
     with pytest.raises(Unsupported, match=name):
         check_writable(protocol, "file:///t")
+
+
+def test_the_page_of_features_is_what_the_code_prints():
+    root = Path(__file__).parents[3]
+    printed = subprocess.run(
+        [sys.executable, "scripts/feature_table.py"], cwd=root, env={"PYTHONPATH": str(root)}, capture_output=True, text=True
+    )
+    assert printed.stdout == (root / "docs/features.md").read_text(), "run `make docs`"
+
+
+def test_what_rows_name_has_a_row():
+    named = {name for row in FEATURES.values() for name in (*row.requires, *row.forbids)}
+    assert named <= FEATURES.keys()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tahoe.protocol.stats import FileStatistics, statistics_of_footer, statistics_of_table
+from tahoe.protocol.statistics.collect import FileStatistics, statistics_of_footer, statistics_of_table
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 

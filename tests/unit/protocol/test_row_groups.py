@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import FALSE, Predicate
-from tahoe.protocol.row_groups import row_groups_to_read
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.predicate import FALSE, Predicate
 from tahoe.protocol.skipping import keep, stats_predicate
-from tahoe.protocol.stats import stats_arrow_type
-from tahoe.protocol.stats_json import parse_statistics
+from tahoe.protocol.statistics.checkpoint_row_groups import row_groups_to_read
+from tahoe.protocol.statistics.collect import stats_arrow_type
+from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
 from tests.unit.expr import sql_model
 from tests.unit.protocol import reference_writer

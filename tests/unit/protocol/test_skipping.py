@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import FALSE, TRUE, UNKNOWN, Column, IsNotNull, IsNull, Predicate
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.predicate import FALSE, TRUE, UNKNOWN, Column, IsNotNull, IsNull, Predicate
 from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
-from tahoe.protocol.stats import stats_arrow_type
-from tahoe.protocol.stats_json import parse_statistics
+from tahoe.protocol.statistics.collect import stats_arrow_type
+from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
 
 

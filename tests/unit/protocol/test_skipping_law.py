@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tahoe.protocol.partition import serialize
 from tahoe.protocol.skipping import keep
-from tahoe.protocol.stats import indexed_columns, statistics_of_footer, statistics_of_table, stats_arrow_type
-from tahoe.protocol.stats_json import parse_statistics
+from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, statistics_of_table, stats_arrow_type
+from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tests.unit.expr import sql_model

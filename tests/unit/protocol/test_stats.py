@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tahoe.exceptions import CorruptTable, InvalidRequest
-from tahoe.protocol.bounds import truncate_max, truncate_min
-from tahoe.protocol.stats import (
+from tahoe.protocol.statistics.bounds import truncate_max, truncate_min
+from tahoe.protocol.statistics.collect import (
     FileStatistics,
     indexed_columns,
     statistics_of_table,

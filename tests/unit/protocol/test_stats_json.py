@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tahoe.protocol.stats_json import parse_statistics
+from tahoe.protocol.statistics.stats_json import parse_statistics
 
 NARROW = pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"x": pa.int32()})})
 

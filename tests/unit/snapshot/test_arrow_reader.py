@@ -15,7 +15,7 @@ import pytest
 from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
-from tahoe.expr.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Or, StartsWith
+from tahoe.expr.tree.predicate import And, Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Or, StartsWith
 from tahoe.protocol.dv import decode, inline_descriptor
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.mapping import ID_KEY, PHYSICAL_NAME_KEY

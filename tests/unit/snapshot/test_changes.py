@@ -16,7 +16,7 @@ from tahoe import Table
 from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.log.replay import add_files
-from tahoe.ops.insert import WriteOptions
+from tahoe.ops.rows.insert import WriteOptions
 from tahoe.txn.transaction import Operation
 
 FEED = {"delta.enableChangeDataFeed": "true"}

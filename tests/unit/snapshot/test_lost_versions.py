@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tahoe.exceptions import CorruptTable
-from tahoe.log.paths import LOG_FOLDER, checksum_name, commit_name
+from tahoe.log.files.paths import LOG_FOLDER, checksum_name, commit_name
 from tahoe.protocol.actions import CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore

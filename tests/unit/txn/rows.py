@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
-from tahoe.expr.evaluate import evaluate
-from tahoe.expr.parse import parse_predicate
-from tahoe.expr.predicate import Predicate
-from tahoe.ops.create import new_metadata
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.tables.create import new_metadata
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Protocol, RemoveFile
 from tahoe.protocol.dv import decode
 from tahoe.schema.types import PrimitiveType, StructField, StructType

@@ -17,7 +17,7 @@ from tahoe.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from tahoe.expr.parse import parse_predicate
+from tahoe.expr.parse.parse_predicate import parse_predicate
 from tahoe.protocol.actions import AddFile, CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.table import Table
 from tahoe.txn.conflict import Winner, rebase

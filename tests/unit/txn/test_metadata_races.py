@@ -14,7 +14,7 @@ from tahoe.exceptions import (
     ProtocolChangedException,
     Unsupported,
 )
-from tahoe.ops.create import with_properties, with_schema
+from tahoe.ops.tables.create import with_properties, with_schema
 from tahoe.protocol.actions import AddFile, CommitInfo, Protocol
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.table import Table
@@ -143,7 +143,7 @@ def test_a_commit_that_enables_in_commit_timestamps_states_the_version_that_it_g
 
 def test_column_mapping_enabled_beside_an_append_reads_right(tmp_path):
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]))
-    from tahoe.ops.insert import WriteOptions, stage_write
+    from tahoe.ops.rows.insert import WriteOptions, stage_write
 
     transaction = table.begin()
     operation = stage_write(transaction, pa.table({"id": [1, 2]}), WriteOptions())

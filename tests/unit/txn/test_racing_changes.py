@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteReadException, DeltaConcurrentModificationException
-from tahoe.ops.delete import stage_delete
-from tahoe.ops.merge import stage_merge
-from tahoe.ops.update import stage_update
+from tahoe.ops.merge.merge import stage_merge
+from tahoe.ops.rows.delete import stage_delete
+from tahoe.ops.rows.update import stage_update
 from tahoe.table import Table
 
 

@@ -10,9 +10,9 @@ from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
-from tahoe.expr.parse import parse_predicate
+from tahoe.expr.parse.parse_predicate import parse_predicate
 from tahoe.log.replay import add_files
-from tahoe.ops.write import write_arrow
+from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.table import Table

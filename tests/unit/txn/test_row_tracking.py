@@ -15,10 +15,10 @@ from tahoe.exceptions import (
     InvalidRequest,
     Unsupported,
 )
-from tahoe.log.reader import read_commit
+from tahoe.log.files.commits import read_commit
 from tahoe.log.replay import add_files
-from tahoe.ops.delete import stage_delete
-from tahoe.ops.insert import WriteOptions, stage_write
+from tahoe.ops.rows.delete import stage_delete
+from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.protocol.actions import AddFile, CommitInfo, DomainMetadata
 from tahoe.protocol.row_tracking import DOMAIN, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, high_water_mark
 from tahoe.snapshot.snapshot import Snapshot

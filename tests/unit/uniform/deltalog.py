@@ -6,11 +6,13 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyroaring import BitMap64
 
-from tahoe.log.paths import commit_name
-from tahoe.log.reader import read_commit
+from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -27,9 +29,12 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.uniform.catalog import Catalog
-from tahoe.uniform.converter import Conversion, convert
-from tahoe.uniform.pointers import Pointer
+from tahoe.uniform.catalogs.catalog import Catalog
+from tahoe.uniform.catalogs.pointers import CatalogCalls, Pointer
+from tahoe.uniform.convert.conversion import Conversion, DeltaSide
+from tahoe.uniform.convert.converter import Converter
+from tahoe.uniform.convert.manifest_caches import ManifestCaches
+from tahoe.uniform.convert.slices import SliceEncoder
 
 __all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
 
@@ -73,6 +78,7 @@ class DeltaLog:
 
     def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
         self.store = store or open_store(f"memory://{uuid.uuid4()}/a table")
+        self.caches = ManifestCaches()
         self.version = -1
         self.protocol = _protocol(configuration or {})
         self.metadata = Metadata(
@@ -121,10 +127,21 @@ class DeltaLog:
     def snapshot(self, version: int | None = None) -> Snapshot:
         return Snapshot.at(self.store, self.version if version is None else version)
 
-    def convert(
-        self, version: int | None = None, store: LogStore | None = None, catalogs: Sequence[Catalog] = (), **options: object
-    ) -> Conversion:
+    def delta(self, store: LogStore | None = None, clock: Clock = SYSTEM_CLOCK) -> DeltaSide:
+        """What is converted; by another store where one is given."""
         store = store or self.store
-        pointers = [Pointer(store.url, catalog, here=True) for catalog in catalogs]
-        target = Snapshot.at(store, self.version if version is None else version)
-        return convert(store, target, lambda at: Snapshot.at(store, at), lambda at: read_commit(store, at), pointers, **options)
+        return DeltaSide(store, partial(Snapshot.at, store), partial(read_commit, store), clock)
+
+    def convert(
+        self,
+        version: int | None = None,
+        store: LogStore | None = None,
+        catalogs: Sequence[Catalog] = (),
+        slices: SliceEncoder | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        **options: object,
+    ) -> Conversion:
+        delta = self.delta(store, clock)
+        pointers = [Pointer(delta.url, catalog, CatalogCalls(), here=True) for catalog in catalogs]
+        target = delta.snapshot_at(self.version if version is None else version)
+        return Converter(delta, self.caches, slices).convert(target, pointers, **options)

@@ -1,218 +1,48 @@
-"""The handle: status, sync, wait; and that a slow or broken conversion never reaches the writer."""
+"""The status as values: of the table, and of each catalog that it is kept in."""
 
 from __future__ import annotations
 
-import logging
-from functools import partial
-from threading import Event
-from types import SimpleNamespace
-
 import pytest
 
-from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest, StorageFailure
-from tahoe.log.reader import read_commit
-from tahoe.testing.faulty_store import TracingStore
-from tahoe.uniform import queue
-from tahoe.uniform.guard import ForeignWriter
-from tahoe.uniform.record import NAME, ConversionRecord, write_record
-from tahoe.uniform.status import UniformHandle, after_commit
-from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
-from tests.unit.uniform.verifier import newest_document, verify
+from tahoe.exceptions import StorageFailure
+from tahoe.uniform.catalogs.pointers import Trouble
+from tahoe.uniform.others.record import ConversionRecord, write_record
+from tahoe.uniform.runtime import LastError, UniformRuntime
+from tahoe.uniform.status import status_of
+from tests.unit.uniform.deltalog import DeltaLog
+
+NAMED = {"delta.universalFormat.config.iceberg.catalogs": "c:a.b"}
 
 
 @pytest.fixture
 def log() -> DeltaLog:
-    return DeltaLog()
-
-
-def handle(log: DeltaLog) -> UniformHandle:
-    return UniformHandle(log.store, log.snapshot, partial(read_commit, log.store))
-
-
-def committed(log: DeltaLog) -> None:
-    """What the transaction layer does after a commit."""
-    hook = after_commit(log.store, log.snapshot, partial(read_commit, log.store))
-    hook(SimpleNamespace(version=log.version, snapshot=log.snapshot()))
-
-
-def test_a_commit_is_shown_soon(log):
-    log.change(["a1"])
-    committed(log)
-    found = handle(log).wait(timeout=20)
-    assert (found.iceberg_version, found.lag_versions, found.lag_seconds, found.last_error) == (1, 0, 0.0, None)
-    assert verify(log.store) == 1
-
-
-def test_status_tells_how_far_behind_the_iceberg_side_is(log):
-    before = handle(log).status()
-    assert (before.enabled, before.delta_version, before.iceberg_version, before.metadata_location) == (True, 0, None, None)
-    assert before.lag_versions is None
-    handle(log).sync()
-    log.change(["a1"])
-    log.change(["a2"])
-    found = handle(log).status()
-    assert (found.delta_version, found.iceberg_version, found.lag_versions) == (2, 0, 2)
-    assert found.lag_seconds >= 0
-    assert found.metadata_location == f"{log.store.url}/metadata/v0.metadata.json"
-    assert found.snapshot_id == newest_document(log.store)["current-snapshot-id"]
-    assert not found.is_converting
-
-
-def test_status_looks_at_the_iceberg_side_once(log):
+    log = DeltaLog(configuration=NAMED)
     log.change(["a1"])
     log.convert()
-    traced = TracingStore(log.store)
-    UniformHandle(traced, log.snapshot, partial(read_commit, traced)).status()
-    assert sorted((call.method, call.name) for call in traced.calls) == [
-        ("get", NAME),
-        ("get", "metadata/v1.metadata.json"),
-        ("get", "metadata/version-hint.text"),
-        ("list_from", "metadata"),
-    ]
+    return log
 
 
-def test_commits_during_a_slow_conversion_become_one_snapshot(log, monkeypatch):
-    from tahoe.uniform import status
-
-    started, go_on, real = Event(), Event(), status.convert
-    monkeypatch.setattr(status, "convert", lambda *a, **k: (started.set(), go_on.wait(20), real(*a, **k))[-1])
-    log.change(["a1"])
-    committed(log)
-    assert started.wait(20)
-    for number in range(5):
-        log.change([f"b{number}"])
-        committed(log)
-    assert handle(log).status().is_converting
-    go_on.set()
-    handle(log).wait(6, timeout=20)
-    assert verify(log.store) == 6
-    assert [s["summary"]["delta-version"] for s in newest_document(log.store)["snapshots"]] == ["1", "6"]
-
-
-def test_an_error_stays_with_the_status_and_the_log_until_a_conversion_succeeds(log, caplog):
-    log.change(["a1"])
-    log.convert()
-    log.store.put("metadata/v1.metadata.json", b"{}")
+def test_a_catalog_that_is_not_asked_shows_what_the_last_conversion_noted(log: DeltaLog) -> None:
+    location = f"{log.store.url}/metadata/v1.metadata.json"
+    write_record(log.store, ConversionRecord(1, {"c:a.b": location}))
     log.change(["a2"])
-    with caplog.at_level(logging.ERROR):
-        committed(log)
-        assert queue.QUEUE.drain(20, log.store.url)
-    assert f"version 2 of {log.store.url}" in caplog.text
-    found = handle(log).status()
-    assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
+    found = status_of(log.store, log.snapshot(), UniformRuntime())
+    (catalog,) = found.catalogs
+    assert (found.iceberg_version, found.lag_versions, found.last_error) == (1, 1, None)
+    assert (catalog.metadata_location, catalog.delta_version, catalog.lag_versions, catalog.answered) == (location, 1, 1, False)
+
+
+def test_the_trouble_of_a_catalog_is_its_own_and_the_table_s_where_nothing_is_worse(log: DeltaLog) -> None:
+    runtime = UniformRuntime()
+    runtime.calls.note(log.store.url, "c:a.b", Trouble(1, StorageFailure("down")))
+    found = status_of(log.store, log.snapshot(), runtime)
+    assert found.last_error == found.catalogs[0].last_error == LastError(1, "TAHOE_STORAGE_FAILURE", "down")
+    runtime.errors.put(log.store.url, LastError(1, "TAHOE_CORRUPT_TABLE", "worse"))
+    assert status_of(log.store, log.snapshot(), runtime).last_error == LastError(1, "TAHOE_CORRUPT_TABLE", "worse")
+
+
+def test_another_writer_s_hand_is_told_and_hides_what_readers_would_see(log: DeltaLog) -> None:
+    log.store.put("metadata/v2.metadata.json", b"{}")
+    found = status_of(log.store, log.snapshot(), UniformRuntime())
     assert found.iceberg_version is None
-    handle(log).sync(rebuild=True)
-    assert handle(log).status().last_error is None
-
-
-def test_waiting_for_a_version_that_failed_says_why(log):
-    log.commit(log.add("a1").__class__("a1", {"col-2": "a"}, 1, 1, True, None))
-    committed(log)
-    with pytest.raises(StorageFailure, match=r"version 1: the conversion failed: .*a1 has no number of records"):
-        handle(log).wait(timeout=20)
-
-
-def test_waiting_too_long_says_so(log):
-    with pytest.raises(StorageFailure, match="does not show version 0: 0 seconds have passed"):
-        handle(log).wait(timeout=0)
-
-
-def test_sync_refuses_a_table_that_does_not_ask_for_uniform():
-    plain = {key: "none" if key.endswith("mode") else "" for key in UNIFORM}
-    log = DeltaLog(configuration={**plain, "delta.enableIcebergCompatV2": "false", "delta.columnMapping.maxColumnId": "2"})
-    with pytest.raises(InvalidRequest, match="does not ask for UniForm"):
-        handle(log).sync()
-    assert not handle(log).status().enabled
-
-
-def test_a_commit_to_a_table_without_uniform_starts_nothing():
-    log = DeltaLog(configuration={"delta.universalFormat.enabledFormats": ""})
-    committed(log)
-    assert not queue.QUEUE.is_busy(log.store.url)
-    assert newest_document(log.store) is None
-
-
-def test_a_catalog_that_fails_is_told_by_sync_and_status(log):
-    class Broken:
-        name = "broken"
-
-        def load(self):
-            raise StorageFailure("The catalog broken does not answer.")
-
-        def commit(self, old, new):
-            raise AssertionError
-
-    log.change(["a1"])
-    with pytest.raises(StorageFailure, match="does not answer"):
-        handle(log).sync(catalog=Broken())
-    found = handle(log).status()
-    assert (found.iceberg_version, found.last_error.message) == (1, "The catalog broken does not answer.")
-
-
-class Late:
-    """A catalog that answers after nobody waits any more."""
-
-    name, swaps = "late:a.b", True
-
-    def __init__(self, location):
-        self.location, self.silent, self.moves = location, Event(), []
-
-    def load(self):
-        assert self.silent.wait(20)
-        return self.location
-
-    def commit(self, old, new):
-        self.moves.append((old, new))
-        return True
-
-
-@pytest.mark.parametrize("location", ["file:///elsewhere/metadata/00001-theirs.metadata.json", None])
-def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_though_it_answers_late(monkeypatch, location):
-    """Where nothing of it is to be seen in the table's own folder: its metadata lies elsewhere, or the entry was dropped."""
-    log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b"})
-    late = Late(location)
-    monkeypatch.setattr("tahoe.uniform.status.named_catalog", lambda name: late)
-    monkeypatch.setattr("tahoe.uniform.converter.LOOK_SECONDS", 0.01)
-    write_record(log.store, ConversionRecord(catalogs={"late:a.b": f"{log.store.url}/metadata/v0.metadata.json"}))
-    log.change(["a1"])
-    with pytest.raises(StorageFailure, match=r"late:a\.b has not answered"):
-        handle(log).sync(timeout=0.01)
-    assert verify(log.store) == 1, "readers by path do not wait"
-    late.silent.set()
-    assert queue.drain(20, 20, log.store.url) == []
-    assert late.moves == []
-    found = handle(log).status()
-    assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
-    assert found.iceberg_version == 1
-    log.change(["a2"])
-    with pytest.raises(ForeignWriter, match=r"late:a\.b"):
-        handle(log).sync()
-    assert verify(log.store) == 1, "nothing is converted while it is known"
-    assert late.moves == []
-
-
-def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkeypatch):
-    """Metadata elsewhere may go on from ours, and name manifests that ours names no longer."""
-    short = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
-    log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b", **short})
-    late = Late(None)
-    late.silent.set()
-    monkeypatch.setattr("tahoe.uniform.status.named_catalog", lambda name: late)
-    log.change(["a1"])
-    handle(log).sync()
-    before = {entry.name for entry in log.store.walk("metadata")}
-    SYSTEM_CLOCK.sleep(0.01)  # commits of one millisecond would expire together
-    answers = iter([None, "file:///elsewhere/metadata/00001-theirs.metadata.json"])
-    write_record(log.store, ConversionRecord(number=1))
-    monkeypatch.setattr(late, "load", lambda: next(answers))  # changed between the look and the move
-    log.commit(log.remove("a1"), log.add("b1"))
-    with pytest.raises(ForeignWriter, match="elsewhere"):
-        handle(log).sync()
-    assert verify(log.store) == 2
-    assert len(newest_document(log.store)["snapshots"]) == 1, "a snapshot has expired"
-    assert before <= {entry.name for entry in log.store.walk("metadata")}
-
-
-def test_the_clock_is_an_argument(log):
-    assert UniformHandle(log.store, log.snapshot, partial(read_commit, log.store), SYSTEM_CLOCK).sync().version == 0
+    assert found.last_error is not None and found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"

@@ -1,0 +1,1 @@
+"""Trees over Arrow data, with Spark's answers."""

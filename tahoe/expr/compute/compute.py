@@ -1,0 +1,169 @@
+"""Expressions over Arrow tables, with Spark's answers in ANSI mode: what does not fit is an error that names the row.
+
+A branch that is not taken is not computed where computing it fails: CASE, COALESCE, AND and OR look at the rows that need them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.compute.column_cast import cast_array
+from tahoe.expr.compute.comparison import is_one_of
+from tahoe.expr.compute.kernels import KERNELS
+from tahoe.expr.compute.values import Array, Incomputable
+from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, Reference, sql_of_expression
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import scalar
+from tahoe.schema.cast import CannotCast, conform, find_logical, read_cast
+
+__all__ = ["compute", "compute_mask"]
+
+
+def compute(expression: Expression, table: pa.Table) -> pa.Array:
+    """The value of the expression for each row.
+
+    Args:
+        expression: as `tahoe.expr.parse.parse_expression` gives it.
+        table: columns by their logical names; of an expression over several tables, ``qualifier.name``.
+
+    Returns:
+        An array of the Arrow type that `to_arrow_type` has for the expression's type.
+
+    Raises:
+        InvalidRequest: a value that cannot be computed (overflow, division by zero, text that is no number, …), naming the
+            expression, the row (from 0) and why; a column that the table does not have.
+    """
+    try:
+        return _value(expression, table)
+    except Incomputable:
+        row = _first_failing(expression, table)
+        try:
+            _value(expression, table.slice(row, 1))
+        except Incomputable as error:
+            text = sql_of_expression(expression)
+            raise InvalidRequest(
+                f"'{text[:300]}' cannot be computed for row {row}: {error}.", code=error.code, expression=text[:1000], row=row
+            ) from error
+        raise
+
+
+def compute_mask(condition: Expression, table: pa.Table) -> pa.Array:
+    """TRUE where the condition is, FALSE where it is FALSE or NULL."""
+    found: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
+    return found
+
+
+def _value(expression: Expression, table: pa.Table) -> Array:
+    match expression:
+        case Literal(value, data_type):
+            return pa.repeat(scalar(value, to_arrow_type(data_type)), table.num_rows)
+        case Reference():
+            return _column(expression, table)
+        case Cast(child, data_type, time_zone, _, lenient):
+            return cast_array(_value(child, table), child.data_type, data_type, time_zone, lenient=lenient)
+        case Case(branches, otherwise):
+            return _case(branches, otherwise, expression, table)
+        case Call("and", arguments):
+            return _folded(pc.and_kleene, arguments, table, True)
+        case Call("or", arguments):
+            return _folded(pc.or_kleene, arguments, table, False)
+        case Call("in", (value, *options)) if len(known := [one for one in options if isinstance(one, Literal)]) == len(options):
+            return is_one_of(_value(value, table), known)
+        case Call("coalesce", arguments):
+            return _first_known(arguments, table)
+        case Call(function, arguments):
+            return KERNELS[function](expression, *(_value(argument, table) for argument in arguments))
+
+
+def _column(reference: Reference, table: pa.Table) -> Array:
+    position = table.schema.get_field_index(reference.column_name)
+    if position < 0:
+        raise InvalidRequest(
+            f"There is no column {reference} in the data; its columns are: {', '.join(table.column_names)}.",
+            column=str(reference),
+        )
+    values: Any = table.column(position)
+    for name in reference.path[1:]:
+        values = pc.struct_field(values, [name])  # a null struct makes its fields null, as SQL has it
+    wanted = to_arrow_type(reference.data_type)
+    array = _combined(values)
+    if array.type.equals(wanted):
+        return array
+    try:
+        return conform(array, reference.data_type, wanted, find_logical, read_cast)
+    except CannotCast as error:
+        raise InvalidRequest(
+            f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.", column=str(reference)
+        ) from error
+
+
+def _combined(values: Any) -> Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+    return values
+
+
+def _needed(expression: Expression, table: pa.Table, mask: Array) -> Array:
+    """The values, right at least for the rows of the mask: where all rows cannot be computed, only these are."""
+    try:
+        return _value(expression, table)
+    except Incomputable:
+        if not pc.any(pc.invert(mask), min_count=0).as_py():
+            raise
+        rows = pc.indices_nonzero(mask)
+        values = _value(expression, table.take(rows))
+        return values.take(pc.index_in(pa.array(range(table.num_rows), pa.uint64()), value_set=rows))
+
+
+def _folded(join: Any, parts: tuple[Expression, ...], table: pa.Table, go_on: bool) -> Array:
+    """AND and OR from left to right: a part is asked only where those before it have not decided."""
+    answer = _value(parts[0], table)
+    for part in parts[1:]:
+        open_rows = pc.fill_null(answer if go_on else pc.invert(answer), True)
+        if not pc.any(open_rows, min_count=0).as_py():
+            break
+        answer = join(answer, _needed(part, table, open_rows))
+    return answer
+
+
+def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, expression: Case, table: pa.Table) -> Array:
+    wanted = to_arrow_type(expression.data_type)
+
+    def of_rows(value: Expression, rows: Array) -> Array:
+        found = _needed(value, table, rows)
+        return found if found.type == wanted else found.cast(wanted)
+
+    pending = pa.repeat(pa.scalar(True), table.num_rows)
+    answer = pa.nulls(table.num_rows, wanted)
+    for condition, value in branches:
+        # One branch after the other, so that no more than one value a row is held, however many branches there are.
+        chosen = pc.and_(pending, pc.fill_null(_needed(condition, table, pending), False))
+        if pc.any(chosen, min_count=0).as_py():
+            answer = pc.if_else(chosen, of_rows(value, chosen), answer)
+            pending = pc.and_(pending, pc.invert(chosen))
+    return pc.if_else(pending, of_rows(otherwise, pending), answer)
+
+
+def _first_known(parts: tuple[Expression, ...], table: pa.Table) -> Array:
+    found = _value(parts[0], table)
+    for part in parts[1:]:
+        missing = pc.is_null(found)
+        found = pc.if_else(missing, _needed(part, table, missing), found)
+    return found
+
+
+def _first_failing(expression: Expression, table: pa.Table) -> int:
+    """The first row that cannot be computed; there is one."""
+    start, end = 0, table.num_rows
+    while end - start > 1:
+        middle = (start + end) // 2
+        try:
+            _value(expression, table.slice(start, middle - start))
+            start = middle
+        except Incomputable:
+            end = middle
+    return start

@@ -1,0 +1,87 @@
+"""Products, quotients and remainders of whole columns of decimals, exact to the last digit.
+
+Arrow computes decimals in 256 bits, and cuts a quotient off at a place that follows from the types. Each function says with None
+where 76 digits are not enough; then the values are computed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.compute.column_cast import as_decimals
+from tahoe.expr.compute.values import Array
+
+__all__ = ["COLUMNAR"]
+
+_MOST_DIGITS = 76
+
+
+def _exact(kernel: Callable[[Array, Array], Array]) -> Callable[[Array, Array, pa.DataType], Array]:
+    def computed(left: Array, right: Array, target: pa.DataType) -> Array:
+        return as_decimals(kernel(_wide(left), _wide(right)), target)
+
+    return computed
+
+
+def _product(left: Array, right: Array, target: pa.DataType) -> Array | None:
+    if left.type.precision + right.type.precision + 1 > _MOST_DIGITS:
+        return None
+    return as_decimals(pc.multiply(_wide(left), _wide(right)), target)
+
+
+def _quotient(left: Array, right: Array, target: pa.DataType) -> Array | None:
+    """Cut off at least one place behind those wanted: half up looks at no further one."""
+    found = _divided(left, right, target.scale + 1)
+    return None if found is None else as_decimals(found, target)
+
+
+def _remainder(left: Array, right: Array, target: pa.DataType) -> Array | None:
+    whole_digits = left.type.precision - left.type.scale + right.type.scale
+    quotient = _divided(left, right, 0)
+    if quotient is None or whole_digits + right.type.precision + 1 > _MOST_DIGITS:
+        return None
+    whole = pc.trunc(quotient.cast(pa.decimal256(_MOST_DIGITS, quotient.type.scale))).cast(pa.decimal256(max(whole_digits, 1), 0))
+    taken = pc.multiply(whole, _wide(right))
+    scale = max(left.type.scale, right.type.scale)
+    same = pa.decimal256(_MOST_DIGITS - 1, scale)
+    return as_decimals(pc.subtract(_wide(left).cast(same), taken.cast(same)), target)
+
+
+def _positive_remainder(left: Array, right: Array, target: pa.DataType) -> Array | None:
+    found = _remainder(left, right, pa.decimal128(38, max(left.type.scale, right.type.scale)))
+    if found is None:
+        return None
+    zero = Decimal(0)
+    wraps = pc.and_(pc.less(found, pa.scalar(zero, found.type)), pc.greater(right, pa.scalar(zero, right.type)))
+    moved = pc.add(_wide(found), _wide(right))
+    return as_decimals(pc.if_else(wraps, moved, _wide(found).cast(moved.type)), target)
+
+
+COLUMNAR: Mapping[str, Callable[[Array, Array, pa.DataType], Array | None]] = {
+    "+": _exact(pc.add),
+    "-": _exact(pc.subtract),
+    "*": _product,
+    "/": _quotient,
+    "%": _remainder,
+    "pmod": _positive_remainder,
+}
+"""Operator to a function of both columns and the type of the result; None where it cannot be computed so."""
+
+
+def _divided(left: Array, right: Array, places: int) -> Array | None:
+    """left / right, cut off behind at least so many places; no right value is 0 where the left is known."""
+    # Arrow cuts at max(4, left's scale + right's precision - right's scale + 1).
+    scale = max(left.type.scale, places + right.type.scale - right.type.precision - 1, 0)
+    digits = left.type.precision - left.type.scale + scale
+    behind = max(4, scale + right.type.precision - right.type.scale + 1)
+    if digits > _MOST_DIGITS or digits - scale + right.type.scale + behind > _MOST_DIGITS:
+        return None
+    return pc.divide(left.cast(pa.decimal256(digits, scale)), _wide(right))
+
+
+def _wide(values: Array) -> Array:
+    return values.cast(pa.decimal256(values.type.precision, values.type.scale))

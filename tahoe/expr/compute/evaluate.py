@@ -1,0 +1,183 @@
+"""Predicates over Arrow tables: a mask with SQL's NULLs, and the rows that are TRUE."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.predicate import (
+    And,
+    Column,
+    Comparison,
+    Constant,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import array, scalar
+
+__all__ = ["compare_array", "evaluate", "filter_table"]
+
+Array: TypeAlias = Any
+"""`pa.Array | pa.ChunkedArray`; pyarrow ships no types."""
+
+
+def evaluate(predicate: Predicate, table: pa.Table) -> Array:
+    """TRUE, FALSE or null for each row, as Spark would answer.
+
+    Args:
+        predicate: columns by the table's own names, nested fields through structs.
+        table: columns may be dictionary-encoded, and narrower or wider than the literals.
+    """
+    match predicate:
+        case Constant(value):
+            return pa.repeat(scalar(value, pa.bool_()), table.num_rows)
+        case And(parts):
+            return _folded(pc.and_kleene, parts, table, True)
+        case Or(parts):
+            return _folded(pc.or_kleene, parts, table, False)
+        case Not(part):
+            return pc.invert(evaluate(part, table))
+        case _:
+            return _leaf(predicate, _column(table, predicate.column))
+
+
+def filter_table(predicate: Predicate, table: pa.Table) -> pa.Table:
+    """The rows for which the predicate is TRUE."""
+    return table.filter(evaluate(predicate, table), null_selection_behavior="drop")
+
+
+def compare_array(op: str, values: Array, literal: Literal) -> Array:
+    """`values op literal` element by element; NaN equals NaN and is greater than every other number."""
+    if literal.value is None:
+        return pc.is_null(values) if op == "<=>" else pa.repeat(scalar(None, pa.bool_()), len(values))
+    if op == "<=>":
+        return pc.fill_null(compare_array("=", values, literal), scalar(False))
+    if pa.types.is_floating(values.type):
+        return _compare_floats(op, values, literal.value)
+    values, constant = _same_kind(values, literal)
+    return _COMPARE[op](values, constant)
+
+
+_COMPARE = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _folded(join: Any, parts: tuple[Predicate, ...], table: pa.Table, empty: bool) -> Array:
+    if not parts:
+        return pa.repeat(scalar(empty), table.num_rows)
+    mask = evaluate(parts[0], table)
+    for part in parts[1:]:
+        mask = join(mask, evaluate(part, table))
+    return mask
+
+
+def _leaf(predicate: Comparison | In | IsNull | IsNotNull | StartsWith, values: Array) -> Array:
+    # NULL-ness of a dictionary column may sit in its values, so it is decoded before anything else looks at it.
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    match predicate:
+        case Comparison(op, _, literal):
+            return compare_array(op, values, literal)
+        case In(_, literals):
+            return _is_in(values, literals)
+        case IsNull():
+            return pc.is_null(values)
+        case IsNotNull():
+            return pc.is_valid(values)
+        case StartsWith(_, prefix):
+            if pa.types.is_string_view(values.type):
+                values = values.cast(pa.large_string())
+            return pc.starts_with(values, pattern=prefix)
+
+
+def _column(table: pa.Table, column: Column) -> Array:
+    found = table.schema.get_field_index(column.path[0])
+    if found < 0:
+        message = f"There is no column {column}; the columns are: {', '.join(table.column_names)}."
+        raise InvalidRequest(message, column=str(column))
+    values = table.column(found)
+    for name in column.path[1:]:
+        if not pa.types.is_struct(values.type) or values.type.get_field_index(name) < 0:
+            raise InvalidRequest(f"There is no nested column {column} in the data.", column=str(column))
+        values = pc.struct_field(values, [name])  # a null struct makes its fields null, as SQL has it
+    return values
+
+
+def _compare_floats(op: str, values: Array, number: Any) -> Array:
+    """Arrow holds every comparison with NaN to be false; SQL on Spark has NaN = NaN and NaN > everything."""
+    number = float(number)
+    if math.isnan(number):
+        is_nan = pc.is_nan(values)
+        if op in ("=", ">="):
+            return is_nan
+        if op in ("<", "!="):
+            return pc.invert(is_nan)
+        return pc.or_(pc.is_nan(values), pc.invert(is_nan)) if op == "<=" else pc.and_(is_nan, pc.invert(is_nan))
+    answer = _COMPARE[op](values, scalar(number, pa.float64()))
+    return pc.or_(answer, pc.is_nan(values)) if op in (">", ">=") else answer
+
+
+def _same_kind(values: Array, literal: Literal) -> tuple[Array, pa.Scalar]:
+    constant = scalar(literal.value, to_arrow_type(literal.data_type))
+    have, want = values.type, constant.type
+    if have == want or (pa.types.is_integer(have) and pa.types.is_integer(want)):
+        return values, constant
+    if pa.types.is_null(have):
+        return values.cast(want), constant
+    if pa.types.is_large_string(have) or pa.types.is_large_binary(have):
+        return values, constant.cast(have)
+    if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
+        return (values if have.unit == "us" and have.tz == want.tz else values.cast(want, safe=False)), constant
+    try:
+        return values.cast(want), constant
+    except pa.ArrowInvalid:
+        # The data is wider than the literal's type: the literal fits the data, then.
+        return values, constant.cast(have)
+
+
+def _is_in(values: Array, literals: tuple[Literal, ...]) -> Array:
+    known = [literal for literal in literals if literal.value is not None]
+    if not literals:
+        return pa.repeat(scalar(False), len(values))
+    if not known:
+        return pa.repeat(scalar(None, pa.bool_()), len(values))
+    values, wanted = _comparable(values, known)
+    mask = pc.is_in(values, value_set=wanted, skip_nulls=True)
+    # Arrow's is_in answers false for null; SQL answers NULL.
+    mask = pc.if_else(pc.is_valid(values), mask, scalar(None, pa.bool_()))
+    return _with_null_literal(mask, values, len(known) != len(literals))
+
+
+def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
+    """Values and literals in one type, for a look-up that knows only what is the same."""
+    if pa.types.is_floating(values.type):
+        # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
+        wanted = array([float(literal.value) for literal in known], pa.float64())
+        return pc.add(values.cast(pa.float64()), 0.0), pc.add(wanted, 0.0)
+    wanted = array([literal.value for literal in known], to_arrow_type(known[0].data_type))
+    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted.type):
+        wider = max(values.type, wanted.type, key=lambda one: one.bit_width)
+        return values.cast(wider), wanted.cast(wider)
+    values, _ = _same_kind(values, known[0])
+    return values, wanted.cast(values.type)
+
+
+def _with_null_literal(mask: Array, values: Array, has_null: bool) -> Array:
+    return pc.or_kleene(mask, pa.repeat(scalar(None, pa.bool_()), len(values))) if has_null else mask

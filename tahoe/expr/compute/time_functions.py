@@ -1,0 +1,132 @@
+"""Dates and timestamps; what a timestamp's clock shows is looked up in the session's time zone."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.compute.values import Array, Incomputable, by_value, row_by_row
+from tahoe.expr.tree.coerce import zone_of
+from tahoe.expr.tree.constant_cast import cast_value
+from tahoe.expr.tree.expression import Call, Literal
+from tahoe.schema.types import PrimitiveType
+
+__all__ = ["TIMES"]
+
+
+def _date_part(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
+    return lambda call, values: kernel(values).cast(pa.int32())
+
+
+def _clock_part(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
+    return lambda call, values: kernel(_shown(call, values)).cast(pa.int32())
+
+
+def _shown(call: Call, values: Array) -> Array:
+    """The wall clock in the session's zone, as timestamps without zone."""
+    if values.type.tz is None:
+        return values
+    naive = pa.timestamp("us")
+    if zone_of(call.time_zone).key == "UTC":
+        return values.view(naive)
+    return pc.local_timestamp(values.cast(pa.timestamp("us", call.time_zone)))
+
+
+def _moved(kernel: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    """Days on or back, as long as the date has a year of four digits."""
+
+    def moved(call: Call, days: Array, numbers: Array) -> Array:
+        found = kernel(days.cast(pa.int32()).cast(pa.int64()), numbers.cast(pa.int64()))
+        fits = pc.and_(pc.greater_equal(found, _FIRST_DAY), pc.less_equal(found, _LAST_DAY))
+        if not pc.all(fits, min_count=0).as_py():
+            raise _beyond()
+        return found.cast(pa.int32()).cast(pa.date32())
+
+    return moved
+
+
+_FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
+
+
+def _add_months(day: date, months: int) -> date:
+    index = day.year * 12 + day.month - 1 + months
+    year, month = index // 12, index % 12 + 1
+    if not 1 <= year <= 9999:
+        raise _beyond()
+    return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
+
+
+def _last_day(day: date) -> date:
+    return day.replace(day=calendar.monthrange(day.year, day.month)[1])
+
+
+def _make_date(year: int, month: int, day: int) -> date:
+    try:
+        return date(year, month, day)
+    except (ValueError, OverflowError) as error:
+        raise Incomputable(f"there is no date {year}-{month}-{day}", "DATETIME_FIELD_OUT_OF_BOUNDS") from error
+
+
+def _truncated(call: Call, first: Array, second: Array) -> Array:
+    unit_at, values = (0, second) if call.function == "date_trunc" else (1, first)
+    unit = call.arguments[unit_at]
+    assert isinstance(unit, Literal)
+    if call.function == "trunc":
+        return pc.floor_temporal(values.cast(pa.timestamp("us")), unit=unit.value).cast(pa.date32())
+    floored = pc.floor_temporal(_shown(call, values), unit=unit.value)
+    if zone_of(call.time_zone).key == "UTC":
+        return floored.view(values.type)
+    zone = zone_of(call.time_zone)
+    return by_value(lambda value: cast_value(value, PrimitiveType("timestamp"), zone), floored, values.type)
+
+
+def _formatted(call: Call, values: Array, _: Array) -> Array:
+    pattern = call.arguments[1]
+    assert isinstance(pattern, Literal)
+
+    def text(shown: datetime) -> str:
+        found: str = pattern.value
+        for part, number, width in (
+            ("yyyy", shown.year, 4),
+            ("MM", shown.month, 2),
+            ("dd", shown.day, 2),
+            ("HH", shown.hour, 2),
+            ("mm", shown.minute, 2),
+            ("ss", shown.second, 2),
+        ):
+            found = found.replace(part, f"{number:0{width}d}")
+        return found
+
+    return by_value(text, _shown(call, values), pa.string())
+
+
+def _beyond() -> Incomputable:
+    return Incomputable("the date is beyond the years 1 to 9999", "DATETIME_OVERFLOW")
+
+
+TIMES: Mapping[str, Callable[..., Array]] = {
+    "year": _date_part(pc.year),
+    "quarter": _date_part(pc.quarter),
+    "month": _date_part(pc.month),
+    "day": _date_part(pc.day),
+    "dayofweek": _date_part(lambda days: pc.day_of_week(days, count_from_zero=False, week_start=7)),
+    "weekday": _date_part(pc.day_of_week),
+    "dayofyear": _date_part(pc.day_of_year),
+    "weekofyear": _date_part(pc.iso_week),
+    "hour": _clock_part(pc.hour),
+    "minute": _clock_part(pc.minute),
+    "second": _clock_part(pc.second),
+    "date_add": _moved(pc.add),
+    "date_sub": _moved(pc.subtract),
+    "add_months": lambda call, days, months: row_by_row(_add_months, pa.date32(), days, months),
+    "datediff": lambda call, ends, starts: pc.subtract(ends.cast(pa.int32()), starts.cast(pa.int32())),
+    "last_day": lambda call, days: by_value(_last_day, days, pa.date32()),
+    "make_date": lambda call, *parts: row_by_row(_make_date, pa.date32(), *parts),
+    "date_trunc": _truncated,
+    "trunc": _truncated,
+    "date_format": _formatted,
+}

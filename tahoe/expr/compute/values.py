@@ -1,0 +1,46 @@
+"""What the modules that compute expressions share: the error of a value, and functions of single values over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest
+
+__all__ = ["Array", "Incomputable", "by_value", "row_by_row"]
+
+Array: TypeAlias = Any
+"""`pa.Array`; pyarrow ships no types."""
+
+
+class Incomputable(Exception):
+    """A value that cannot be computed; `code` is Spark's error class. Only `tahoe.expr.compute.compute` sees it."""
+
+    def __init__(self, reason: str, code: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def by_value(function: Callable[[Any], Any], values: Array, wanted: pa.DataType) -> Array:
+    """`function` of each value that is not null, once for equal ones."""
+    if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
+        return row_by_row(function, wanted, values)
+    encoded = values.dictionary_encode()
+    return pa.array([_called(function, value) for value in encoded.dictionary.to_pylist()], wanted).take(encoded.indices)
+
+
+def row_by_row(function: Callable[..., Any], wanted: pa.DataType, *arrays: Array) -> Array:
+    """`function` of each row's values; null where one of them is."""
+    rows = zip(*(array.to_pylist() for array in arrays), strict=True)
+    return pa.array([None if any(value is None for value in row) else _called(function, *row) for row in rows], wanted)
+
+
+def _called(function: Callable[..., Any], *values: Any) -> Any:
+    if len(values) == 1 and values[0] is None:
+        return None
+    try:
+        return function(*values)
+    except InvalidRequest as error:
+        raise Incomputable(error.message.rstrip("."), error.code) from error

@@ -1,0 +1,1 @@
+"""SQL text to trees, by an allow-list."""

@@ -1,0 +1,73 @@
+"""Long chains of tests on one column as one list of values, which is looked up once, however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tahoe.expr.tree.common_types import BOOLEAN
+from tahoe.expr.tree.expression import Call, Expression, Literal, Reference
+from tahoe.expr.tree.predicate import LONGEST_CHAIN
+from tahoe.schema.types import DecimalType, PrimitiveType
+
+__all__ = ["without_chains"]
+
+_TESTS = frozenset({"=", "!=", "<=>", "<", "<=", ">", ">=", "is null", "is not null"})
+
+
+def without_chains(function: str, parts: Sequence[Expression]) -> Sequence[Expression]:
+    """The operands of OR with long chains of ``a = 1`` as ``a IN (1, …)``; those of AND with ``a != 1`` as ``NOT (a IN (1, …))``.
+
+    A list stands where its chain begins. Nothing that could fail is between the two, so that a row fails as it did before.
+
+    Args:
+        function: ``or`` or ``and``.
+    """
+    if len(parts) <= LONGEST_CHAIN:
+        return parts
+    wanted = "=" if function == "or" else "!="
+    found: list[Expression] = []
+    run: list[Expression] = []
+    for part in parts:
+        if _is_test(part):
+            run.append(part)
+        else:
+            found += [*_listed(run, wanted), part]
+            run = []
+    return [*found, *_listed(run, wanted)]
+
+
+def _is_test(part: Expression) -> bool:
+    """Whether the part asks for the value of a column alone, which cannot fail."""
+    if not isinstance(part, Call) or part.function not in _TESTS:
+        return False
+    return all(isinstance(one, Literal | Reference) for one in part.arguments)
+
+
+def _listed(parts: Sequence[Expression], wanted: str) -> list[Expression]:
+    chains: dict[Reference, list[Call]] = {}
+    for part in parts:
+        column = _column_of(part, wanted)
+        if column is not None and isinstance(part, Call):
+            chains.setdefault(column, []).append(part)
+    found: list[Expression] = []
+    for part in parts:
+        column = _column_of(part, wanted)
+        chain = [] if column is None else chains[column]
+        if column is None or len(chain) <= LONGEST_CHAIN:
+            found.append(part)
+        elif part is chain[0]:
+            values = (next(one for one in test.arguments if isinstance(one, Literal)) for test in chain)
+            listed = Call("in", (column, *values), BOOLEAN, chain[0].time_zone)
+            found.append(listed if wanted == "=" else Call("not", (listed,), BOOLEAN, listed.time_zone))
+    return found
+
+
+def _column_of(part: Expression, wanted: str) -> Reference | None:
+    """The column that is compared with a constant of its own type; None for any other test."""
+    if not isinstance(part, Call) or part.function != wanted or len(part.arguments) != 2:
+        return None
+    left, right = part.arguments
+    column, value = (left, right) if isinstance(left, Reference) else (right, left)
+    if not isinstance(column, Reference) or not isinstance(value, Literal):
+        return None
+    return column if isinstance(column.data_type, PrimitiveType | DecimalType) and column.data_type == value.data_type else None

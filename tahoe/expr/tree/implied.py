@@ -1,0 +1,140 @@
+"""What an expression implies that files can be skipped by."""
+
+from __future__ import annotations
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.coerce import compare, is_in
+from tahoe.expr.tree.common_types import STRING
+from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, Reference
+from tahoe.expr.tree.predicate import (
+    FALSE,
+    TRUE,
+    Column,
+    Constant,
+    IsNotNull,
+    IsNull,
+    Not,
+    Predicate,
+    StartsWith,
+    all_of,
+    any_of,
+    normalise,
+)
+
+__all__ = ["to_predicate"]
+
+
+def to_predicate(expression: Expression, qualifier: str | None = None, time_zone: str = "UTC") -> Predicate | None:
+    """A predicate that is TRUE wherever the expression is; None where nothing can be said.
+
+    The predicate may be TRUE where the expression is not: it decides which rows to look at, never which rows are meant.
+
+    Args:
+        qualifier: of an expression over several tables, the one that the predicate speaks of.
+    """
+    found = _implied(expression, qualifier, time_zone)
+    return None if found == TRUE else found
+
+
+_FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _implied(expression: Expression, qualifier: str | None, time_zone: str) -> Predicate:
+    """TRUE where nothing can be said."""
+    match expression:
+        case Literal(value):
+            return TRUE if value is True else FALSE
+        case Reference():
+            column = _column(expression, qualifier)
+            if column is None:
+                return TRUE
+            return compare("=", column, expression.data_type, Literal(True, expression.data_type), time_zone)
+        case Call("and", arguments):
+            return all_of(_implied(part, qualifier, time_zone) for part in arguments)
+        case Call("or", arguments):
+            return any_of(_implied(part, qualifier, time_zone) for part in arguments)
+        case Call("not", (part,)):
+            return _denied(part, qualifier, time_zone)
+        case Call():
+            found = _leaf(expression, qualifier, time_zone)
+            return _weaker(expression, qualifier) if found is None else found
+    return TRUE
+
+
+def _denied(expression: Expression, qualifier: str | None, time_zone: str) -> Predicate:
+    """What is TRUE wherever the expression is FALSE."""
+    match expression:
+        case Call("not", (part,)):
+            return _implied(part, qualifier, time_zone)
+        case Call("and", arguments):
+            return any_of(_denied(part, qualifier, time_zone) for part in arguments)
+        case Call("or", arguments):
+            return all_of(_denied(part, qualifier, time_zone) for part in arguments)
+        case Call():
+            found = _leaf(expression, qualifier, time_zone)
+            return TRUE if found is None else normalise(Not(found))
+        case Literal(value):
+            return Constant(value is False)
+        case Reference():
+            column = _column(expression, qualifier)
+            if column is not None:
+                return compare("=", column, expression.data_type, Literal(False, expression.data_type), time_zone)
+    return TRUE
+
+
+def _leaf(call: Call, qualifier: str | None, time_zone: str) -> Predicate | None:
+    """The call as a filter with the same answer for every row; None where filters do not know it."""
+    name, arguments = call.function, call.arguments
+    column = _column(arguments[0], qualifier) if arguments else None
+    try:
+        if name in _FLIPPED:
+            if column is None:
+                column, arguments, name = _column(arguments[1], qualifier), arguments[::-1], _FLIPPED[name]
+            if column is None or not isinstance(arguments[1], Literal):
+                return None
+            return compare(name, column, _bare(arguments[0]).data_type, arguments[1], time_zone)
+        if column is None:
+            return None
+        is_text = _bare(arguments[0]).data_type == STRING
+        match name, arguments[1:]:
+            case "in", wanted if all(isinstance(one, Literal) for one in wanted):
+                literals = tuple(one for one in wanted if isinstance(one, Literal))
+                return is_in(column, _bare(arguments[0]).data_type, literals, time_zone)
+            case "is null", ():
+                return IsNull(column)
+            case "is not null", ():
+                return IsNotNull(column)
+            case "startswith", (Literal(str(prefix)),) if is_text:
+                return StartsWith(column, prefix)
+            case "like", (Literal(str(pattern)),) if is_text and pattern.endswith("%") and _prefix(pattern) == pattern[:-1]:
+                return StartsWith(column, pattern[:-1])
+    except InvalidRequest:
+        return None  # a comparison that filters do not know
+    return None
+
+
+def _weaker(call: Call, qualifier: str | None) -> Predicate:
+    """Something that is TRUE wherever the call is, though not only there."""
+    column = _column(call.arguments[0], qualifier) if call.arguments else None
+    match call.function, call.arguments[1:]:
+        case "like", (Literal(str(pattern)),) if column is not None and _bare(call.arguments[0]).data_type == STRING:
+            prefix = _prefix(pattern)
+            return StartsWith(column, prefix) if prefix else IsNotNull(column)
+    return TRUE
+
+
+def _prefix(pattern: str) -> str:
+    """What a LIKE pattern begins with, before its first sign with a meaning."""
+    return pattern[: min((pattern.find(mark) for mark in "%_\\" if mark in pattern), default=len(pattern))]
+
+
+def _bare(expression: Expression) -> Expression:
+    """The expression without the casts that a comparison put around it."""
+    while isinstance(expression, Cast) and expression.implicit:
+        expression = expression.child
+    return expression
+
+
+def _column(expression: Expression, qualifier: str | None) -> Column | None:
+    bare = _bare(expression)
+    return Column(bare.path) if isinstance(bare, Reference) and bare.qualifier == qualifier else None

@@ -1,0 +1,301 @@
+"""Reads checkpoints of all kinds: classic, multi-part and V2, whose file actions may be in sidecars.
+
+Only the leaf columns that are asked for are read, row group by row group on a few threads, and nothing becomes a Python object
+but the few actions that are not files. What a V2 checkpoint states of itself must be so: its version, sizes and numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.lazy import cached_property
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, ParquetSource, RowGroup, reading
+from tahoe.log.files.columns import cast_chunks, concat
+from tahoe.log.files.commits import check_no_duplicates, parse_actions
+from tahoe.log.files.last_checkpoint import LastCheckpoint
+from tahoe.log.files.listing import Checkpoint
+from tahoe.log.files.live_files import FILES_SCHEMA, TOMBSTONES_SCHEMA, files_table, tombstones_table, without_rows
+from tahoe.log.files.paths import parse, sidecar_name
+from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFile, SidecarFile, action_from_json
+from tahoe.protocol.demanded import check_names, fault_of_files
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "sidecars_of"]
+
+
+@dataclass(frozen=True)
+class CheckpointReader:
+    """An open checkpoint.
+
+    Args:
+        sources: its Parquet files, sidecars included; empty when all its actions are in a JSON file.
+        actions: what a JSON top-level file holds.
+    """
+
+    store: LogStore
+    checkpoint: Checkpoint
+    sources: tuple[ParquetSource, ...]
+    actions: tuple[Action, ...] = ()
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        return tuple(group for source in self.sources for group in source.row_groups())
+
+    @cached_property
+    def num_actions(self) -> int:
+        rows: int = sum(source.metadata.num_rows for source in self.sources)
+        return len(self.actions) + rows
+
+    @cached_property
+    def num_adds(self) -> int:
+        """How many `add` actions it holds, from footers where they say so."""
+        total = sum(isinstance(action, AddFile) for action in self.actions)
+        for group in self.row_groups:
+            found = group.non_null("add.path")
+            if found is None:
+                column = group.read(["add.path"]).column("add")
+                found = len(column) - column.null_count
+            total += found
+        return total
+
+    @cached_property
+    def single_actions(self) -> list[Action]:
+        """All that are not files: protocol, metadata, transactions, domains."""
+        found: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
+        for source in self.sources:
+            found += _single_actions(source)
+        return found
+
+    def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
+        """The `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.
+
+        Args:
+            sift: what to make of the files of one row group, right after they were read and on the same thread.
+        """
+        json = files_table(a for a in self.actions if isinstance(a, AddFile))
+        parts = [json if sift is None else sift(json)] if len(json) else []
+        parts += self.map_row_groups(lambda group: read_adds(group) if sift is None else sift(read_adds(group)), "add.path")
+        return concat(parts, FILES_SCHEMA)
+
+    def removes(self) -> pa.Table:
+        """The `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
+        parts = [tombstones_table(a for a in self.actions if isinstance(a, RemoveFile))]
+        parts += self.map_row_groups(_read_removes, "remove.path")
+        return concat(parts, TOMBSTONES_SCHEMA)
+
+    def map_row_groups(self, read: Callable[[RowGroup], pa.Table], leaf: str) -> list[pa.Table]:
+        """`read` of each row group where `leaf` has values, in order, side by side when that is worth it."""
+        groups = [group for group in self.row_groups if group.non_null(leaf) != 0]
+        if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTH_THREADS:
+            return [read(group) for group in groups]
+        with ThreadPoolExecutor(min(len(groups), THREADS)) as pool:
+            return list(pool.map(read, groups))
+
+
+def open_checkpoint(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoint | None = None) -> CheckpointReader:
+    """Open a checkpoint, its sidecars too.
+
+    Args:
+        hint: what ``_last_checkpoint`` says of it.
+
+    Raises:
+        DamagedCheckpoint: a file is missing or cannot be read, or does not have the size that the checkpoint states.
+    """
+    reader = _open_top_level(store, checkpoint, hint)
+    sidecars = _sidecars(reader)
+    _check_stated(reader, sidecars)
+    if sidecars:
+        sources = (*reader.sources, *(_sidecar_source(reader, sidecar) for sidecar in sidecars))
+        reader = CheckpointReader(store, checkpoint, sources, reader.actions)
+    _check_tags(reader, sidecars)
+    return reader
+
+
+def sidecars_of(store: LogStore, entry: Entry) -> list[str]:
+    """The store names of the sidecars that a top-level checkpoint file names; none for other files.
+
+    Raises:
+        DamagedCheckpoint: the file cannot be read, so its sidecars are not known.
+    """
+    parsed = parse(entry.name)
+    if parsed is None or parsed.kind != "checkpoint" or parsed.part is not None:
+        return []
+    checkpoint = Checkpoint(parsed.version, "classic" if parsed.unique_id is None else "uuid", (entry,))
+    return [sidecar_name(s.path, store.url) for s in _sidecars(_open_top_level(store, checkpoint))]
+
+
+def read_adds(group: RowGroup) -> pa.Table:
+    """The `add` actions of one row group, as `conformed_adds` gives them."""
+    present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
+    return conformed_adds(group, group.read([f"add.{name}" for name in _ALL_COLUMNS if name in present]).column("add"))
+
+
+def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, texts: pa.Array | None = None) -> pa.Table:
+    """Values of the `add` struct as a table of `FILES_SCHEMA`, with the optional columns that are there; other rows are left out.
+
+    Args:
+        texts: the column ``stats``, where it was read before.
+    """
+    members, count = _members(adds)
+    if texts is not None:
+        members["stats"] = texts
+    return _conformed(group, members, count, [name for name in _ALL_COLUMNS if name in FILES_SCHEMA.names or name in members])
+
+
+_ALL_COLUMNS = (*FILES_SCHEMA.names, "stats_parsed", "partitionValues_parsed")
+_SINGLE_ACTIONS = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "checkpointMetadata": "version",
+    "sidecar": "path",
+}
+THREADS = min(4, os.cpu_count() or 1)
+_ROWS_WORTH_THREADS = 20_000
+# They are few, and mostly at the beginning of a row group: small batches, so that reading can end early.
+_ROWS_OF_SINGLE_ACTIONS = 4_096
+
+
+def _open_top_level(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoint | None = None) -> CheckpointReader:
+    name = checkpoint.entries[0].name
+    if not name.endswith(".json"):
+        footer = hint.footer_crc32 if hint and [e.size for e in checkpoint.entries] == [hint.size_in_bytes] else None
+        sources = (ParquetSource(store, checkpoint, n, footer) for n in checkpoint.names)
+        return CheckpointReader(store, checkpoint, tuple(map(_spelled_right, sources)))
+    try:
+        actions = tuple(action for _, action in parse_actions(name, store.get(name), store.url))
+        check_no_duplicates(actions, name, store.url)
+    except NotFound as error:
+        raise DamagedCheckpoint(store.url, checkpoint, name, "it vanished") from error
+    except CorruptTable as error:
+        raise DamagedCheckpoint(store.url, checkpoint, name, error.message) from error
+    return CheckpointReader(store, checkpoint, (), actions)
+
+
+def _sidecars(reader: CheckpointReader) -> list[SidecarFile]:
+    if reader.checkpoint.kind == "multi-part":
+        return []
+    return [action for action in reader.single_actions if isinstance(action, SidecarFile)]
+
+
+def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSource:
+    source = ParquetSource(reader.store, reader.checkpoint, sidecar_name(sidecar.path, reader.store.url))
+    with reading(source):
+        size = reader.store.open_input(source.name).size()
+    if size != sidecar.size_in_bytes:
+        raise source.damaged(f"it has {size} bytes, but its checkpoint says {sidecar.size_in_bytes}")
+    return _spelled_right(source)
+
+
+def _spelled_right(source: ParquetSource) -> ParquetSource:
+    """The file, if none of its columns differs in case only from one that the specification knows: that would be passed over."""
+    try:
+        check_names(tuple(leaf.split(".")) for leaf in source.leaves)
+    except DamagedCheckpoint:
+        raise
+    except CorruptTable as error:
+        raise source.damaged(error.message) from error
+    return source
+
+
+def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
+    """A V2 checkpoint states its version, and has its files either in itself or in sidecars."""
+    if reader.checkpoint.kind == "multi-part":
+        return
+    version = reader.checkpoint.version
+    stated = [action for action in reader.single_actions if isinstance(action, CheckpointMetadata)]
+    what = None
+    if stated and stated[0].version != version:
+        what = f"it says that it is of version {stated[0].version}"
+    elif reader.checkpoint.kind == "uuid" and len(stated) != 1:
+        what = f"it must hold one checkpointMetadata action, found {len(stated)}"
+    elif sidecars and reader.num_adds:
+        what = "it holds files and names sidecars, which the specification forbids"
+    if what:
+        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
+
+
+def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
+    """The numbers that the tags of a V2 checkpoint state (PROTOCOL.md, "Checkpoint Metadata Tags")."""
+    stated = next((action for action in reader.single_actions if isinstance(action, CheckpointMetadata)), None)
+    names = {sidecar_name(sidecar.path, reader.store.url) for sidecar in sidecars}
+    found = {
+        "numOfAddFiles": reader.num_adds,
+        "sidecarNumActions": sum(source.metadata.num_rows for source in reader.sources if source.name in names),
+        "sidecarSizeInBytes": sum(sidecar.size_in_bytes for sidecar in sidecars),
+    }
+    for tag, number in found.items():
+        text = None if stated is None or stated.tags is None else stated.tags.get(tag)
+        if text is not None and text != str(number):
+            what = f"its tag {tag} says {text}, but it is {number}"
+            raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
+
+
+def _single_actions(source: ParquetSource) -> Iterator[Action]:
+    paths = {name: f"{name}.{leaf}" for name, leaf in _SINGLE_ACTIONS.items() if f"{name}.{leaf}" in source.leaves}
+    for group in source.row_groups():
+        # How many are still to come; None where the file does not say.
+        left = {name: count for name, path in paths.items() if (count := group.non_null(path)) != 0}
+        if not left:
+            continue
+        for batch in group.batches(list(left), _ROWS_OF_SINGLE_ACTIONS):
+            for name in left:
+                column = batch.column(name)
+                valid = column.filter(pc.is_valid(pc.struct_field(column, _SINGLE_ACTIONS[name])))
+                for value in valid.to_pylist(maps_as_pydicts="strict"):
+                    yield _action_of(source, name, value)
+                count = left[name]
+                left[name] = None if count is None else count - len(valid)
+            if all(count == 0 for count in left.values()):
+                break
+
+
+def _action_of(source: ParquetSource, name: str, value: object) -> Action:
+    try:
+        action = action_from_json({name: value})
+    except CorruptTable as error:
+        raise source.damaged(error.message) from error
+    assert action is not None, "only actions that are known are read"
+    return action
+
+
+def _read_removes(group: RowGroup) -> pa.Table:
+    present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("remove.")}
+    read = group.read([f"remove.{name}" for name in TOMBSTONES_SCHEMA.names if name in present])
+    return _conformed(group, *_members(read.column("remove")), TOMBSTONES_SCHEMA.names, TOMBSTONES_SCHEMA)
+
+
+def _members(structs: pa.ChunkedArray | pa.StructArray) -> tuple[dict[str, pa.ChunkedArray], int]:
+    """The members of the structs that are not null, and how many those are."""
+    table = pa.table({"struct": structs})
+    if structs.null_count:
+        table = without_rows(table, table.column(0).is_null())
+    flat = table.flatten()
+    return {name.removeprefix("struct."): flat.column(name) for name in flat.column_names}, flat.num_rows
+
+
+def _conformed(
+    group: RowGroup, members: Mapping[str, pa.ChunkedArray], count: int, names: Sequence[str], schema: pa.Schema = FILES_SCHEMA
+) -> pa.Table:
+    arrays = []
+    for name in names:
+        found = members.get(name)
+        if name not in schema.names:
+            arrays.append(found)
+        else:
+            wanted = schema.field(name).type
+            with reading(group.file):
+                arrays.append(pa.nulls(count, wanted) if found is None else cast_chunks(found, wanted))
+    files = pa.Table.from_arrays(arrays, list(names))
+    fault = fault_of_files("add" if schema is FILES_SCHEMA else "remove", files)
+    if fault is not None:
+        raise group.file.damaged(fault)
+    return files

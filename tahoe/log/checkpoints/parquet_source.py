@@ -1,0 +1,189 @@
+"""The Parquet files of a checkpoint: opened with care, read a row group and a few leaf columns at a time.
+
+Whatever is wrong with such a file is `DamagedCheckpoint`, which the replay answers with an older checkpoint or the commits themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.lazy import cached_property
+from tahoe.log.checkpoints.checkpoint_seal import SEAL_BYTES, fault_in_checkpoint_seal
+from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.log.files.listing import Checkpoint
+from tahoe.store.log_store import LogStore
+
+__all__ = ["DamagedCheckpoint", "ParquetSource", "RowGroup", "reading"]
+
+
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
+
+
+class DamagedCheckpoint(CorruptTable):
+    """A checkpoint cannot be used; the state may still be had without it.
+
+    Args:
+        checkpoint: it.
+        file: the file of it that is damaged.
+        what: is wrong with that file.
+    """
+
+    default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
+
+    def __init__(self, url: str, checkpoint: Checkpoint, file: str, what: str, message: str | None = None) -> None:
+        self.names = checkpoint.names
+        super().__init__(
+            message
+            or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are "
+            "complete, or restore "
+            "it from a backup.",
+            table=url,
+            file=file,
+            version=checkpoint.version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group of one of the checkpoint's Parquet files."""
+
+    file: ParquetSource
+    index: int
+
+    @property
+    def metadata(self) -> pq.RowGroupMetaData:
+        return self.file.metadata.row_group(self.index)
+
+    def non_null(self, leaf: str) -> int | None:
+        """How many rows have a value in a leaf column that no list or map holds; None where the file does not say."""
+        position = self.file.leaves.get(leaf)
+        if position is None:
+            return 0
+        column = self.metadata.column(position)
+        statistics = column.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        return int(column.num_values - statistics.null_count)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """The columns below the given dotted paths; top-level structs hold only what was asked for."""
+        with reading(self.file):
+            return self._valid(self.file.open().read_row_group(self.index, columns=list(columns), use_threads=False))
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """As `read`, `rows` at a time and no further than the caller goes: what is not asked for is not decoded."""
+        with reading(self.file):
+            for batch in self.file.open().iter_batches(rows, row_groups=[self.index], columns=list(columns), use_threads=False):
+                yield self._valid(batch)
+
+    def _valid(self, rows: _Rows) -> _Rows:
+        """The rows; Arrow takes bytes that are no text for text, and only who reads them as such would notice. Where there is a seal, pages
+        have checksums."""
+        if not self.file.has_seal:
+            rows.validate(full=True)
+        return rows
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """One Parquet file of a checkpoint.
+
+    Args:
+        footer_crc32: what the footer's CRC-32 must be, where the file's writer has left word of it.
+    """
+
+    store: LogStore
+    checkpoint: Checkpoint
+    name: str
+    footer_crc32: int | None = None
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        return self._metadata[0]
+
+    @property
+    def has_seal(self) -> bool:
+        """Whether Tahoe wrote the file, and its footer is the one that was written."""
+        return self._metadata[1]
+
+    @cached_property
+    def _metadata(self) -> tuple[pq.FileMetaData, bool]:
+        with reading(self):
+            found = _end_of_file(self.store.open_input(self.name))
+        if found is None:
+            raise self.damaged("it does not end as a Parquet file does")
+        before, end = found
+        footer = end[:-_LENGTH_AND_MAGIC]
+        has_seal, fault = fault_in_checkpoint_seal(before, footer, self.checkpoint.version)
+        if fault is None and self.footer_crc32 is None:
+            fault = None if has_seal else fault_in_footer(footer)
+        elif fault is None:
+            fault = None if crc32(footer) == self.footer_crc32 else "its footer is not the one that was written"
+        if fault is not None:
+            raise self.damaged(fault)
+        with reading(self):
+            return pq.read_metadata(pa.BufferReader(end)), has_seal
+
+    @cached_property
+    def leaves(self) -> dict[str, int]:
+        """Dotted path of each leaf column, and its position."""
+        schema = self.metadata.schema
+        return {schema.column(i).path: i for i in range(len(schema))}
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        with reading(self):
+            return self.metadata.schema.to_arrow_schema()
+
+    def open(self) -> pq.ParquetFile:
+        # A file for each reader: Arrow's are not made for two threads.
+        return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
+
+    def row_groups(self) -> list[RowGroup]:
+        return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
+
+    def damaged(self, what: str) -> DamagedCheckpoint:
+        return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, what)
+
+
+@contextmanager
+def reading(source: ParquetSource) -> Iterator[None]:
+    """What Arrow raises on bytes that are no Parquet becomes the checkpoint's damage; what storage raises stays what it is."""
+    try:
+        yield
+    except NotFound as error:
+        raise source.damaged("it is missing") from error
+    except (StorageFailure, CorruptTable):
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
+        text = str(error).strip().splitlines()
+        raise source.damaged(f"it cannot be read as Parquet ({text[0][:200] if text else type(error).__name__})") from error
+
+
+_LENGTH_AND_MAGIC = 8
+_BYTES_OF_MOST_FOOTERS = 64 << 10
+
+
+def _end_of_file(source: pa.NativeFile) -> tuple[bytes, bytes] | None:
+    """The bytes where a seal may be, and a Parquet file's footer with the length and the magic bytes that follow it; None without a
+    footer."""
+    size = source.size()
+    wanted = min(size, _BYTES_OF_MOST_FOOTERS)
+    while True:
+        source.seek(size - wanted)
+        end = source.read(wanted)
+        length = int.from_bytes(end[-_LENGTH_AND_MAGIC:-4], "little") + _LENGTH_AND_MAGIC
+        if len(end) != wanted or wanted < _LENGTH_AND_MAGIC or not end.endswith(b"PAR1") or length > size:
+            return None
+        with_seal = min(size, length + SEAL_BYTES)
+        if with_seal <= wanted:
+            return bytes(end[-with_seal:-length]), bytes(end[-length:])
+        wanted = with_seal

@@ -1,0 +1,179 @@
+"""Commits and other JSON lines of the log, read exactly: every action as a frozen value, every fault by file and line.
+
+`tahoe.log.files.json_columns` reads many commits at once into columns; where it meets anything unusual it asks this module.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.log.files.paths import commit_name, parse
+from tahoe.log.files.seal import fault_in_seal
+from tahoe.protocol.actions import (
+    Action,
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    action_from_json,
+)
+from tahoe.store.log_store import LogStore
+
+__all__ = ["check_no_duplicates", "check_seal", "duplicate", "parse_actions", "parse_commit", "read_commit"]
+
+
+def read_commit(store: LogStore, version: int) -> tuple[Action, ...]:
+    """The actions of one version's commit, in the order of the file, without those that this version of Tahoe does not know.
+
+    Raises:
+        NotFound: ``DELTA_VERSION_NOT_FOUND`` where the log has no such commit (any more).
+        CorruptTable: the file is damaged; the message names it, the line, and what was expected.
+    """
+    name = commit_name(version)
+    try:
+        data = store.get(name)
+    except NotFound as error:
+        raise NotFound(
+            f"Table {store.url}: the commit {name} is not in the log. Versions older than the log's retention lose "
+            "their commits; "
+            "ask for a newer one.",
+            code="DELTA_VERSION_NOT_FOUND",
+            table=store.url,
+            version=version,
+            file=name,
+        ) from error
+    return parse_commit(name, data, store.url)
+
+
+def parse_commit(name: str, data: bytes, url: str) -> tuple[Action, ...]:
+    """The actions of a commit's bytes.
+
+    Args:
+        name: the file's name, for messages.
+        url: the table's URL, for messages.
+
+    Raises:
+        CorruptTable: empty, cut, not JSON, an action of the wrong shape, two actions that contradict each other, or bytes that its
+            seal (`tahoe.log.files.seal`) contradicts.
+    """
+    check_seal(name, data, url)
+    actions = tuple(action for _, action in parse_actions(name, data, url))
+    check_no_duplicates(actions, name, url)
+    return actions
+
+
+def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Action]]:
+    """Line number (from 1) and action of each line. See `parse_commit`, without its check across lines."""
+    if not data.strip():
+        what = "is empty (0 bytes)" if not data else "holds no action"
+        raise _damaged(name, url, what)
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        stripped = line.strip(b" \t\r")
+        if stripped:
+            action = _action(_value(stripped, name, number, url), name, number, url)
+            if action is not None:
+                yield number, action
+
+
+def check_seal(name: str, data: bytes, url: str) -> None:
+    """Raise `CorruptTable` where the bytes of a commit are not those that were written under its name, if it carries a seal."""
+    parsed = parse(name)
+    if parsed is not None and parsed.kind == "commit":
+        fault = fault_in_seal(parsed.version, data)
+        if fault is not None:
+            raise _damaged(name, url, fault)
+
+
+def check_no_duplicates(actions: Sequence[Action], name: str, url: str) -> None:
+    """Raise where two actions of one commit reconcile with each other: their order would decide, and it has no meaning.
+
+    (PROTOCOL.md, "Additional Requirements for Writers", "Delta Log Entries".)
+    """
+    seen = set()
+    for action in actions:
+        identity = _identity(action)
+        if identity is None:
+            continue
+        if identity in seen:
+            raise duplicate(name, url, *identity)
+        seen.add(identity)
+
+
+def duplicate(name: str, url: str, kind: str, what: object) -> CorruptTable:
+    """The error of two actions of one commit that speak of the same thing."""
+    of = f" of '{what[0] if isinstance(what, tuple) else what}'" if what else ""
+    return CorruptTable(
+        f"Table {url}: the commit {name} holds more than one {kind} action{of}; the specification allows one, for their order "
+        "has no meaning. Restore the file from a backup.",
+        code="DELTA_DUPLICATE_ACTIONS_FOUND",
+        table=url,
+        file=name,
+        action=kind,
+    )
+
+
+def _identity(action: Action) -> tuple[str, object] | None:
+    match action:
+        case AddFile() | RemoveFile():
+            return "file", action.key
+        case Protocol():
+            return "protocol", ""
+        case Metadata():
+            return "metaData", ""
+        case SetTransaction():
+            return "txn", action.app_id
+        case DomainMetadata():
+            return "domainMetadata", action.domain
+    return None
+
+
+def _value(line: bytes, name: str, number: int, url: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(line.decode("utf-8"), object_pairs_hook=_without_duplicates)
+        if b"\\ud" in line or b"\\uD" in line:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")  # half of a surrogate pair is no text
+    except RecursionError as error:
+        raise _damaged(name, url, f"line {number} is nested too deep to be read") from error
+    except ValueError as error:
+        raise _damaged(name, url, f"line {number} is no valid JSON ({error}; it begins with {_shown(line)})") from error
+    if not isinstance(value, dict):
+        raise _damaged(name, url, f"line {number} is no JSON object (it begins with {_shown(line)})")
+    return value
+
+
+def _action(value: Mapping[str, Any], name: str, number: int, url: str) -> Action | None:
+    try:
+        return action_from_json(value)
+    except CorruptTable as error:
+        raise _damaged(name, url, f"line {number}: {error.message}") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the member '{twice}' occurs twice")
+    return value
+
+
+def _damaged(name: str, url: str, what: str) -> CorruptTable:
+    return CorruptTable(
+        f"Table {url}: the log file {name} is damaged: {what}. Restore the file from a backup; versions before it, and those "
+        "after the next checkpoint, can still be read.",
+        code="DELTA_TXN_LOG_FAILED_INTEGRITY",
+        table=url,
+        file=name,
+        version=parsed.version if (parsed := parse(name)) else None,
+    )
+
+
+def _shown(line: bytes) -> str:
+    return repr(line[:60].decode("utf-8", "replace"))

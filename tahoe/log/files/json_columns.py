@@ -1,0 +1,277 @@
+"""Many commits at once, as columns: the actions of files never become Python objects.
+
+The commits' bytes are joined and read by Arrow's JSON reader with a schema of the actions' members. That reader has no maps, so
+partition values and tags are read as structs, whose members are found while reading, and turned into maps afterwards.
+
+This is a shortcut for the usual. Wherever a commit is unusual (an error, a member of another kind, a blank line, two actions in
+one line, …) the answer is None, and `tahoe.log.files.commits` reads the same bytes exactly, or says exactly what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from tahoe.exceptions import CorruptTable
+from tahoe.log.files.commits import check_no_duplicates, parse_actions
+from tahoe.log.files.demanded_columns import has_misspelt_names, nulls_are_written
+from tahoe.log.files.live_files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
+from tahoe.protocol.actions import Action, AddFile, Metadata
+from tahoe.protocol.demanded import fault_of_files
+from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.types import schema_from_json
+
+__all__ = ["ActionColumns", "read_columns"]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionColumns:
+    """The actions of some commits, oldest first.
+
+    Args:
+        adds, removes: `FILES_SCHEMA` and `TOMBSTONES_SCHEMA`, in the order of the log.
+        add_rows, remove_rows: the line of each, counted over all commits; ascending.
+        add_files, remove_files: the number of the commit of each.
+        others: all other known actions but `commitInfo` and `cdc`.
+    """
+
+    adds: pa.Table
+    removes: pa.Table
+    add_rows: pa.Array
+    remove_rows: pa.Array
+    add_files: pa.Array
+    remove_files: pa.Array
+    others: tuple[Action, ...]
+
+
+def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> ActionColumns | None:
+    """The actions of the commits, or None where they must be read one by one.
+
+    Args:
+        names: of the files, for messages.
+        url: the table's URL, for messages.
+    """
+    starts = [_after_commit_info(body) for body in bodies]
+    if not all(bodies) or any(map(_may_be_deep, bodies)):
+        return None
+    counts = [_lines(body, start) for body, start in zip(bodies, starts, strict=True)]
+    joined = b"".join(part for body, start in zip(bodies, starts, strict=True) for part in _without_beginning(body, start))
+    table = _read(joined, _first_keys(joined))
+    if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or has_misspelt_names(table.schema):
+        return None
+    try:
+        others = _others(table, bodies, starts, counts, names, url)
+        keys = _keys_of_maps(table)
+        if not _keys_are_those_of_now(keys, others):
+            return None
+        files = _file_of_each_line(counts)
+        add_rows, adds = _rows(table.column("add"), FILES_SCHEMA, keys["add"])
+        remove_rows, removes = _rows(table.column("remove"), TOMBSTONES_SCHEMA, keys["remove"])
+    except (CorruptTable, pa.ArrowException):
+        return None
+    if fault_of_files("add", adds) or fault_of_files("remove", removes) or not nulls_are_written(table, joined):
+        return None
+    return ActionColumns(adds, removes, add_rows, remove_rows, files.take(add_rows), files.take(remove_rows), others)
+
+
+_BLOCK_BYTES = 8 << 20
+_MOST_BRACKETS = 2_000
+
+_SINGLE_TYPES: dict[str, pa.DataType] = {
+    "protocol": pa.struct([("minReaderVersion", pa.int64())]),
+    "metaData": pa.struct([("id", pa.string())]),
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "domainMetadata": pa.struct([("domain", pa.string())]),
+}
+_FILE_ACTIONS = {"add": FILES_SCHEMA, "remove": TOMBSTONES_SCHEMA}
+_MAPS = ("partitionValues", "tags")
+
+_Keys = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def _after_commit_info(body: bytes) -> int:
+    """Where a commit goes on after `commitInfo`, its first line as a rule: that is free-form, so Arrow would have to guess at its types."""
+    if not body.startswith(b'{"commitInfo"'):
+        return 0
+    end = body.find(b"\n") + 1
+    return end or len(body)
+
+
+def _lines(body: bytes, start: int) -> int:
+    return body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n"))
+
+
+def _without_beginning(body: bytes, start: int) -> Sequence[bytes | memoryview]:
+    """The parts to join, with a line break at the end and without a copy."""
+    return [memoryview(body)[start:]] if body.endswith(b"\n") else [memoryview(body)[start:], b"\n"]
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Whether some line has so many brackets that it may be nested deeper than Arrow's recursion over types can go."""
+
+    def brackets(text: bytes) -> int:
+        return text.count(b"{") + text.count(b"[")
+
+    return brackets(body) > _MOST_BRACKETS and any(brackets(line) > _MOST_BRACKETS for line in body.split(b"\n"))
+
+
+def _first_keys(joined: bytes) -> _Keys:
+    """A guess at the keys of partition values, from the first line that has some."""
+    start = joined.find(b'{"add"')
+    line = joined[start : joined.find(b"\n", start)] if start >= 0 else b""
+    try:
+        for _, action in parse_actions("", line or b"{}", ""):
+            if isinstance(action, AddFile):
+                found = {"partitionValues": list(action.partition_values)}
+                return {"add": found, "remove": found}
+    except CorruptTable:
+        pass
+    return {"add": {}, "remove": {}}
+
+
+def _read(joined: bytes, keys: _Keys, again: bool = True) -> pa.Table | None:
+    fields = [pa.field(name, kind) for name, kind in _SINGLE_TYPES.items()]
+    fields += [pa.field(name, _struct_type(schema, keys[name])) for name, schema in _FILE_ACTIONS.items()]
+    try:
+        table = pj.read_json(
+            pa.BufferReader(joined),
+            read_options=pj.ReadOptions(block_size=_BLOCK_BYTES),
+            parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="infer"),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        return None
+    found = _keys_of_maps(table)
+    if all(set(found[name].get(each, ())) <= set(keys[name].get(each, ())) for name in _FILE_ACTIONS for each in _MAPS):
+        return table
+    # Keys that were not asked for came with a guessed type (a text that looks like a time became one): ask for them as texts.
+    return _read(joined, found, again=False) if again else None
+
+
+def _struct_type(schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> pa.StructType:
+    fields = []
+    for field in schema:
+        if field.type == STRING_MAP:
+            fields.append(pa.field(field.name, pa.struct([(key, pa.string()) for key in keys.get(field.name, ())])))
+        else:
+            fields.append(field)
+    return pa.struct(fields)
+
+
+def _keys_of_maps(table: pa.Table) -> _Keys:
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in _FILE_ACTIONS:
+        kind = table.schema.field(name).type
+        found[name] = {}
+        for each in _MAPS:
+            position = kind.get_field_index(each)
+            if position >= 0 and pa.types.is_struct(kind.field(position).type):
+                inner = kind.field(position).type
+                found[name][each] = [inner.field(i).name for i in range(inner.num_fields)]
+    return found
+
+
+def _one_action_a_line(table: pa.Table) -> bool:
+    present = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)])
+    for name in (*_SINGLE_TYPES, *_FILE_ACTIONS):
+        present = pc.add(present, table.column(name).is_valid().cast(pa.int8()))
+    most = pc.max(present).as_py()
+    return most is None or most <= 1
+
+
+def _others(
+    table: pa.Table, bodies: Sequence[bytes], starts: Sequence[int], counts: Sequence[int], names: Sequence[str], url: str
+) -> tuple[Action, ...]:
+    """The few actions that are not files, each read exactly from its own line."""
+    wanted = None
+    for name in _SINGLE_TYPES:
+        valid = table.column(name).is_valid()
+        wanted = valid if wanted is None else pc.or_(wanted, valid)
+    found: list[Action] = []
+    of_this_file: list[Action] = []
+    file, before = 0, 0
+    split: list[bytes] = []
+    for row in pc.indices_nonzero(wanted).to_pylist():
+        while row >= before + counts[file]:
+            before += counts[file]
+            file += 1
+            split, of_this_file = [], []
+        split = split or bodies[file][starts[file] :].split(b"\n")
+        of_this_file += [action for _, action in parse_actions(names[file], split[row - before], url)]
+        check_no_duplicates(of_this_file, names[file], url)
+        found.append(of_this_file[-1])
+    return tuple(found)
+
+
+def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:
+    """Whether a partition value that is null in the columns may be taken for one that the line gives as null.
+
+    It may as long as the table's partition columns stay the same, which only a `metaData` action changes.
+    """
+    for metadata in (action for action in others if isinstance(action, Metadata)):
+        schema = schema_from_json(metadata.schema_string)
+        expected = {schema.field(name).physical_name for name in metadata.partition_columns}
+        if any(set(keys[name].get("partitionValues", ())) - expected for name in _FILE_ACTIONS):
+            return False
+    return True
+
+
+def _file_of_each_line(counts: Sequence[int]) -> pa.Array:
+    offsets = pc.cumulative_sum(pa.array([0, *counts], pa.int32()))
+    return pc.list_parent_indices(pa.ListArray.from_arrays(offsets, pa.nulls(sum(counts))))
+
+
+def _rows(column: pa.ChunkedArray, schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> tuple[pa.Array, pa.Table]:
+    """The lines that have the action, and its members; nothing is copied where all lines of a block have it."""
+    parts = []
+    for chunk in column.chunks:
+        struct = chunk.drop_null() if chunk.null_count else chunk
+        members = dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
+        parts.append(pa.Table.from_arrays([_member(members[field.name], field, keys) for field in schema], schema=schema))
+    return pc.indices_nonzero(column.is_valid()), pa.concat_tables(parts) if parts else empty_table(schema)
+
+
+def _member(values: pa.Array, field: pa.Field, keys: Mapping[str, Sequence[str]]) -> pa.Array:
+    if field.type == STRING_MAP:
+        return _map_of_struct(values, keys[field.name], keep_null=field.name == "partitionValues")
+    return _exactly(values, DELETION_VECTOR_TYPE) if field.type == DELETION_VECTOR_TYPE else values
+
+
+def _exactly(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Without members that the reader found and nobody asked for."""
+    if values.type == kind:
+        return values
+    children = [values.field(values.type.get_field_index(field.name)) for field in kind]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=values.is_null())
+
+
+def _map_of_struct(values: pa.StructArray, keys: Sequence[str], *, keep_null: bool) -> pa.MapArray:
+    """Members of structs as entries of maps; a null struct is a null map.
+
+    Args:
+        keep_null: whether a null member is an entry with a null value, or none.
+    """
+    count, width = len(values), len(keys)
+    valid = values.is_valid()
+    members = [member.cast(pa.string()) for member in values.flatten()]
+    if not width:
+        offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
+        entries = [pa.array([], pa.string()), pa.array([], pa.string())]
+        return pa.MapArray.from_arrays(offsets, *entries, mask=pc.invert(valid))
+    # Row by row: the first member of the first row, the second, …
+    order = pa.chunked_array([pa.array(range(count * width), pa.int64())]).combine_chunks()
+    row, member = pc.divide(order, width), pc.subtract(order, pc.multiply(pc.divide(order, width), width))
+    items = pa.concat_arrays(members).take(pc.add(pc.multiply(member, count), row))
+    names = pa.array(keys, pa.string()).take(member)
+    kept = valid.take(row) if keep_null else items.is_valid()
+    lengths = pc.cumulative_sum(kept.cast(pa.int32()))
+    ends = lengths.take(pc.subtract(pc.multiply(pc.add(_counting(count), 1), width), 1))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return pa.MapArray.from_arrays(offsets, names.filter(kept), items.filter(kept), mask=pc.invert(valid))
+
+
+def _counting(count: int) -> pa.Array:
+    return pa.array(range(count), pa.int64())

@@ -1,0 +1,120 @@
+"""A listing of the log, sorted into kinds, and what is done where it cannot be trusted.
+
+A listing may lag behind what was written: it may lack the newest commit, or one in the middle. So it is only where looking
+begins. Above its newest commit the following names are asked for one by one until one is absent (one request more for each read of
+the newest version), and a gap inside it is an error only after the missing names were asked for too. A listing that
+lacks a checkpoint or a compaction only costs time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, commit_name, parse
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["Checkpoint", "Listing", "checkpoints_in", "fill_gaps", "probe_upward"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One complete checkpoint.
+
+    Args:
+        kind: by its name; a ``classic`` one may follow the V2 specification all the same.
+        entries: its files, parts in order; sidecars are named inside and not listed here.
+    """
+
+    version: int
+    kind: Literal["classic", "multi-part", "uuid"]
+    entries: tuple[Entry, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(entry.name for entry in self.entries)
+
+
+def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
+    """The complete checkpoints of a listing by version; multi-part ones that lack a part do not count (PROTOCOL.md)."""
+    found: dict[int, list[Checkpoint]] = {}
+    parts: dict[tuple[int, int], dict[int, Entry]] = {}
+    for entry in entries:
+        parsed = parse(entry.name) if ".checkpoint." in entry.name else None
+        if parsed is None:
+            continue
+        if parsed.part is not None and parsed.parts is not None:
+            parts.setdefault((parsed.version, parsed.parts), {})[parsed.part] = entry
+        else:
+            kind: Literal["classic", "uuid"] = "classic" if parsed.unique_id is None else "uuid"
+            found.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
+    for (version, count), by_part in parts.items():
+        if len(by_part) == count:
+            entries_in_order = tuple(by_part[part] for part in range(1, count + 1))
+            found.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
+    return found
+
+
+@dataclass(slots=True)
+class Listing:
+    """A listing of the log from one version on, sorted into kinds. `start` None: from the beginning."""
+
+    start: int | None
+    commits: dict[int, Entry]
+    complete_checkpoints: dict[int, list[Checkpoint]]
+    compactions: list[tuple[ParsedLogPath, Entry]]
+    checksums: dict[int, Entry]
+    is_empty: bool
+
+    @classmethod
+    def read(cls, store: LogStore, start: int | None) -> Listing:
+        entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
+        commits: dict[int, Entry] = {}
+        compactions: list[tuple[ParsedLogPath, Entry]] = []
+        checksums: dict[int, Entry] = {}
+        for entry in entries:
+            parsed = parse(entry.name)
+            if parsed is None:
+                continue
+            if parsed.kind == "commit":
+                commits[parsed.version] = entry
+            elif parsed.kind == "compaction":
+                compactions.append((parsed, entry))
+            elif parsed.kind == "checksum":
+                checksums[parsed.version] = entry
+        return cls(start, commits, checkpoints_in(entries), compactions, checksums, not entries)
+
+    def checkpoints(self, version: int | None, without: Collection[str]) -> Iterator[Checkpoint]:
+        """The complete checkpoints up to a version, newest first; of one version the classic one first."""
+        for found in sorted(self.complete_checkpoints, reverse=True):
+            if version is None or found <= version:
+                for checkpoint in sorted(self.complete_checkpoints[found], key=lambda c: _PREFERENCE[c.kind]):
+                    if not any(name in without for name in checkpoint.names):
+                        yield checkpoint
+
+    def newest(self) -> int | None:
+        return max((*self.commits, *self.complete_checkpoints), default=None)
+
+
+def probe_upward(store: LogStore, listing: Listing, newest: int, limit: int | None = None) -> int:
+    """The newest version that is there, not beyond `limit`; the commits found by name join the listing."""
+    while limit is None or newest < limit:
+        entry = store.head(commit_name(newest + 1))
+        if entry is None:
+            return newest
+        newest += 1
+        listing.commits[newest] = entry
+    return newest
+
+
+def fill_gaps(store: LogStore, listing: Listing, missing: Iterable[int]) -> None:
+    """Ask by name for commits that the listing lacks; stops at the first that is not there."""
+    for version in missing:
+        entry = store.head(commit_name(version))
+        if entry is None:
+            return
+        listing.commits[version] = entry
+
+
+_PREFERENCE = {"classic": 0, "uuid": 1, "multi-part": 2}

@@ -1,0 +1,243 @@
+"""The live files that a predicate keeps, without making the table of all: the predicate goes into the checkpoint's read.
+
+Three sieves, each finer and dearer than the one before. None throws out what the next would keep, so only the last decides:
+
+1. row groups, by the Parquet statistics of ``stats_parsed`` and ``partitionValues_parsed`` (no data is read);
+2. rows, by the few leaf columns that the predicate speaks of: ``stats_parsed`` where it is there, else the text of the
+   statistics, which `tahoe.log.text_filter` refutes without parsing it;
+3. `tahoe.protocol.skipping.keep`, on the whole rows that the second could only narrow down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.tree.predicate import Predicate, references, split_by_columns
+from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, conformed_adds
+from tahoe.log.checkpoints.parquet_source import ParquetSource, RowGroup
+from tahoe.log.files.columns import concat
+from tahoe.log.files.live_files import FILES_SCHEMA, files_table
+from tahoe.log.partition_keys import check_keys, has_all_keys
+from tahoe.log.text_filter import TextFilter, text_filter
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
+from tahoe.protocol.statistics.checkpoint_row_groups import row_groups_to_read
+from tahoe.schema.types import StructType
+
+__all__ = ["ScanPlan", "plan_scan", "scan_checkpoint"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A predicate, and what follows from it for the columns of the log.
+
+    Args:
+        condition: of `stats_predicate`; None where nothing can be said.
+        on_partitions, on_data: the predicate's two parts; the second may speak of partition columns, too.
+        reads_partitions: whether any part does.
+        statistics: the part of the statistics that `condition` reads.
+        texts: refutes the text of statistics; None where it must be parsed.
+    """
+
+    predicate: Predicate
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    condition: Predicate | None
+    on_partitions: Predicate | None
+    on_data: Predicate | None
+    reads_partitions: bool
+    statistics: pa.StructType
+    texts: TextFilter | None
+
+
+def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> ScanPlan:
+    """See `ScanPlan`."""
+    on_partitions, on_data = split_by_columns(predicate, partition_columns)
+    partitioned = {name.lower() for name in partition_columns}
+    data_condition = None if on_data is None else stats_predicate(on_data, schema, partition_columns)
+    return ScanPlan(
+        predicate=predicate,
+        schema=schema,
+        partition_columns=tuple(partition_columns),
+        condition=stats_predicate(predicate, schema, partition_columns),
+        on_partitions=on_partitions,
+        on_data=on_data if data_condition is not None else None,
+        reads_partitions=bool(partitioned & {path[0].lower() for path in references(predicate)}),
+        statistics=pa.struct([]) if data_condition is None else wanted_statistics(data_condition, schema),
+        texts=text_filter(data_condition, schema),
+    )
+
+
+def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) -> pa.Table:
+    """The checkpoint's files that the predicate keeps: `FILES_SCHEMA`, and ``stats_parsed`` where statistics have no text.
+
+    Args:
+        threads: how many row groups may be read side by side.
+    """
+    embedded = [action for action in checkpoint.actions if isinstance(action, AddFile)]
+    files = check_keys(checkpoint.store.url, files_table(embedded), plan.schema, plan.partition_columns, checkpoint.checkpoint)
+    parts = [_decided(files, plan)] if embedded else []
+    groups = [group for source in checkpoint.sources if "add.path" in source.leaves for group in _groups(source, plan)]
+    if len(groups) == 1 and groups[0].metadata.num_rows > 2 * _BATCH_ROWS:
+        parts += _scan_group(groups[0], plan, _side_by_side(threads))
+    elif len(groups) > 1 and sum(group.metadata.num_rows for group in groups) > _BATCH_ROWS:
+        with ThreadPoolExecutor(min(threads, len(groups))) as pool:
+            for found in pool.map(lambda group: _scan_group(group, plan, map), groups):
+                parts += found
+    else:
+        for group in groups:
+            parts += _scan_group(group, plan, map)
+    return concat(parts, FILES_SCHEMA)
+
+
+# Small enough that a batch stays in the processor's cache and its memory is used again for the next.
+_BATCH_ROWS = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class _Sifted:
+    """The second sieve's answer for one batch.
+
+    Args:
+        mask: which rows are left.
+        left: how many.
+        exact: whether the third sieve would keep them all.
+        texts: the statistics of those rows, where their texts were read.
+    """
+
+    mask: pa.Array
+    left: int
+    exact: bool
+    texts: pa.Array | None = None
+
+
+def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Sifted]]) -> list[pa.Table]:
+    columns = _deciding_columns(group, plan)
+    if not columns:
+        read = (conformed_adds(group, batch.column("add")) for batch in group.batches(_columns(group), _BATCH_ROWS))
+        return [_decided(_with_keys(group, files, plan), plan) for files in read]
+    sifted = list(run(lambda batch: _sift(group, batch, plan), group.batches(columns, _BATCH_ROWS)))
+    while sifted and not sifted[-1].left:
+        sifted.pop()
+    if not sifted:
+        return []
+    found = []
+    columns = _columns(group, without_stats="add.stats" in columns)
+    for batch, answer in zip(group.batches(columns, _BATCH_ROWS), sifted, strict=False):
+        if answer.left:
+            rows = conformed_adds(group, batch.column("add").filter(answer.mask), answer.texts)
+            found.append(rows if answer.exact else _decided(rows, plan))
+    return found
+
+
+def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
+    """The leaf columns that decide about a row; none where no column can."""
+    leaves = group.file.leaves
+    columns = []
+    if plan.reads_partitions:
+        if not any(leaf.startswith("add.partitionValues.") for leaf in leaves):
+            return []
+        columns.append("add.partitionValues")
+    if plan.on_data is not None:
+        parsed = [path for path in _leaf_paths(plan.statistics, "add.stats_parsed") if path in leaves]
+        columns += parsed or [path for path in ("add.stats",) if path in leaves]
+    return columns
+
+
+def _groups(source: ParquetSource, plan: ScanPlan) -> list[RowGroup]:
+    """The row groups that may hold files wanted. What ``partitionValues_parsed`` says of a file that lacks a value counts for nothing."""
+    kept = set(row_groups_to_read(source.metadata, plan.condition))
+    width = len(plan.partition_columns)
+    return [
+        group
+        for group in source.row_groups()
+        if group.index in kept or (plan.reads_partitions and not has_all_keys(group, width))
+    ]
+
+
+def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
+    struct = batch.column("add")
+    members = _members(struct)
+    if plan.reads_partitions:
+        # NULL is no match for most predicates: what lacks its partition must not be taken for NULL.
+        maps = members["partitionValues"]
+        present = pa.table({"partitionValues": maps.filter(struct.is_valid()) if struct.null_count else maps})
+        _with_keys(group, present, plan)
+    mask = struct.is_valid()
+    exact = True
+    if plan.on_partitions is not None:
+        mask = pc.and_(mask, _kept(plan.on_partitions, plan, members, "partitionValues"))
+    if plan.on_data is not None and mask.true_count:
+        if "stats_parsed" in members:
+            mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats_parsed"))
+            exact = not pc.any(pc.and_(mask, members["stats_parsed"].is_null())).as_py()
+        elif plan.texts is not None and "stats" in members:
+            mask = pc.and_not(mask, pc.fill_null(plan.texts.refuted(members["stats"]), False))
+            exact = False
+        else:
+            mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats"))
+            exact = "stats" in members
+    return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
+
+
+def _with_keys(group: RowGroup, files: pa.Table, plan: ScanPlan) -> pa.Table:
+    return check_keys(group.file.store.url, files, plan.schema, plan.partition_columns, group.file.checkpoint)
+
+
+def _texts(members: dict[str, pa.Array], mask: pa.Array) -> pa.Array | None:
+    return members["stats"].filter(mask) if "stats" in members else None
+
+
+def _kept(predicate: Predicate, plan: ScanPlan, members: dict[str, pa.Array], *names: str) -> pa.Array:
+    facts = pa.table({name: members[name] for name in names if name in members})
+    return keep(predicate, facts, plan.schema, plan.partition_columns)
+
+
+def _decided(files: pa.Table, plan: ScanPlan) -> pa.Table:
+    return files.filter(keep(plan.predicate, files, plan.schema, plan.partition_columns))
+
+
+def _columns(group: RowGroup, without_stats: bool = False) -> list[str]:
+    """All that a row of live files has; its statistics as text, where all have one, and as struct only where not."""
+    present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
+    names = [name for name in FILES_SCHEMA.names if name in present and not (without_stats and name == "stats")]
+    if "stats_parsed" in present and group.non_null("add.stats") != group.non_null("add.path"):
+        names.append("stats_parsed")
+    return [f"add.{name}" for name in names]
+
+
+def _members(struct: pa.StructArray) -> dict[str, pa.Array]:
+    return dict(zip([field.name for field in struct.type], struct.flatten(), strict=True))
+
+
+def _leaf_paths(kind: pa.StructType, path: str) -> Iterator[str]:
+    for field in kind:
+        inner = f"{path}.{field.name}"
+        if pa.types.is_struct(field.type):
+            yield from _leaf_paths(field.type, inner)
+        else:
+            yield inner
+
+
+def _side_by_side(threads: int) -> Callable[..., Iterator[T]]:
+    """A `map` whose function runs on other threads while the next argument is made, a few ahead."""
+
+    def run(function: Callable[[pa.RecordBatch], T], arguments: Iterator[pa.RecordBatch]) -> Iterator[T]:
+        with ThreadPoolExecutor(threads) as pool:
+            waiting = []
+            for argument in arguments:
+                waiting.append(pool.submit(function, argument))
+                if len(waiting) > 2 * threads:
+                    yield waiting.pop(0).result()
+            for future in waiting:
+                yield future.result()
+
+    return run

@@ -1,0 +1,50 @@
+"""Whether the files of a checkpoint, or of commits, name every partition column; what names none is no NULL (PROTOCOL.md, "Add File")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tahoe.exceptions import CorruptTable
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, RowGroup
+from tahoe.log.files.listing import Checkpoint
+from tahoe.protocol.actions import Metadata
+from tahoe.protocol.demanded import check_partition_keys
+from tahoe.schema.types import StructType
+
+__all__ = ["check_keys", "check_keys_for", "has_all_keys"]
+
+
+def check_keys(
+    url: str, files: pa.Table, schema: StructType, partition_columns: Sequence[str], checkpoint: Checkpoint | None = None
+) -> pa.Table:
+    """The files, if their partition values name every partition column.
+
+    Raises:
+        DamagedCheckpoint: they do not, and come from a checkpoint, so that another one or the commits can take its place.
+        CorruptTable: they do not, and come from commits.
+    """
+    try:
+        check_partition_keys(files, schema, partition_columns, url)
+    except CorruptTable as error:
+        if checkpoint is None:
+            raise
+        raise DamagedCheckpoint(url, checkpoint, checkpoint.names[0], error.message, error.message) from error
+    return files
+
+
+def check_keys_for(url: str, files: pa.Table, metadata: Metadata | None, checkpoint: Checkpoint | None = None) -> pa.Table:
+    """As `check_keys`, by the table's metadata; without any, that is told by whoever needs it."""
+    if metadata is None or not metadata.partition_columns:
+        return files
+    schema = metadata.schema
+    known = [name for name in metadata.partition_columns if schema.find(name) is not None]
+    return check_keys(url, files, schema, known, checkpoint)
+
+
+def has_all_keys(group: RowGroup, columns: int) -> bool:
+    """Whether the footer of a checkpoint says that its `add` actions have so many partition values each; False where it does not tell."""
+    leaf = next((path for path in group.file.leaves if path.startswith("add.partitionValues.") and path.endswith("key")), None)
+    adds, keys = group.non_null("add.path"), None if leaf is None else group.non_null(leaf)
+    return adds is not None and keys == adds * columns

@@ -1,0 +1,1 @@
+"""MERGE without Spark, and what both MERGEs share."""

@@ -1,0 +1,218 @@
+"""The first half of a MERGE: which rows of source and target match, and which clause each row falls to. Nothing is written.
+
+source keys ─► files of the target that may hold them ─► equal keys ─► the rest of the condition ─► pairs of rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.compute.compute import compute, compute_mask
+from tahoe.expr.tree.expression import Call, Expression, Reference, columns, conjuncts_of
+from tahoe.expr.tree.implied import to_predicate
+from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
+from tahoe.ops.rows.row_changes import file_with_positions
+from tahoe.protocol.actions import AddFile
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.types import DecimalType, PrimitiveType
+from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["Pairs", "Side", "choose", "context", "find_pairs", "pruning_predicate", "read_target"]
+
+PAIRS_AT_ONCE = 1_000_000
+"""So many pairs of rows are looked at together."""
+_MOST_VALUES_NAMED = 200
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a MERGE.
+
+    Args:
+        alias: its name in expressions.
+        rows: its columns, or those that are needed, by their plain names.
+        count: how many rows there are.
+    """
+
+    alias: str
+    rows: pa.Table
+    count: int
+
+    def only(self, names: Iterable[str]) -> Side:
+        """The same with fewer columns."""
+        return Side(self.alias, self.rows.select(sorted(names)), self.count)
+
+    def taken(self, indices: pa.Array) -> dict[str, pa.ChunkedArray]:
+        """The rows at the indices, as columns ``alias.name``."""
+        if not self.rows.num_columns:
+            return {}
+        found = self.rows.take(indices)
+        return {f"{self.alias}.{name}": found.column(i) for i, name in enumerate(found.column_names)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Rows that match: an index into the target and one into the source for each pair, by target and then by source."""
+
+    target: pa.Array
+    source: pa.Array
+
+    def take(self, indices: pa.Array) -> Pairs:
+        return Pairs(self.target.take(indices), self.source.take(indices))
+
+
+def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone: str) -> Predicate:
+    """True for every row of the target that a row of the source may match: what the condition says of the target alone, and the
+    range or the list of the source's keys."""
+    parts = [to_predicate(on, target_alias, time_zone)]
+    parts += [_of_values(mine, compute(theirs, _all(source))) for mine, theirs in _keys(on, target_alias)]
+    return all_of(part for part in parts if part is not None)
+
+
+def read_target(snapshot: Snapshot, adds: Sequence[AddFile], names: Iterable[str]) -> tuple[pa.Table, list[pa.Array]]:
+    """Some columns of all living rows of the files, one after the other, and the positions of the rows of each file."""
+    wanted = sorted(names)
+    tables = [empty_table(to_arrow_schema(snapshot.schema.select(wanted)))]
+    positions = []
+    for add in adds:
+        rows, places = file_with_positions(snapshot, add, wanted)
+        tables.append(rows)
+        positions.append(places)
+    return pa.concat_tables(tables), positions
+
+
+def find_pairs(on: Expression, target: Side, source: Side) -> Pairs:
+    """All pairs of rows for which the condition is true."""
+    keys = [
+        (mine, theirs)
+        for mine, theirs in _keys(on, target.alias)
+        if not pa.types.is_nested(compute(theirs, _all(source).slice(0, 0)).type)
+    ]
+    met: list[Pairs] = []
+    for pairs in _with_equal_keys(keys, target, source) if keys else _all_pairs(target.count, source.count):
+        mask = compute_mask(on, context(target, pairs.target, source, pairs.source))
+        met.append(pairs.take(pc.indices_nonzero(mask)))
+    if not met:
+        return Pairs(pa.array([], pa.int64()), pa.array([], pa.int64()))
+    return Pairs(pa.concat_arrays([p.target for p in met]), pa.concat_arrays([p.source for p in met]))
+
+
+def context(target: Side | None, target_rows: pa.Array | None, source: Side | None, source_rows: pa.Array | None) -> pa.Table:
+    """What expressions see: the columns of both sides, or of one, row beside row."""
+    found: dict[str, pa.ChunkedArray | pa.Array] = {}
+    for side, indices in ((target, target_rows), (source, source_rows)):
+        if side is not None and indices is not None:
+            # A table of no columns would have no rows.
+            found[""] = indices
+            found.update(side.taken(indices))
+    return pa.table(found)
+
+
+def choose(conditions: Sequence[Expression | None], rows: pa.Table) -> list[pa.Array]:
+    """For each condition the indices of the rows for which it is the first that is true; None is always true."""
+    rest = pa.arange(0, rows.num_rows)
+    chosen = []
+    for condition in conditions:
+        if condition is None:
+            chosen.append(rest)
+            rest = rest.slice(0, 0)
+            continue
+        mask = compute_mask(condition, rows.take(rest))
+        chosen.append(rest.filter(mask))
+        rest = rest.filter(pc.invert(mask))
+    return chosen
+
+
+def _all(side: Side) -> pa.Table:
+    whole = {f"{side.alias}.{name}": side.rows.column(i) for i, name in enumerate(side.rows.column_names)}
+    # A table of no columns would have no rows.
+    return pa.table(whole or {"": pa.arange(0, side.count)})
+
+
+def _keys(on: Expression, target_alias: str) -> Iterator[tuple[Expression, Expression]]:
+    """The expressions over the target and over the source that must be equal."""
+    for part in conjuncts_of(on):
+        if not isinstance(part, Call) or part.function != "=":
+            continue
+        one, other = part.arguments
+        sides = [{qualifier for qualifier, _ in columns(side)} for side in (one, other)]
+        if len(sides[0]) != 1 or len(sides[1]) != 1 or sides[0] == sides[1]:
+            continue
+        yield (one, other) if sides[0] == {target_alias} else (other, one)
+
+
+def _of_values(mine: Expression, values: pa.Array) -> Predicate | None:
+    """What must hold for a column of the target that equals one of the values; None where that cannot be said."""
+    if values.null_count == len(values):
+        return FALSE
+    if not isinstance(mine, Reference) or not isinstance(mine.data_type, PrimitiveType | DecimalType):
+        return None
+    if pa.types.is_floating(values.type) or pa.types.is_binary(values.type):
+        return None
+    column = Column(mine.path)
+    distinct = values.drop_null().unique()
+    if len(distinct) <= _MOST_VALUES_NAMED:
+        return In(column, tuple(Literal(value, mine.data_type) for value in distinct.to_pylist()))
+    bounds = pc.min_max(distinct).as_py()
+    return all_of(
+        [
+            Comparison(">=", column, Literal(bounds["min"], mine.data_type)),
+            Comparison("<=", column, Literal(bounds["max"], mine.data_type)),
+        ]
+    )
+
+
+def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side, source: Side) -> Iterator[Pairs]:
+    mine = [_comparable(compute(one, _all(target))) for one, _ in keys]
+    theirs = [_comparable(compute(other, _all(source))) for _, other in keys]
+    # Most rows of the target have a key that no row of the source has: they are left out before anything is joined.
+    candidates = pc.indices_nonzero(
+        reduce(pc.and_, (pc.is_in(one, value_set=other.drop_null().unique()) for one, other in zip(mine, theirs, strict=True)))
+    )
+    codes: pa.Array | None = None
+    missing: pa.Array | None = None
+    for one, other in zip(mine, theirs, strict=True):
+        values = pa.concat_arrays([one.take(candidates), other])
+        null = values.is_null()
+        missing = null if missing is None else pc.or_(missing, null)
+        encoded = pc.dictionary_encode(values, null_encoding="encode")
+        indices = encoded.indices.cast(pa.int64())
+        # Numbers are made small again after each key, so that the product of the keys' sizes cannot overflow.
+        codes = indices if codes is None else _small(pc.add(pc.multiply(codes, len(encoded.dictionary)), indices))
+    assert codes is not None
+    known = pc.if_else(missing, pa.scalar(None, pa.int64()), codes)
+    mine_table = pa.table({"code": known.slice(0, len(candidates)), "target": candidates.cast(pa.int64())})
+    their_table = pa.table({"code": known.slice(len(candidates)), "source": pa.arange(0, source.count)})
+    valid = pc.is_valid(pc.field("code"))
+    joined = mine_table.filter(valid).join(their_table.filter(valid), keys="code", join_type="inner")
+    joined = joined.sort_by([("target", "ascending"), ("source", "ascending")]).combine_chunks()
+    for start in range(0, joined.num_rows, PAIRS_AT_ONCE):
+        part = joined.slice(start, PAIRS_AT_ONCE)
+        yield Pairs(part.column("target").combine_chunks(), part.column("source").combine_chunks())
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Values that are equal to SQL as equal values: the two zeros of floating-point numbers are one."""
+    return pc.if_else(pc.equal(values, 0.0), pa.scalar(0.0, values.type), values) if pa.types.is_floating(values.type) else values
+
+
+def _small(codes: pa.Array) -> pa.Array:
+    return pc.dictionary_encode(codes).indices.cast(pa.int64())
+
+
+def _all_pairs(target_count: int, source_count: int) -> Iterator[Pairs]:
+    """Every row of the target with every row of the source."""
+    if not source_count:
+        return
+    step = max(1, PAIRS_AT_ONCE // source_count)
+    for start in range(0, target_count, step):
+        rows = min(step, target_count - start)
+        numbers = pa.arange(0, rows * source_count)
+        mine = pc.divide(numbers, source_count)
+        yield Pairs(pc.add(mine, start), pc.subtract(numbers, pc.multiply(mine, source_count)))

@@ -1,0 +1,413 @@
+"""MERGE without Spark: match, then write. Everything that can be refused is refused before a file is written.
+
+    source + keys of the target ─► pairs ─► one clause for each row ─┬─ rows of the target that go, file by file
+                                                                      ├─ rows that come: updated, inserted
+                                                                      └─ the change data feed, where rows of the target change
+A MERGE that only inserts touches no file of the target: it is an append of the rows that match none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.parse.parse_expression import parse_condition
+from tahoe.expr.tree.expression import Expression, Reference, columns
+from tahoe.expr.tree.predicate import TRUE, Predicate
+from tahoe.log.replay import add_files
+from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
+from tahoe.ops.merge.explained import MergeExplained
+from tahoe.ops.merge.match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
+from tahoe.ops.merge.report import (
+    ClauseCount,
+    Times,
+    Written,
+    ambiguous,
+    clauses_explained,
+    counted,
+    merge_metrics,
+    merge_parameters,
+)
+from tahoe.ops.merge.schema import evolved_schema, star_pairs
+from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
+from tahoe.ops.rows.row_changes import (
+    FileChange,
+    Staged,
+    bitmap,
+    file_with_positions,
+    is_in,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    snapshot_to_change,
+    uses_vectors,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.ops.tables.create import with_schema
+from tahoe.ops.write.arrow_data import as_table
+from tahoe.ops.write.row_ids import RowIds
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.evolve import check_duplicates
+from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["explain_merge", "stage_merge"]
+
+
+def stage_merge(transaction: Transaction, statement: MergeStatement) -> Staged:
+    """Stage what the clauses make of the target.
+
+    Raises:
+        InvalidRequest: text that is not understood, clauses that break a rule, a value that cannot be computed, an append-only
+            table; ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`` where two rows of the source would change one row.
+        SchemaMismatch: the source does not fit the target.
+        NotFound: there is no table.
+    """
+    started = transaction.clock.now_ms()
+    writing = _matched(transaction, statement)
+    return writing.staged(started, transaction.clock.now_ms())
+
+
+def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeExplained:
+    """What `stage_merge` would stage; raises what it raises before it writes. The transaction is not to be committed."""
+    writing = _matched(transaction, statement)
+    snapshot = writing.snapshot
+    known = set(snapshot.schema.names)
+    return MergeExplained(
+        snapshot.store.url,
+        snapshot.version,
+        statement.on,
+        clauses_explained(writing.counts()),
+        source_rows=writing.source.count,
+        files=len(snapshot.files()),
+        files_scanned=len(writing.match.adds),
+        files_touched=len(writing.file_changes()),
+        uses_deletion_vectors=uses_vectors(writing.plan.config),
+        new_columns=tuple(name for name in writing.plan.config.schema.names if name not in known),
+    )
+
+
+def _matched(transaction: Transaction, statement: MergeStatement) -> _Writing:
+    """Everything but the writing."""
+    statement.check()
+    snapshot = snapshot_to_change(transaction)
+    if not only_inserts(statement.clauses):
+        refuse_if_append_only(snapshot.config)
+    table = as_table(statement.source)
+    source = Side(statement.source_alias, table, table.num_rows)
+    plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
+    return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source), source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A clause, understood."""
+
+    clause: Clause[str]
+    condition: Expression | None
+    assignments: tuple[Assignment, ...]
+
+    def columns_seen(self, alias: str) -> set[str]:
+        """The columns of one side that the new values are made of."""
+        return {name for one in self.assignments for qualifier, name in columns(one.value) if qualifier == alias}
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The statement, understood.
+
+    Args:
+        config: of the table as it will be.
+    """
+
+    statement: MergeStatement
+    config: TableConfig
+    on: Expression
+    steps: tuple[_Step, ...]
+
+    def of(self, kind: Kind) -> list[_Step]:
+        return [step for step in self.steps if step.clause.kind == kind]
+
+    def target_columns_to_match(self) -> set[str]:
+        """What must be read of every candidate file."""
+        found = columns(self.on)
+        for step in self.steps:
+            if step.condition is not None:
+                found |= columns(step.condition)
+        return {name for qualifier, name in found if qualifier == self.statement.target_alias}
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """Which row falls to which clause.
+
+    Args:
+        adds: the files that were looked at.
+        offsets: the number of each file's first row among the living rows of them all, and that of all rows.
+        changes: for each clause that changes rows of the target: their numbers and, of matched ones, the row of the source.
+        inserts: for each clause that inserts: rows of the source.
+    """
+
+    adds: list[AddFile]
+    offsets: list[int]
+    changes: list[tuple[_Step, Pairs]]
+    inserts: list[tuple[_Step, pa.Array]]
+
+    def living(self, number: int) -> int:
+        """How many rows of a file the table has."""
+        return self.offsets[number + 1] - self.offsets[number]
+
+
+# ---- understanding the statement
+
+
+def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType) -> _Plan:
+    check_duplicates(source)
+    schema = snapshot.schema
+    if statement.schema_evolution:
+        schema = evolved_schema(schema, source, statement.clauses, statement.target_alias)
+    config = snapshot.config
+    if schema != config.schema:
+        transaction.set_metadata(with_schema(config, schema, transaction.clock))
+        config = future_config(transaction)
+    both = {statement.target_alias: snapshot.schema, statement.source_alias: source}
+    on = parse_condition(statement.on, both, statement.time_zone)
+    steps = tuple(_step(clause, statement, both, config.schema) for clause in statement.clauses)
+    return _Plan(statement, config, on, steps)
+
+
+def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, StructType], schema: StructType) -> _Step:
+    seen = {
+        Kind.MATCHED: both,
+        Kind.NOT_MATCHED: {statement.source_alias: both[statement.source_alias]},
+        Kind.NOT_MATCHED_BY_SOURCE: {statement.target_alias: both[statement.target_alias]},
+    }[clause.kind]
+    condition = None if clause.condition is None else parse_condition(clause.condition, seen, statement.time_zone)
+    if clause.values is None:
+        return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema))
+    assignments = parse_assignments(clause.values, schema, seen, qualifier=statement.target_alias, time_zone=statement.time_zone)
+    return _Step(clause, condition, assignments)
+
+
+def _star(clause: Clause[str], statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
+    pairs = star_pairs(clause.action, source, schema, evolving=statement.schema_evolution)
+    return tuple(
+        Assignment(pair.target, pair.target_type, Reference(pair.source, pair.source_type, statement.source_alias))
+        for pair in pairs
+    )
+
+
+# ---- matching
+
+
+def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Side) -> _Match:
+    statement = plan.statement
+    by_source = plan.of(Kind.NOT_MATCHED_BY_SOURCE)
+    predicate: Predicate = TRUE
+    if by_source:
+        transaction.read_whole_table()
+    else:
+        predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
+        transaction.read(predicate)
+    adds = add_files(snapshot.files_matching(predicate))
+    rows, positions = read_target(snapshot, adds, plan.target_columns_to_match())
+    offsets = [0]
+    for places in positions:
+        offsets.append(offsets[-1] + len(places))
+    target = Side(statement.target_alias, rows, offsets[-1])
+    pairs = find_pairs(plan.on, target, source)
+    _note_matched_rows(transaction, adds, positions, offsets, pairs)
+
+    matched = plan.of(Kind.MATCHED)
+    seen = context(target, pairs.target, source, pairs.source)
+    changes = list(zip(matched, map(pairs.take, choose([step.condition for step in matched], seen)), strict=True))
+    changes = [(step, _each_once(found, statement, snapshot)) for step, found in changes]
+    _refuse_ambiguous([found for _, found in changes], snapshot)
+
+    new = _others(source.count, pairs.source)
+    inserting = plan.of(Kind.NOT_MATCHED)
+    chosen = choose([step.condition for step in inserting], context(None, None, source, new))
+    inserts = [(step, new.take(found)) for step, found in zip(inserting, chosen, strict=True)]
+
+    alone = _others(target.count, pairs.target) if by_source else pa.array([], pa.int64())
+    for step, found in zip(by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True):
+        changes.append((step, Pairs(alone.take(found), pa.nulls(len(found), pa.int64()))))
+    return _Match(adds, offsets, changes, inserts)
+
+
+def _note_matched_rows(
+    transaction: Transaction, adds: Sequence[AddFile], positions: Sequence[pa.Array], offsets: Sequence[int], pairs: Pairs
+) -> None:
+    """What is written depends on the rows that matched, changed or not."""
+    met = pc.unique(pairs.target)
+    for add, places, start in zip(adds, positions, offsets, strict=False):
+        inside = met.filter(pc.and_(pc.greater_equal(met, start), pc.less(met, start + len(places))))
+        if len(inside):
+            transaction.read_rows(add.key, bitmap(places.take(pc.subtract(inside, start))))
+
+
+def _each_once(pairs: Pairs, statement: MergeStatement, snapshot: Snapshot) -> Pairs:
+    """One pair for each row of the target, where it does not matter which."""
+    if not may_match_often(statement.clauses) or not len(pairs.target):
+        return pairs
+    first = pa.table({"row": pairs.target, "source": pairs.source}).group_by("row").aggregate([("source", "min")])
+    first = first.sort_by("row").combine_chunks()
+    return Pairs(first.column("row").combine_chunks(), first.column("source_min").combine_chunks())
+
+
+def _refuse_ambiguous(changes: Sequence[Pairs], snapshot: Snapshot) -> None:
+    rows = pa.concat_arrays([pairs.target for pairs in changes]) if changes else pa.array([], pa.int64())
+    if len(rows) != len(rows.unique()):
+        raise ambiguous(snapshot.store.url)
+
+
+def _others(count: int, rows: pa.Array) -> pa.Array:
+    """The numbers below `count` that are not among `rows`."""
+    numbers = pa.arange(0, count)
+    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=rows)))
+
+
+# ---- writing
+
+_NO_ROWS = pa.table({}), pa.array([], pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """The second half: rows that go and rows that come."""
+
+    transaction: Transaction
+    snapshot: Snapshot
+    plan: _Plan
+    match: _Match
+    source: Side
+
+    def staged(self, started: int, scanned: int) -> Staged:
+        transaction, config, statement = self.transaction, self.plan.config, self.plan.statement
+        counts = self.counts()
+        if not any(one.rows for one in counts) and transaction.metadata is None:
+            return Staged(None)
+        marked = uses_vectors(config)
+        changes = self.file_changes()
+        stay = without_dead_files(changes)
+        gone = [change.add for change in changes if change.is_whole or not marked]
+        remove_files(transaction, gone)
+        added = write_rows(transaction, config, self._rows(changes, marked))
+        feed = []
+        if changes and config.properties.enable_change_data_feed:
+            feed = write_change_data(transaction, config, self._feed(changes))
+        if marked:
+            mark_dead(transaction, config, stay)
+        metrics = merge_metrics(
+            self.source.count,
+            counts,
+            Written(changes, marked, gone, added, feed),
+            Times(started, started, scanned, transaction.clock.now_ms()),
+        )
+        operation = Operation("MERGE", merge_parameters(statement.on, statement.clauses), metrics)
+        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+
+    def counts(self) -> list[ClauseCount]:
+        """In the order of the statement's clauses."""
+        rows = {id(step): len(pairs.target) for step, pairs in self.match.changes}
+        rows |= {id(step): len(chosen) for step, chosen in self.match.inserts}
+        return [ClauseCount(step.clause, rows[id(step)]) for step in self.plan.steps]
+
+    def file_changes(self) -> list[FileChange]:
+        changes = []
+        for number, add in enumerate(self.match.adds):
+            found = self._of_file(number)
+            if found:
+                rows = pa.concat_arrays([pairs.target for _, pairs in found])
+                if add.deletion_vector is not None:
+                    _, positions = file_with_positions(self.snapshot, add, ())
+                    rows = positions.take(rows)
+                changes.append(FileChange(add, self.match.living(number), bitmap(rows)))
+        return changes
+
+    def _numbered(self, changes: Sequence[FileChange]) -> Iterator[tuple[int, FileChange]]:
+        """Each change with its file's number."""
+        numbers = {add.key: number for number, add in enumerate(self.match.adds)}
+        return ((numbers[change.add.key], change) for change in changes)
+
+    def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
+        """For each clause the rows of one file that it changes, numbered within the file."""
+        start, end = self.match.offsets[number : number + 2]
+        found = []
+        for step, pairs in self.match.changes:
+            inside = pairs.take(pc.indices_nonzero(pc.and_(pc.greater_equal(pairs.target, start), pc.less(pairs.target, end))))
+            if len(inside.target):
+                found.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
+        return found
+
+    def _rows(self, changes: Sequence[FileChange], marked: bool) -> Iterator[pa.Table]:
+        """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
+        for number, change in self._numbered(changes):
+            found = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
+            if marked and not found:
+                continue
+            # Where copied, every column; else those that new values are made of, or that keep theirs.
+            wanted = self._columns_of(step for step, _ in found) if marked else None
+            rows, positions = _NO_ROWS if wanted == [] else file_with_positions(self.snapshot, change.add, wanted)
+            ids = RowIds.of(self.snapshot, change.add)
+            if not marked:
+                stay = pc.invert(is_in(positions, change.dead))
+                kept = rows.filter(stay)
+                yield ids.onto(assigned(kept, self.plan.config.schema, (), kept), stay, changed=False)
+            for step, pairs in found:
+                yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
+        yield from self._inserted()
+
+    def _feed(self, changes: Sequence[FileChange]) -> Iterator[pa.Table]:
+        for number, change in self._numbered(changes):
+            rows, _ = file_with_positions(self.snapshot, change.add)
+            for step, pairs in self._of_file(number):
+                taken = rows.take(pairs.target)
+                before = assigned(taken, self.plan.config.schema, (), taken)
+                if step.clause.action == Action.DELETE:
+                    yield with_change_type(before, "delete")
+                else:
+                    yield with_change_type(before, "update_preimage")
+                    yield with_change_type(self._after(rows, step, pairs), "update_postimage")
+        for table in self._inserted():
+            yield with_change_type(table, "insert")
+
+    def _after(self, rows: pa.Table, step: _Step, pairs: Pairs) -> pa.Table:
+        """What a clause makes of its rows of a file, in the schema that the table will have.
+
+        Args:
+            rows: those of the file, at least the columns of `_columns_of`.
+        """
+        alias = self.plan.statement.target_alias
+        target = Side(alias, rows, rows.num_rows).only(step.columns_seen(alias))
+        source = self.source.only(step.columns_seen(self.source.alias)) if step.clause.kind == Kind.MATCHED else None
+        seen = context(target, pairs.target, source, None if source is None else pairs.source)
+        whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
+        before = rows.select([name for name in rows.column_names if name not in whole])
+        before = before.take(pairs.target) if before.num_columns else before
+        return assigned(before, self.plan.config.schema, step.assignments, seen)
+
+    def _columns_of(self, steps: Iterable[_Step]) -> list[str]:
+        """The target's columns without which `_after` could not tell the new rows."""
+        found: set[str] = set()
+        for step in steps:
+            whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
+            found |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
+        return sorted(found)
+
+    def _inserted(self) -> Iterator[pa.Table]:
+        schema = self.plan.config.schema
+        for step, rows in self.match.inserts:
+            if len(rows):
+                empty = pa.table({}, schema=pa.schema([]))
+                yield assigned(empty, schema, step.assignments, context(None, None, self.source, rows))

@@ -1,0 +1,121 @@
+"""What a MERGE tells of itself in the log: the reference's operation parameters and metrics (delta-spark's names). Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.ops.merge.clauses import Action, Clause, Kind, of_kind
+from tahoe.ops.merge.explained import ClauseExplained
+from tahoe.ops.rows.row_changes import FileChange, vector_metrics
+from tahoe.protocol.actions import AddCDCFile, AddFile
+
+__all__ = ["ClauseCount", "Times", "Written", "ambiguous", "clauses_explained", "counted", "merge_metrics", "merge_parameters"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseCount:
+    """A clause, its condition as text, and how many rows fall to it."""
+
+    clause: Clause[str]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a MERGE has staged.
+
+    Args:
+        changes: for each file touched its rows that go.
+        marked: rows that go are marked in deletion vectors, not rewritten.
+    """
+
+    changes: Sequence[FileChange]
+    marked: bool
+    removed: Sequence[AddFile]
+    added: Sequence[AddFile]
+    feed: Sequence[AddCDCFile]
+
+    @property
+    def copied(self) -> int:
+        """Rows written again as they were."""
+        return 0 if self.marked else sum(change.living - len(change.dead) for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Milliseconds since the epoch at which each part began, and the end."""
+
+    started: int
+    materialized: int
+    scanned: int
+    ended: int
+
+
+def ambiguous(table: str) -> InvalidRequest:
+    """The error for a row of the target that two rows of the source would change."""
+    return InvalidRequest(
+        f"MERGE cannot be run on table {table}: more than one row of the source matches the same row of the target and "
+        "would update or delete it, and the result would depend on their order. Remove duplicates from the source, or narrow "
+        "the condition. Nothing was written.",
+        code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        table=table,
+    )
+
+
+def counted(counts: Iterable[ClauseCount], action: Action, kind: Kind | None = None) -> int:
+    """The rows of all clauses of an action, or of those of a kind too."""
+    return sum(one.rows for one in counts if one.clause.action == action and kind in (None, one.clause.kind))
+
+
+def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
+    """commitInfo's ``operationParameters``."""
+
+    def shown(clause: Clause[str]) -> dict[str, str]:
+        condition = {} if clause.condition is None else {"predicate": clause.condition}
+        return {**condition, "actionType": clause.action.value}
+
+    found: dict[str, Any] = {"predicate": _json([on])}
+    return found | {kind.value: _json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
+
+
+def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Written, times: Times) -> dict[str, int | str]:
+    """commitInfo's ``operationMetrics``."""
+    updated, deleted, inserted = (counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT))
+    vectors = vector_metrics(written.changes, written.marked)
+    return {
+        "numSourceRows": source_rows,
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": updated,
+        "numTargetRowsMatchedUpdated": counted(counts, Action.UPDATE, Kind.MATCHED),
+        "numTargetRowsNotMatchedBySourceUpdated": counted(counts, Action.UPDATE, Kind.NOT_MATCHED_BY_SOURCE),
+        "numTargetRowsDeleted": deleted,
+        "numTargetRowsMatchedDeleted": counted(counts, Action.DELETE, Kind.MATCHED),
+        "numTargetRowsNotMatchedBySourceDeleted": counted(counts, Action.DELETE, Kind.NOT_MATCHED_BY_SOURCE),
+        "numTargetRowsCopied": written.copied,
+        "numTargetBytesAdded": sum(add.size for add in written.added),
+        "numTargetBytesRemoved": sum(add.size for add in written.removed),
+        "numOutputRows": inserted + updated + written.copied,
+        "numTargetFilesAdded": len(written.added),
+        "numTargetFilesRemoved": len(written.removed),
+        "numTargetChangeFilesAdded": len(written.feed),
+        "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
+        "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
+        "numTargetDeletionVectorsUpdated": 0,
+        "executionTimeMs": times.ended - times.started,
+        "materializeSourceTimeMs": times.materialized - times.started,
+        "scanTimeMs": times.scanned - times.materialized,
+        "rewriteTimeMs": times.ended - times.scanned,
+    }
+
+
+def clauses_explained(counts: Iterable[ClauseCount]) -> tuple[ClauseExplained, ...]:
+    """The clauses for `explain()`."""
+    return tuple(ClauseExplained(one.clause.kind.words, one.clause.action.name, one.clause.condition, one.rows) for one in counts)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,103 @@
+"""The schemas of a MERGE: what evolution makes of the target's, and which columns ``*`` stands for. Pure; with Spark and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.expr.tree.expression import Reference
+from tahoe.ops.merge.clauses import Action, Clause
+from tahoe.schema.evolve import check_writable, merge_schemas
+from tahoe.schema.types import DataType, StructType
+
+__all__ = ["StarPair", "evolved_schema", "star_pairs"]
+
+
+@dataclass(frozen=True, slots=True)
+class StarPair:
+    """A column, or a field of a struct, and the one of the source whose value it gets. Names are spelled as each side spells them."""
+
+    target: tuple[str, ...]
+    target_type: DataType
+    source: tuple[str, ...]
+    source_type: DataType
+
+
+def evolved_schema(
+    target: StructType, source: StructType, clauses: Sequence[Clause[Any]], target_alias: str | None
+) -> StructType:
+    """The target's schema with the columns that its clauses may add: all of the source's for ``*``, else those assigned to.
+
+    Raises:
+        SchemaMismatch: types that cannot be brought together.
+        InvalidRequest: an assignment to what is a column of neither.
+    """
+    if any(clause.is_star for clause in clauses):
+        return merge_schemas(target, source)
+    whole = merge_schemas(target, StructType(tuple(column for column in source if target.find(column.name) is None)))
+    seen = whole if target_alias is None else {target_alias: whole}
+    places = [parse_expression(key, seen) for clause in clauses for key in clause.values or {}]
+    assigned_to = {place.path[0] for place in places if isinstance(place, Reference)}
+    known = set(target.names)
+    return StructType(tuple(column for column in whole if column.name in known or column.name in assigned_to))
+
+
+def star_pairs(action: Action, source: StructType, schema: StructType, *, evolving: bool) -> tuple[StarPair, ...]:
+    """What ``UPDATE SET *`` or ``INSERT *`` assigns: every column of the table, or with schema evolution those that the source has.
+
+    With evolution, an update leaves fields of structs alone that the source's structs lack, as it leaves such columns alone.
+
+    Args:
+        schema: the table's, as it will be.
+
+    Raises:
+        InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``, a column that the source lacks, without evolution.
+        SchemaMismatch: a column of the source that does not fit.
+    """
+    computed = {column.name for column in schema if "delta.generationExpression" in column.metadata}
+    missing = [column.name for column in schema if source.find(column.name) is None and column.name not in computed]
+    if missing and not evolving:
+        raise InvalidRequest(
+            f"{action.name} * of a MERGE needs every column of the table in the source, which has no '{missing[0]}'. "
+            "Name the columns that are meant, or use schema evolution.",
+            code="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+            column=missing[0],
+        )
+    given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
+    check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)))
+    pairs = (StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
+    if not evolving or action != Action.UPDATE:
+        return tuple(pairs)
+    return tuple(part for pair in pairs for part in _taken_apart(pair))
+
+
+def _taken_apart(pair: StarPair) -> Iterator[StarPair]:
+    """The pair, or where the source's struct lacks fields the pairs of those that it has."""
+    target, source = pair.target_type, pair.source_type
+    if not isinstance(target, StructType) or not isinstance(source, StructType) or not _lacks(source, target):
+        yield pair
+        return
+    for field in target:
+        other = source.find(field.name)
+        if other is not None:
+            yield from _taken_apart(
+                StarPair((*pair.target, field.name), field.data_type, (*pair.source, other.name), other.data_type)
+            )
+
+
+def _lacks(source: StructType, target: StructType) -> bool:
+    """Whether a field of the target's struct, at any depth of structs, is none of the source's."""
+    for field in target:
+        other = source.find(field.name)
+        if other is None:
+            return True
+        if (
+            isinstance(field.data_type, StructType)
+            and isinstance(other.data_type, StructType)
+            and _lacks(other.data_type, field.data_type)
+        ):
+            return True
+    return False

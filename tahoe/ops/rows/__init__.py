@@ -1,0 +1,1 @@
+"""Rows that come, go and change: append, overwrite, DELETE, UPDATE."""

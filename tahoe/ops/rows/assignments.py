@@ -1,0 +1,148 @@
+"""Assignments: `column = expression`, and what they make of rows. What UPDATE and MERGE share.
+
+A value is cast to its column as a write casts it: a value that would change by it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.expr.compute.compute import compute
+from tahoe.expr.parse.parse_expression import Schemas, parse_expression
+from tahoe.expr.tree.expression import Expression, Reference
+from tahoe.expr.tree.functions import cast_to
+from tahoe.protocol.constraints import recomputed
+from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
+from tahoe.schema.cast import CannotCast, conform, find_logical, store_cast
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+__all__ = ["Assignment", "assigned", "assigned_places", "parse_assignments", "stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A column, or a field of a struct, and its new value.
+
+    Args:
+        path: the names that lead to it, as the schema spells them.
+        data_type: of the column or field.
+    """
+
+    path: tuple[str, ...]
+    data_type: DataType
+    value: Expression
+
+    @property
+    def assigns_whole_column(self) -> bool:
+        return len(self.path) == 1
+
+
+def parse_assignments(
+    texts: Mapping[str, str], target: StructType, schemas: Schemas, *, qualifier: str | None = None, time_zone: str = "UTC"
+) -> tuple[Assignment, ...]:
+    """The assignments of a SET or VALUES clause.
+
+    Args:
+        texts: column or nested field (SQL, as ``a.b``) → expression.
+        target: the schema that is assigned to.
+        schemas: what the expressions may name.
+        qualifier: a name that may stand before a column that is assigned to.
+
+    Raises:
+        InvalidRequest: text that is not understood, ``DELTA_CONFLICT_SET_COLUMN`` where two assignments are to the same place.
+    """
+    found: list[Assignment] = []
+    for place, text in zip(assigned_places(texts, target, qualifier), texts.values(), strict=True):
+        value = parse_expression(text, schemas, time_zone)
+        if not isinstance(place.data_type, StructType | ArrayType | MapType):
+            value = cast_to(value, place.data_type, time_zone)
+        found.append(Assignment(place.path, place.data_type, value))
+    return tuple(found)
+
+
+def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | None = None) -> list[Reference]:
+    """What the keys of a SET or VALUES clause name, each a column or a nested field.
+
+    Raises as `parse_assignments`.
+    """
+    found: list[Reference] = []
+    for key in keys:
+        place = parse_expression(key, target if qualifier is None else {qualifier: target})
+        if not isinstance(place, Reference):
+            raise InvalidRequest(f"'{key}' is no column that a value could be assigned to.", column=key)
+        for other in found:
+            shorter = min(len(other.path), len(place.path))
+            if other.path[:shorter] == place.path[:shorter]:
+                raise InvalidRequest(
+                    f"There is a conflict from these SET columns: {'.'.join(other.path)}, {'.'.join(place.path)}. "
+                    "Assign to each place once.",
+                    code="DELTA_CONFLICT_SET_COLUMN",
+                    column=".".join(place.path),
+                )
+        found.append(place)
+    return found
+
+
+def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:
+    """The rows with the new values.
+
+    Args:
+        rows: the columns of `schema`, or some of them; missing ones begin as null. Columns that are assigned to as a whole are not
+            looked at.
+        schema: of the result.
+        context: what the expressions see, row for row beside `rows`.
+    """
+    arrow_schema = to_arrow_schema(schema)
+    arrays = []
+    for column in schema:
+        ours = [one for one in assignments if one.path[0] == column.name]
+        if ours and ours[0].assigns_whole_column:
+            arrays.append(stored(compute(ours[0].value, context), column))
+            continue
+        position = rows.schema.get_field_index(column.name)
+        wanted = arrow_schema.field(column.name).type
+        if not ours and position >= 0 and rows.schema.field(position).type == wanted:
+            arrays.append(rows.column(position))
+            continue
+        array = stored(pa.nulls(context.num_rows, wanted) if position < 0 else _whole(rows.column(position)), column)
+        for one in ours:
+            array = _assigned(array, column, one.path[1:], compute(one.value, context))
+        arrays.append(array)
+    found = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
+    return recomputed(schema, found, {one.path[0] for one in assignments}) if assignments else found
+
+
+def stored(values: pa.Array, column: StructField) -> pa.Array:
+    """The values in the column's type. Raises `SchemaMismatch` (``DELTA_CAST_OVERFLOW_IN_TABLE_WRITE``) where they do not fit."""
+    try:
+        return conform(values, column.data_type, to_arrow_type(column.data_type), find_logical, store_cast, (column.name,))
+    except CannotCast as error:
+        name = ".".join(error.path)
+        raise SchemaMismatch(
+            f"Values of type {error.source} do not fit column '{name}', whose type is {error.target}"
+            f"{f': {error.reason}' if error.reason else ''}. Correct or cast the expression; nothing was committed.",
+            code="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            column=name,
+        ) from error
+
+
+def _assigned(old: pa.Array, column: StructField, path: tuple[str, ...], value: pa.Array) -> pa.Array:
+    """The column with the value at `path` inside of it; a null struct on the way becomes one of nulls."""
+    if not path:
+        return stored(value, column)
+    assert isinstance(column.data_type, StructType)
+    children = []
+    for field in column.data_type:
+        inner = pc.struct_field(old, [field.name])
+        inner = inner.combine_chunks() if isinstance(inner, pa.ChunkedArray) else inner
+        children.append(_assigned(inner, field, path[1:], value) if field.name == path[0] else inner)
+    return pa.StructArray.from_arrays(children, fields=list(to_arrow_type(column.data_type)))
+
+
+def _whole(values: pa.ChunkedArray) -> pa.Array:
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()

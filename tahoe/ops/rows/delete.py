@@ -1,0 +1,170 @@
+"""DELETE: by whole files where the condition lets us, by deletion vectors, or by rewriting files.
+
+`stage_delete` finds and copies rows without Spark. Who finds them otherwise goes on with `stage_deleted_files` or `stage_deleted_rows`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.rows.conditions import find_changes, row_condition, whole_files
+from tahoe.ops.rows.row_changes import (
+    FileChange,
+    Staged,
+    change_rows,
+    kept_rows,
+    living_rows,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    snapshot_to_change,
+    uses_vectors,
+    vector_metrics,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["stage_delete", "stage_deleted_files", "stage_deleted_rows"]
+
+
+def stage_delete(transaction: Transaction, where: str | Predicate | None = None, *, time_zone: str = "UTC") -> Staged:
+    """Stage the deletion of the rows for which `where` is true; rows for which it is NULL stay.
+
+    Args:
+        where: SQL text, or a predicate; None for all rows.
+        time_zone: of the session, for texts that become timestamps.
+
+    Raises:
+        InvalidRequest: a condition that is not understood, or an append-only table.
+        NotFound: there is no table.
+    """
+    snapshot = snapshot_to_change(transaction)
+    refuse_if_append_only(snapshot.config)
+    condition = row_condition(where, snapshot.schema, time_zone)
+    whole = whole_files(snapshot, condition)
+    if whole is not None:
+        predicate = None if condition.is_for_all_rows else condition.predicate
+        return stage_deleted_files(transaction, snapshot, whole, predicate, condition.text)
+    config, started = snapshot.config, transaction.clock.now_ms()
+    return stage_deleted_rows(
+        transaction,
+        snapshot,
+        find_changes(transaction, snapshot, condition),
+        condition.text,
+        started,
+        lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)),
+        lambda changes: write_change_data(transaction, config, change_rows(snapshot, changes, "delete")),
+    )
+
+
+def stage_deleted_files(
+    transaction: Transaction, snapshot: Snapshot, adds: Sequence[AddFile], predicate: Predicate | None, text: str | None
+) -> Staged:
+    """Partition values decide: only the log is written. The change data feed follows from the removed files.
+
+    Args:
+        adds: the files that go; none for a condition that no file fulfils.
+        predicate: the condition, or what it implies; None where every row goes.
+        text: of the condition, for the history; None where there is none.
+    """
+    started = transaction.clock.now_ms()
+    if predicate is None:
+        transaction.read_whole_table()
+    else:
+        transaction.read(predicate)
+    if not adds:
+        return Staged(None)
+    deleted = sum(living_rows(snapshot, add) for add in adds)
+    removed = remove_files(transaction, adds)
+    metrics = _metrics(started, started, transaction) | {
+        "numRemovedFiles": len(removed),
+        "numRemovedBytes": sum(add.size for add in adds),
+        "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in adds),
+        "numDeletedRows": deleted,
+    }
+    return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)
+
+
+def stage_deleted_rows(
+    transaction: Transaction,
+    snapshot: Snapshot,
+    changes: Sequence[FileChange],
+    text: str | None,
+    started: int,
+    copy: Callable[[Sequence[FileChange]], list[AddFile]],
+    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+) -> Staged:
+    """Rows go by vectors, or by copying the others.
+
+    Args:
+        changes: the rows that go; that they were looked for is noted already.
+        text: of the condition, for the history.
+        started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
+        copy: writes the rows that stay of these files, and stages them.
+        tell: writes the rows that go for the change data feed, and stages them.
+    """
+    if not changes:
+        return Staged(None)
+    scanned = transaction.clock.now_ms()
+    config = snapshot.config
+    deleted = sum(len(change.dead) for change in changes)
+    stay = without_dead_files(changes)
+    whole = [change.add for change in changes if change.is_whole]
+    marked = uses_vectors(config)
+    added: list[AddFile] = []
+    feed_files = 0
+    remove_files(transaction, whole)
+    if marked:
+        # Readers of the feed take the deleted rows from the two vectors of a file.
+        mark_dead(transaction, config, stay)
+    else:
+        remove_files(transaction, (change.add for change in stay))
+        added = copy(stay)
+        if config.properties.enable_change_data_feed:
+            feed_files = len(tell(changes))
+    gone = whole if marked else [change.add for change in changes]
+    metrics = (
+        _metrics(started, scanned, transaction)
+        | vector_metrics(changes, marked)
+        | {
+            "numAddedFiles": len(added),
+            "numAddedBytes": sum(add.size for add in added),
+            "numRemovedFiles": len(gone),
+            "numRemovedBytes": sum(add.size for add in gone),
+            "numAddedChangeFiles": feed_files,
+            "numDeletedRows": deleted,
+            "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in stay),
+        }
+    )
+    return Staged(Operation("DELETE", _parameters(text), metrics), num_deleted_rows=deleted)
+
+
+def _parameters(text: str | None) -> dict[str, str]:
+    texts = [] if text is None else [text]
+    return {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
+
+
+def _metrics(started: int, scanned: int, transaction: Transaction) -> dict[str, int | str]:
+    """Every metric of DELETE, with what the time was spent on."""
+    now = transaction.clock.now_ms()
+    return {
+        "numAddedFiles": 0,
+        "numAddedBytes": 0,
+        "numRemovedFiles": 0,
+        "numRemovedBytes": 0,
+        "numDeletionVectorsAdded": 0,
+        "numDeletionVectorsRemoved": 0,
+        "numDeletionVectorsUpdated": 0,
+        "numAddedChangeFiles": 0,
+        "numDeletedRows": 0,
+        "numCopiedRows": 0,
+        "executionTimeMs": now - started,
+        "scanTimeMs": scanned - started,
+        "rewriteTimeMs": now - scanned,
+    }

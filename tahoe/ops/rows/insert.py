@@ -1,0 +1,410 @@
+"""Rows in from Arrow, without Spark: append, overwrite, and replacing the rows of a predicate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate, references
+from tahoe.log.replay import add_files
+from tahoe.ops.rows.assignments import assigned
+from tahoe.ops.rows.conditions import find_changes, row_condition
+from tahoe.ops.rows.row_changes import (
+    FileChange,
+    change_rows,
+    kept_rows,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    uses_vectors,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.ops.tables.create import new_metadata, with_schema
+from tahoe.ops.write.arrow_data import ArrowData, in_hand
+from tahoe.ops.write.writer import tagged, write_arrow
+from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import check_dependents, with_optional_generated
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.partition import deserialize
+from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
+from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
+from tahoe.schema.types import StructType
+from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = [
+    "ArrowData",
+    "Replaced",
+    "WriteOptions",
+    "already_written",
+    "prepare_schema",
+    "stage_adds",
+    "stage_removals",
+    "stage_replaced",
+    "stage_write",
+    "write_operation",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How rows go in; the names are the writer options of Spark.
+
+    Args:
+        mode: ``append`` or ``overwrite``.
+        partition_by: for a new table, or with `overwrite_schema`; checked against the table's otherwise.
+        properties: table properties of a new table.
+        merge_schema: add columns that only the data has.
+        overwrite_schema: with ``overwrite``, take the data's schema and partitioning.
+        replace_where: with ``overwrite``, SQL text: only rows for which it is true are replaced, and new rows must fulfil it.
+        dynamic_partitions: with ``overwrite``, replace only the partitions that the new rows have.
+        app: application id and version of an idempotent write.
+        data_change: False when the rows are only laid out anew.
+    """
+
+    mode: str = "append"
+    partition_by: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    dynamic_partitions: bool = False
+    max_rows_per_file: int | None = None
+    app: tuple[str, int] | None = None
+    data_change: bool = True
+
+    def __post_init__(self) -> None:
+        overwrite = self.mode == "overwrite"
+        if self.mode not in ("append", "overwrite"):
+            raise InvalidRequest(f"The mode of a write is 'append' or 'overwrite', found '{self.mode}'.")
+        if self.replace_where is not None and not overwrite:
+            raise InvalidRequest("replaceWhere goes with mode 'overwrite' only.", code="DELTA_REPLACE_WHERE_IN_APPEND")
+        if self.overwrite_schema and not overwrite:
+            raise InvalidRequest("overwriteSchema goes with mode 'overwrite' only; to add columns use mergeSchema.")
+        if self.dynamic_partitions and self.replace_where is not None:
+            raise InvalidRequest(
+                "replaceWhere and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
+                code="DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
+        if self.dynamic_partitions and self.overwrite_schema:
+            raise InvalidRequest(
+                "overwriteSchema and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
+                code="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+            )
+        if self.replace_where is not None and not self.data_change:
+            raise InvalidRequest(
+                "replaceWhere changes data; it excludes dataChange = false.",
+                code="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What an overwrite has staged beside the new rows.
+
+    Args:
+        copied: files with the rows that stay of those that were removed.
+        change_files: how many change data files were written.
+        deleted_rows: how many rows were replaced; None where only whole files were looked at.
+    """
+
+    removed: tuple[RemoveFile, ...] = ()
+    copied: tuple[AddFile, ...] = ()
+    change_files: int = 0
+    deleted_rows: int | None = None
+
+
+def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
+    """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
+    snapshot = transaction.snapshot
+    rows = in_hand(data, None if snapshot is None or options.overwrite_schema else snapshot.schema)
+    transaction.enforces = ENFORCED
+    config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
+    predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
+    if predicate is not None:
+        rows = _checked(rows, predicate, options.replace_where or "", config)
+    adds = write_arrow(config, transaction.store, rows, transaction.clock, max_rows_per_file=options.max_rows_per_file)
+    return stage_adds(transaction, config, adds, predicate, options)
+
+
+def stage_adds(
+    transaction: Transaction, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate | None, options: WriteOptions
+) -> Operation:
+    """Stage files that are written already, and what they replace."""
+    staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
+    replaced = Replaced()
+    if options.mode == "overwrite" and transaction.snapshot is not None:
+        replaced = stage_removals(transaction, config, staged, predicate, options)
+    transaction.stage(*staged)
+    if options.app is not None:
+        transaction.stage_app(*options.app)
+    return write_operation(
+        config,
+        staged,
+        replaced.removed,
+        replaced.copied,
+        options,
+        created=transaction.snapshot is None,
+        change_files=replaced.change_files,
+        deleted_rows=replaced.deleted_rows,
+    )
+
+
+def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bool:
+    """Whether an idempotent write of this application and version, or a later one, is in the table."""
+    if app is None:
+        return False
+    last = transaction.read_app(app[0])
+    return last is not None and last >= app[1]
+
+
+def prepare_schema(transaction: Transaction, data_schema: StructType, options: WriteOptions) -> TableConfig:
+    """Set the metadata that the write needs, and return the table as it will be.
+
+    Raises:
+        SchemaMismatch: the data does not fit, naming column, types and remedy.
+        InvalidRequest: another partitioning than the table's.
+    """
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        metadata = new_metadata(
+            data_schema, transaction.clock, partition_by=options.partition_by or (), properties=options.properties
+        )
+        transaction.set_metadata(metadata)
+        return future_config(transaction)
+    snapshot.config.ensure_writable(transaction.enforces)
+    config = snapshot.config
+    if options.mode == "overwrite" and options.overwrite_schema:
+        schema = replace_schema(config.schema, data_schema)
+        changed = with_schema(config, schema, transaction.clock, options.partition_by)
+    else:
+        _check_partitioning(config, options.partition_by)
+        schema = config.schema
+        if options.merge_schema:
+            schema = merge_schemas(schema, data_schema, type_widening=bool(config.properties.get("delta.enableTypeWidening")))
+            check_dependents(config, schema)
+        check_writable(data_schema, with_optional_generated(schema))
+        changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
+    if changed != config.metadata:
+        transaction.set_metadata(changed)
+    return future_config(transaction)
+
+
+def stage_removals(
+    transaction: Transaction,
+    config: TableConfig,
+    adds: Sequence[AddFile],
+    predicate: Predicate | None,
+    options: WriteOptions,
+) -> Replaced:
+    """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
+    snapshot = transaction.snapshot
+    assert snapshot is not None
+    partition_columns = set(config.partition_columns)
+    if predicate is not None and any(path[0] not in partition_columns for path in references(predicate)):
+        return _replaced_rows(transaction, snapshot, config, adds, predicate)
+    now = transaction.clock.now_ms()
+    if options.dynamic_partitions and config.partition_columns:
+        removed = _dynamic(transaction, snapshot, config, adds, now, options.data_change)
+    elif predicate is None:
+        transaction.read_whole_table()
+        removed = [add.remove(now, options.data_change) for add in add_files(snapshot.files())]
+    else:
+        transaction.read(predicate)
+        met = add_files(snapshot.files_matching(predicate))
+        transaction.read_files(add.key for add in met)
+        removed = [add.remove(now) for add in met]
+    transaction.stage(*removed)
+    return Replaced(tuple(removed))
+
+
+def write_operation(
+    config: TableConfig,
+    adds: Sequence[AddFile],
+    removed: Sequence[RemoveFile],
+    copied: Sequence[AddFile],
+    options: WriteOptions,
+    *,
+    created: bool,
+    change_files: int = 0,
+    deleted_rows: int | None = None,
+) -> Operation:
+    """WRITE with the reference's parameters and metrics."""
+    parameters: dict[str, Any] = {
+        "mode": options.mode.capitalize(),
+        "partitionBy": json.dumps(list(config.partition_columns), separators=(",", ":")),
+    }
+    if options.replace_where is not None:
+        parameters["predicate"] = options.replace_where
+    if options.dynamic_partitions:
+        parameters["isDynamicPartitionOverwrite"] = True
+    if options.overwrite_schema:
+        parameters["canOverwriteSchema"] = True
+    if options.merge_schema:
+        parameters["canMergeSchema"] = True
+    metrics: dict[str, int | str] = {
+        "numFiles": len(adds) + len(copied),
+        "numOutputBytes": sum(add.size for add in (*adds, *copied)),
+        "numOutputRows": sum(_rows(add) for add in (*adds, *copied)),
+    }
+    if options.mode == "overwrite" and not created:
+        metrics["numRemovedFiles"] = len(removed)
+        metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
+        if options.replace_where is not None:
+            metrics["numCopiedRows"] = sum(_rows(add) for add in copied)
+            metrics["numAddedChangeFiles"] = change_files
+            if deleted_rows is not None:
+                metrics["numDeletedRows"] = deleted_rows
+    return Operation("WRITE", parameters, metrics)
+
+
+def _rows(add: AddFile) -> int:
+    return int(json.loads(add.stats)["numRecords"]) if add.stats else 0
+
+
+def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None) -> None:
+    if partition_by is None:
+        return
+    asked = [name.lower() for name in partition_by]
+    if asked != [name.lower() for name in config.partition_columns]:
+        raise InvalidRequest(
+            f"Table {config.table} is partitioned by ({', '.join(config.partition_columns)}), the write asks for "
+            f"({', '.join(partition_by)}). Leave partitionBy out, or overwrite with overwriteSchema.",
+            code="DELTA_METADATA_MISMATCH",
+            table=config.table,
+        )
+
+
+def _dynamic(
+    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], now: int, data_change: bool
+) -> list[RemoveFile]:
+    """Tombstones of all files in the partitions that the new files have."""
+    partitions = {tuple(sorted(add.partition_values.items())) for add in adds}
+    if not partitions:
+        return []
+    predicate = Or(tuple(_in_partition(config, dict(values)) for values in partitions))
+    transaction.read(predicate)
+    met = add_files(snapshot.files_matching(predicate))
+    transaction.read_files(add.key for add in met)
+    return [add.remove(now, data_change) for add in met]
+
+
+def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Predicate:
+    """True for the rows of one partition, by the values as the log has them."""
+    parts: list[Predicate] = []
+    for column in config.partition_schema:
+        value = deserialize(values[column.physical_name], column.data_type)
+        name = Column((column.name,))
+        parts.append(IsNull(name) if value is None else Comparison("=", name, Literal(value, column.data_type)))
+    return And(tuple(parts))
+
+
+def _replaced_rows(
+    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate
+) -> Replaced:
+    refuse_if_append_only(config)
+
+    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
+        new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
+        return write_change_data(transaction, config, chain(gone, new))
+
+    changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema))
+    return stage_replaced(
+        transaction, config, changes, lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)), tell
+    )
+
+
+def stage_replaced(
+    transaction: Transaction,
+    config: TableConfig,
+    changes: Sequence[FileChange],
+    copy: Callable[[Sequence[FileChange]], list[AddFile]],
+    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+) -> Replaced:
+    """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
+
+    Args:
+        changes: the rows that go; that they were looked for is noted already.
+        copy: writes the rows that stay of these files, and stages them.
+        tell: writes the rows that go, and the new ones, for the change data feed, and stages them.
+    """
+    marked = uses_vectors(config)
+    stay = without_dead_files(changes)
+    removed = remove_files(transaction, (change.add for change in changes if change.is_whole or not marked))
+    copied: list[AddFile] = []
+    change_files = 0
+    if marked:
+        # Readers of the feed take the deleted rows from the two vectors of a file, and the new ones from the new files.
+        mark_dead(transaction, config, stay)
+        # The rows that come are new ones.
+        transaction.row_ids_kept = True
+    else:
+        copied = copy(stay)
+        if changes and config.properties.enable_change_data_feed:
+            # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
+            change_files = len(tell(changes))
+    return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
+
+
+def _in_schema(rows: pa.Table, config: TableConfig) -> pa.Table:
+    """Changed rows with the columns that this commit adds."""
+    kinds = rows.column(rows.num_columns - 1)
+    return assigned(rows, config.schema, (), rows).append_column(rows.schema.field(rows.num_columns - 1), kinds)
+
+
+def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> Iterator[pa.Table]:
+    """The rows of files that were just written, file by file."""
+    schema = to_arrow_schema(config.schema)
+    for add in adds:
+        task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
+        mode, partitions = config.column_mapping_mode, config.partition_columns
+        yield pa.Table.from_batches(read_file(task, config.schema, mode, partitions, store.open_input, lambda _: None), schema)
+
+
+def _checked(
+    data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, predicate: Predicate, text: str, config: TableConfig
+) -> pa.RecordBatchReader:
+    """The data, batch by batch; a row that does not fulfil the predicate is an error before the commit."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        parts = data.to_batches() if isinstance(data, pa.Table) else [data] if isinstance(data, pa.RecordBatch) else data
+        for batch in parts:
+            table = pa.Table.from_batches([batch])
+            mask = evaluate(predicate, _with_table_names(table, config)).fill_null(False)
+            if not pc.all(mask, min_count=0).as_py():
+                row = table.filter(pc.invert(mask)).slice(0, 1).to_pylist()[0]
+                names = {path[0] for path in references(predicate)}
+                shown = {name: value for name, value in row.items() if name in names}
+                raise InvalidRequest(
+                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{text}': {shown}. "
+                    "Write only rows that fulfil it, or change the condition.",
+                    code="DELTA_REPLACE_WHERE_MISMATCH",
+                    table=config.table,
+                )
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(data.schema, batches())
+
+
+def _with_table_names(table: pa.Table, config: TableConfig) -> pa.Table:
+    """Columns under the table's spelling of their names, so that the predicate finds them."""
+    names = [found.name if (found := config.schema.find(name)) else name for name in table.column_names]
+    return table.rename_columns(names)

@@ -1,0 +1,398 @@
+"""Rows that go and rows that come → the actions of one commit. What DELETE, UPDATE and MERGE share; nothing is committed here.
+
+file + positions of rows that go ─┬─ all of its rows ─────► remove
+                                  ├─ deletion vectors on ─► remove + add of the same path with the merged vector
+                                  └─ else ────────────────► remove, and the rows that stay go to new files
+rows that come ───────────────────────────────────────────► add
+rows of the change data feed ─────────────────────────────► cdc
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tahoe.clock import Clock
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.ops.write.arrow_data import ArrowData
+from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
+from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
+from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.statistics.file_statistics import FileStatistics
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
+from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.txn.transaction import Operation, Transaction
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = [
+    "FileChange",
+    "RowsChanged",
+    "Staged",
+    "all_rows",
+    "bitmap",
+    "change_rows",
+    "file_with_positions",
+    "is_in",
+    "kept_rows",
+    "living_rows",
+    "mark_dead",
+    "parts_with_positions",
+    "position_column",
+    "refuse_if_append_only",
+    "remove_files",
+    "snapshot_to_change",
+    "uses_vectors",
+    "vector_metrics",
+    "without_dead_files",
+    "write_change_data",
+    "write_rows",
+]
+
+BYTES_OF_A_FILE = 40 * 1024 * 1024
+"""Changed and copied rows become files of about so many bytes in memory, less than half of it on disk: while one is written, the rows
+of the next are read."""
+VECTOR_FILE_BYTES = 2 * 1024 * 1024
+"""Deletion vectors are packed into files of about this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The rows of one file that go.
+
+    Args:
+        add: the file as it was read.
+        living: how many rows of it the table had.
+        dead: the physical positions of those that go.
+    """
+
+    add: AddFile
+    living: int
+    dead: BitMap64
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.dead) == self.living
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What a change of rows has staged on its transaction.
+
+    Args:
+        operation: for the commit; None where no row is changed and nothing is to be committed.
+    """
+
+    operation: Operation | None
+    num_updated_rows: int = 0
+    num_deleted_rows: int = 0
+    num_inserted_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """What a DELETE, UPDATE or MERGE did.
+
+    Args:
+        version: the version that has it; None where no row was to be changed and so nothing was committed.
+        metrics: as the history shows them.
+    """
+
+    version: int | None
+    num_updated_rows: int
+    num_deleted_rows: int
+    num_inserted_rows: int
+    metrics: Mapping[str, int | str] = field(default_factory=dict)
+
+    @property
+    def num_affected_rows(self) -> int:
+        return self.num_updated_rows + self.num_deleted_rows + self.num_inserted_rows
+
+
+def snapshot_to_change(transaction: Transaction) -> Snapshot:
+    """The snapshot that the transaction started from, after every check that can be made before a row is read.
+
+    Raises:
+        NotFound: there is no table.
+        Unsupported: the table needs what this version of Tahoe does not write.
+        InvalidRequest: the table is append-only.
+    """
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    transaction.enforces = ENFORCED
+    snapshot.config.ensure_writable(transaction.enforces)
+    return snapshot
+
+
+def refuse_if_append_only(config: TableConfig) -> None:
+    """Raises `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) before any file is written."""
+    if config.properties.append_only:
+        raise InvalidRequest(
+            f"Table {config.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
+            "Unset the property first, or append only.",
+            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            table=config.table,
+        )
+
+
+def uses_vectors(config: TableConfig) -> bool:
+    """Whether rows that go are marked in deletion vectors rather than left out of rewritten files."""
+    return config.is_active("deletionVectors")
+
+
+def position_column(schema: StructType) -> str:
+    """A name for the column of row positions that no column of the table has."""
+    name = "_row_position"
+    while schema.find(name) is not None:
+        name += "_"
+    return name
+
+
+def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str] | None = None) -> tuple[pa.Table, pa.Array]:
+    """The living rows of a file, of all columns or those named, and the physical position of each."""
+    parts = list(parts_with_positions(snapshot, add, columns))
+    schema = to_arrow_schema(_scan_of(snapshot, columns).schema)
+    rows = pa.concat_tables([empty_table(schema), *(part for part, _ in parts)]) if schema.names else None
+    positions = pa.concat_arrays([place for _, place in parts]) if parts else pa.array([], pa.int64())
+    # A table of no columns takes its number of rows from a part.
+    if rows is None:
+        rows = pa.table({"": pa.nulls(len(positions))}).select([])
+    return rows, positions
+
+
+def parts_with_positions(
+    snapshot: Snapshot, add: AddFile, columns: Sequence[str] | None = None
+) -> Iterator[tuple[pa.Table, pa.Array]]:
+    """As `file_with_positions`, part by part in the order of the file, so that a file may be larger than memory."""
+    name = position_column(snapshot.schema)
+    for batch in _scan_of(snapshot, columns).read_with_positions(add, name):
+        places = batch.column(batch.num_columns - 1)
+        rows = pa.table({"": places}).select([]) if batch.num_columns == 1 else pa.Table.from_batches([batch])
+        yield (rows if batch.num_columns == 1 else rows.select(rows.column_names[:-1])), places
+
+
+def _scan_of(snapshot: Snapshot, columns: Sequence[str] | None) -> Scan:
+    return Scan(snapshot, None, None if columns is None else tuple(columns))
+
+
+def bitmap(positions: pa.Array) -> BitMap64:
+    """The set of these positions (int64, no nulls)."""
+    from pyroaring import BitMap64
+
+    if not len(positions):
+        return BitMap64()
+    values = memoryview(positions.buffers()[1]).cast("q")
+    return BitMap64(values[positions.offset : positions.offset + len(positions)])
+
+
+def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
+    """Which of the positions, which ascend, are in the set."""
+    from pyroaring import BitMap64
+
+    if not len(positions):
+        return pa.nulls(0, pa.bool_())
+    first, last = positions[0].as_py(), positions[-1].as_py() + 1
+    if not dead.range_cardinality(first, last):
+        return pc.is_null(positions)
+    window = BitMap64()
+    window.add_range(first, last)
+    window &= dead
+    found = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
+    return pc.is_in(positions, value_set=found)
+
+
+def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
+    """Every row of a file goes; no row is read."""
+    from pyroaring import BitMap64
+
+    living = living_rows(snapshot, add)
+    dead = decode(add.deletion_vector, snapshot.store.get, snapshot.store.url) if add.deletion_vector else BitMap64()
+    return FileChange(add, living, BitMap64(range(living + len(dead))) - dead)
+
+
+def living_rows(snapshot: Snapshot, add: AddFile) -> int:
+    """How many rows of a file the table has: by its statistics, else by its footer."""
+    dead = add.deletion_vector.cardinality if add.deletion_vector else 0
+    return _physical_rows(snapshot.store, add) - dead
+
+
+def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
+    """File by file and part by part, all columns of the rows that stay, with their ids where the table tracks rows."""
+    for change in changes:
+        ids, start = RowIds.of(snapshot, change.add), 0
+        for rows, positions in parts_with_positions(snapshot, change.add):
+            stay = pc.invert(is_in(positions, change.dead))
+            yield ids.part(start, rows.num_rows).onto(rows.filter(stay), stay, changed=False)
+            start += rows.num_rows
+
+
+def change_rows(snapshot: Snapshot, changes: Iterable[FileChange], kind: str) -> Iterator[pa.Table]:
+    """File by file and part by part, the rows that go, for the change data feed."""
+    for change in changes:
+        for rows, positions in parts_with_positions(snapshot, change.add):
+            yield with_change_type(rows.filter(is_in(positions, change.dead)), kind)
+
+
+def without_dead_files(changes: Iterable[FileChange]) -> list[FileChange]:
+    """Those of which rows stay."""
+    return [change for change in changes if not change.is_whole]
+
+
+def remove_files(transaction: Transaction, adds: Iterable[AddFile]) -> list[RemoveFile]:
+    """Stage that these files leave the table, and note that they were read."""
+    now = transaction.clock.now_ms()
+    removed = [add.remove(now) for add in adds]
+    transaction.read_files(remove.key for remove in removed)
+    transaction.stage(*removed)
+    return removed
+
+
+def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[FileChange]) -> list[AddFile]:
+    """Stage the same files with deletion vectors that hold the old dead rows and the new ones, and note that the new ones were read.
+
+    Args:
+        changes: of files of which rows stay.
+    """
+    store = transaction.store
+    # Many vectors lie in one file: it is fetched once.
+    fetch = lru_cache(maxsize=16)(store.get)
+    merged = [_merged(change, fetch, store.url) for change in changes]
+    descriptors = _write_vectors(config, store, transaction.clock, merged)
+    marked = [
+        replace(change.add, data_change=True, stats=_wide_statistics(store, change.add), deletion_vector=descriptor)
+        for change, descriptor in zip(changes, descriptors, strict=True)
+    ]
+    now = transaction.clock.now_ms()
+    for change in changes:
+        # Not the whole file: another writer may change other rows of it at the same time.
+        transaction.read_rows(change.add.key, change.dead)
+        transaction.stage(change.add.remove(now))
+    transaction.stage(*marked)
+    return marked
+
+
+def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddFile]:
+    """Write rows to new files, and stage these.
+
+    Args:
+        rows: of the table's schema; where the table tracks rows, those that were in it before have their ids (`RowIds.onto`).
+    """
+    data = _stream(with_id_columns(config, table) for table in rows)
+    stored = config_with_row_ids(config)
+    written = (
+        [] if data is None else write_arrow(stored, transaction.store, data, transaction.clock, bytes_per_file=BYTES_OF_A_FILE)
+    )
+    adds = [tagged(config, without_id_statistics(config, add)) for add in written]
+    transaction.row_ids_kept = True
+    transaction.stage(*adds)
+    return adds
+
+
+def write_change_data(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddCDCFile]:
+    """Write rows with their ``_change_type`` to change data files, and stage these (PROTOCOL.md, "Writer Requirements for AddCDCFile")."""
+    schema = StructType((*config.schema.fields, CHANGE_TYPE))
+    data = _stream(rows)
+    if data is None:
+        return []
+    widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
+    adds = write_arrow(widened, transaction.store, data, transaction.clock, change_data=True)
+    files = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
+    transaction.stage(*files)
+    return files
+
+
+def vector_metrics(changes: Iterable[FileChange], marked: bool) -> dict[str, int]:
+    """The counts of deletion vectors, as the reference has them: an exchanged one counts as added and as removed.
+
+    Args:
+        marked: rows that go are marked in vectors, not rewritten.
+    """
+    added = removed = 0
+    for change in changes:
+        stays = marked and not change.is_whole
+        added += stays
+        removed += change.add.deletion_vector is not None
+    return {"numDeletionVectorsAdded": added, "numDeletionVectorsRemoved": removed}
+
+
+def _merged(change: FileChange, fetch: Callable[[str], bytes], root_url: str) -> BitMap64:
+    vector = change.add.deletion_vector
+    return change.dead if vector is None else change.dead | decode(vector, fetch, root_url)
+
+
+def _write_vectors(
+    config: TableConfig, store: LogStore, clock: Clock, bitmaps: Sequence[BitMap64]
+) -> list[DeletionVectorDescriptor]:
+    """The bitmaps in as few files as `VECTOR_FILE_BYTES` allows."""
+    length = int(config.properties.get("delta.randomPrefixLength"))
+    found: list[DeletionVectorDescriptor] = []
+    for group in _groups(bitmaps):
+        content, places = pack(group)
+        uuid = clock.uuid()
+        prefix = random_prefix(clock, length) if config.random_prefixes else ""
+        store.put(new_file_name(uuid, prefix), content)
+        found += [descriptor_in_file(uuid, place, prefix) for place in places]
+    return found
+
+
+def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:
+    group: list[BitMap64] = []
+    size = 0
+    for one in bitmaps:
+        length = len(bitmap_to_bytes(one))
+        if group and size + length > VECTOR_FILE_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += length
+    if group:
+        yield group
+
+
+def _wide_statistics(store: LogStore, add: AddFile) -> str:
+    """A file with a vector must tell its rows, and its bounds may be of rows that are gone (PROTOCOL.md, "Per-file Statistics")."""
+    if add.stats is None:
+        return FileStatistics(_physical_rows(store, add), tight_bounds=False).to_json()
+    return FileStatistics.from_json(add.stats).widened().to_json()
+
+
+def _physical_rows(store: LogStore, add: AddFile) -> int:
+    stated: Any = json.loads(add.stats).get("numRecords") if add.stats else None
+    if stated is not None:
+        return int(stated)
+    with store.open_input(decode_path(add.path, store.url)) as source:
+        return int(pq.read_metadata(source).num_rows)
+
+
+def _stream(tables: Iterable[pa.Table]) -> ArrowData | None:
+    """The tables as one stream; None where they have no row. Which columns may be null is for the writer to check."""
+    filled = (table for table in tables if table.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return None
+    schema = pa.schema([column.with_nullable(True) for column in first.schema])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in chain([first], filled):
+            yield from table.cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

@@ -1,0 +1,158 @@
+"""UPDATE: changed rows go to new files, and their old versions go by deletion vectors or by rewriting files.
+
+`stage_update` finds and writes rows without Spark. Who finds them otherwise goes on with `stage_updated_rows`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
+from tahoe.ops.rows.conditions import find_changes, row_condition
+from tahoe.ops.rows.row_changes import (
+    FileChange,
+    Staged,
+    file_with_positions,
+    is_in,
+    mark_dead,
+    refuse_if_append_only,
+    remove_files,
+    snapshot_to_change,
+    uses_vectors,
+    vector_metrics,
+    without_dead_files,
+    write_change_data,
+    write_rows,
+)
+from tahoe.ops.write.row_ids import RowIds
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["stage_update", "stage_updated_rows"]
+
+
+def stage_update(
+    transaction: Transaction, values: Mapping[str, str], where: str | Predicate | None = None, *, time_zone: str = "UTC"
+) -> Staged:
+    """Stage new values for the rows for which `where` is true; the others stay as they are.
+
+    Args:
+        values: column, or nested field as ``a.b`` → SQL expression over the row as it was.
+        where: SQL text, or a predicate; None for all rows.
+        time_zone: of the session, for texts that become timestamps.
+
+    Raises:
+        InvalidRequest: text that is not understood, a value that cannot be computed or stored, or an append-only table.
+        NotFound: there is no table.
+    """
+    snapshot = snapshot_to_change(transaction)
+    config = snapshot.config
+    refuse_if_append_only(config)
+    if not values:
+        raise InvalidRequest("An UPDATE needs at least one assignment.", table=config.table)
+    started = transaction.clock.now_ms()
+    condition = row_condition(where, config.schema, time_zone)
+    assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
+
+    def write(changes: Sequence[FileChange]) -> list[AddFile]:
+        made = _new_rows if uses_vectors(config) else _whole_new_files
+        return write_rows(transaction, config, made(snapshot, changes, assignments))
+
+    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+        return write_change_data(transaction, config, _feed(snapshot, changes, assignments))
+
+    changes = find_changes(transaction, snapshot, condition)
+    return stage_updated_rows(transaction, snapshot, changes, condition.text, started, write, tell)
+
+
+def stage_updated_rows(
+    transaction: Transaction,
+    snapshot: Snapshot,
+    changes: Sequence[FileChange],
+    text: str | None,
+    started: int,
+    write: Callable[[Sequence[FileChange]], list[AddFile]],
+    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+) -> Staged:
+    """Rows get new values in new files.
+
+    Args:
+        changes: the rows that are changed; that they were looked for is noted already.
+        text: of the condition, for the history; None where there is none.
+        started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
+        write: writes the changed rows, and where the table marks none in vectors (`uses_vectors`) those beside them in their files, and
+            stages the files.
+        tell: writes the rows for the change data feed, after `write`, and stages the files.
+    """
+    if not changes:
+        return Staged(None)
+    scanned = transaction.clock.now_ms()
+    config = snapshot.config
+    marked = uses_vectors(config)
+    stay = without_dead_files(changes)
+    gone = [change.add for change in changes if change.is_whole or not marked]
+    remove_files(transaction, gone)
+    added = write(changes)
+    feed = tell(changes) if config.properties.enable_change_data_feed else []
+    if marked:
+        mark_dead(transaction, config, stay)
+    updated = sum(len(change.dead) for change in changes)
+    ended = transaction.clock.now_ms()
+    metrics: dict[str, int | str] = {
+        "numAddedFiles": len(added),
+        "numAddedBytes": sum(add.size for add in added),
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(add.size for add in gone),
+        **vector_metrics(changes, marked),
+        "numDeletionVectorsUpdated": 0,
+        "numAddedChangeFiles": len(feed),
+        "numUpdatedRows": updated,
+        "numCopiedRows": 0 if marked else sum(change.living - len(change.dead) for change in changes),
+        "executionTimeMs": ended - started,
+        "scanTimeMs": scanned - started,
+        "rewriteTimeMs": ended - scanned,
+    }
+    texts = [] if text is None else [text]
+    parameters = {"predicate": json.dumps(texts, separators=(",", ":"), ensure_ascii=False)}
+    return Staged(Operation("UPDATE", parameters, metrics), num_updated_rows=updated)
+
+
+def _new_rows(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+    """File by file, the changed rows as they will be."""
+    for change in changes:
+        rows, positions = file_with_positions(snapshot, change.add)
+        chosen = is_in(positions, change.dead)
+        before = rows.filter(chosen)
+        after = assigned(before, snapshot.schema, assignments, before)
+        yield RowIds.of(snapshot, change.add).onto(after, chosen, changed=True)
+
+
+def _whole_new_files(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+    """File by file, all rows as they will be, in their old order."""
+    for change in changes:
+        rows, positions = file_with_positions(snapshot, change.add)
+        dead = is_in(positions, change.dead)
+        before = rows.filter(dead)
+        after = assigned(before, snapshot.schema, assignments, before)
+        stay = rows.filter(pc.invert(dead)).cast(after.schema)
+        ids = RowIds.of(snapshot, change.add)
+        stay, after = ids.onto(stay, pc.invert(dead), changed=False), ids.onto(after, dead, changed=True)
+        order = pc.sort_indices(pa.concat_arrays([positions.filter(pc.invert(dead)), positions.filter(dead)]))
+        yield pa.concat_tables([stay, after]).take(order)
+
+
+def _feed(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+    """File by file, the changed rows as they were and as they will be."""
+    for change in changes:
+        rows, positions = file_with_positions(snapshot, change.add)
+        before = rows.filter(is_in(positions, change.dead))
+        yield with_change_type(before, "update_preimage")
+        yield with_change_type(assigned(before, snapshot.schema, assignments, before), "update_postimage")

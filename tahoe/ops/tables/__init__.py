@@ -1,0 +1,1 @@
+"""Tables made and altered: metadata, properties, constraints."""

@@ -1,0 +1,123 @@
+"""ALTER TABLE … SET and UNSET TBLPROPERTIES: properties of a table that is there. Nothing is committed here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.log.replay import add_files
+from tahoe.ops.tables.create import with_properties
+from tahoe.protocol.actions import Metadata
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.iceberg_compat import deletes_form
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["stage_set_properties", "stage_unset_properties"]
+
+
+def stage_set_properties(transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str]) -> Operation:
+    """Stage that properties are set; ``comment`` is the table's description.
+
+    Args:
+        snapshot: of the transaction.
+
+    Raises:
+        InvalidRequest: an unknown or reserved property, a value that is not allowed, or what the table's files do not allow.
+    """
+    _refuse_reserved(snapshot.config, properties)
+    description = properties.get("comment")
+    metadata = with_properties(
+        snapshot.config, {key: value for key, value in properties.items() if key != "comment"}, transaction.clock
+    )
+    if description is not None:
+        metadata = replace(metadata, description=description)
+    return _stage(transaction, snapshot, metadata, "SET TBLPROPERTIES", {"properties": _json(dict(properties))})
+
+
+def stage_unset_properties(
+    transaction: Transaction, snapshot: Snapshot, names: Sequence[str], *, if_exists: bool = False
+) -> Operation:
+    """Stage that properties are unset.
+
+    Raises `InvalidRequest` (`DELTA_UNSET_NON_EXISTENT_PROPERTY`) for one that is not set, unless `if_exists`.
+    """
+    known = {key.lower() for key in snapshot.metadata.configuration}
+    has_comment = snapshot.metadata.description is not None
+    missing = [name for name in names if name.lower() not in known and not (name == "comment" and has_comment)]
+    if missing and not if_exists:
+        raise InvalidRequest(
+            f"Table {snapshot.store.url} has no property {', '.join(missing)} to unset. Leave it out, or write IF EXISTS.",
+            code="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+            table=snapshot.store.url,
+        )
+    _refuse_reserved(snapshot.config, names)
+    metadata = with_properties(snapshot.config, {name: None for name in names if name != "comment"}, transaction.clock)
+    if "comment" in names:
+        metadata = replace(metadata, description=None)
+    parameters = {"properties": _json(list(names)), "ifExists": if_exists}
+    return _stage(transaction, snapshot, metadata, "UNSET TBLPROPERTIES", parameters)
+
+
+def _stage(
+    transaction: Transaction, snapshot: Snapshot, metadata: Metadata, name: str, parameters: Mapping[str, Any]
+) -> Operation:
+    transaction.read_whole_table()
+    transaction.set_metadata(metadata)
+    _check_files(snapshot, future_config(transaction))
+    return Operation(name, parameters)
+
+
+_RESERVED = {
+    "provider": ("DELTA_CANNOT_CHANGE_PROVIDER", "says that the table is Delta, and cannot be changed"),
+    "location": ("DELTA_CANNOT_CHANGE_LOCATION", "is where the table is; clone or move the table instead"),
+    "delta.columnmapping.maxcolumnid": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is counted by the table itself"),
+    "delta.rowtracking.materializedrowidcolumnname": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is given by the table itself"),
+    "delta.rowtracking.materializedrowcommitversioncolumnname": (
+        "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+        "is given by the table itself",
+    ),
+    "delta.incommittimestampenablementversion": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is noted by the table itself"),
+    "delta.incommittimestampenablementtimestamp": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is noted by the table itself"),
+}
+
+
+def _refuse_reserved(config: TableConfig, names: Mapping[str, str] | Sequence[str]) -> None:
+    for name in names:
+        reserved = _RESERVED.get(name.lower())
+        if reserved is not None:
+            raise InvalidRequest(
+                f"The property '{name}' of table {config.table} {reserved[1]}. Leave it out.",
+                code=reserved[0],
+                table=config.table,
+                property=name,
+            )
+
+
+def _check_files(snapshot: Snapshot, config: TableConfig) -> None:
+    """Where IcebergCompat is newly asked for: no file may have what Iceberg's side cannot show, or the conversion would fail later."""
+    if config.iceberg_compat_version is None or deletes_form(config.properties) != "none":
+        return
+    before = snapshot.config
+    if before.iceberg_compat_version is not None and deletes_form(before.properties) == "none":
+        return
+    if "deletionVectors" not in before.features:
+        return
+    marked = next((add for add in add_files(snapshot.files()) if add.deletion_vector is not None), None)
+    if marked is not None:
+        raise InvalidRequest(
+            f"Table {config.table} has files with deletion vectors, such as {marked.path}, which IcebergCompatV"
+            f"{config.iceberg_compat_version} does not allow. Run REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = "
+            f"{config.iceberg_compat_version})) (table.uniform.upgrade), which rewrites them, or REORG TABLE … APPLY (PURGE) first.",
+            code="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_NOT_PURGED",
+            table=config.table,
+            file=marked.path,
+        )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""What keeps a table in order: check, purge, upgrade."""

@@ -1,0 +1,143 @@
+"""Says what is wrong with a table: the tests' oracle and a user's fsck.
+
+    commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v          check_log
+                                       └─at the end─► Snapshot                             here
+    live files ──► storage, statistics, partition values, deletion vectors, row ids        check_files
+               ──deep──► every row of every file                                           check_data, check_statistics
+
+It is total: whatever a table holds is a finding, never an error, and every part is looked at though another one is damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from tahoe.exceptions import TahoeError
+from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, parse
+from tahoe.log.segment import checkpoints_in
+from tahoe.ops.upkeep.check_data import check_change_files, check_data
+from tahoe.ops.upkeep.check_files import LiveFiles, check_live_files
+from tahoe.ops.upkeep.check_log import LogFiles, LogReplay, difference, file_texts
+from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
+from tahoe.progress import Progress, silent
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["TableCheck", "Violation", "check_table", "iceberg_violations"]
+
+
+def check_table(store: LogStore, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
+    """All violations found. Raises only where there is no table, or where its storage cannot be listed.
+
+    Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint
+    and each checksum equal the replay of the commits; the snapshot equals it too; each live file is there with its size; each
+    deletion vector decodes to its cardinality and marks rows that there are; statistics are JSON with a row count; partition values can
+    be read; where rows are tracked, no row id is given twice, or beyond the high-water mark.
+
+    Args:
+        deep: read every live file and every change-data file too: see `tahoe.ops.upkeep.check_data`.
+        progress: told of commits, vectors and files.
+    """
+    return TableCheck(store).violations(deep=deep, progress=progress)
+
+
+def iceberg_violations(
+    snapshot_at: Callable[[], Snapshot], foreign_changes: Callable[[], Sequence[tuple[str, str]]]
+) -> list[Violation]:
+    """What another writer has done to the Iceberg side of a table that asks for one.
+
+    Args:
+        foreign_changes: a sentence and a place for each; asked of whoever wires both, for this layer does not know Iceberg.
+    """
+    found: list[Violation] = []
+    with Reported(found.append, "iceberg", "The Iceberg side"):
+        try:
+            wanted = uniform_is_enabled(snapshot_at().config.properties)
+        except TahoeError:
+            return []  # told where the log is looked at
+        if wanted:
+            changes = foreign_changes()
+            found += [Violation("iceberg", text, file=place, error="TAHOE_UNIFORM_FOREIGN_WRITER") for text, place in changes]
+    return found
+
+
+class TableCheck:
+    """Checks one table again and again, and reads what was committed since the last time.
+
+    A log only grows at its end; where it did anything else (a checkpoint or checksum of an older version came or went, commits were
+    cleaned up, the table was made anew), all of it is checked afresh.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._replay = LogReplay(store)
+        self._seen: dict[str, Entry] = {}
+        self._in_commits: list[Violation] = []
+        self._newest: LiveFiles | None = None
+
+    def violations(self, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
+        """As `check_table`."""
+        store = self._store
+        entries = store.list_from(LOG_FOLDER)
+        parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
+        names = {entry.name: entry for entry, _ in parsed}
+        changed = names.items() ^ self._seen.items()
+        self._seen = names
+        if self._in_commits or not self._continues({parse(name) for name, _ in changed}):
+            self._replay, self._in_commits, self._newest = LogReplay(store), [], None
+        self._in_commits += self._replay.run(_log_files(parsed, entries), progress)
+        violations = [*_contiguous(parsed), *self._in_commits]
+        try:
+            if changed or self._newest is None:
+                snapshot = Snapshot.at(store)
+                self._newest = LiveFiles(snapshot, snapshot.files())
+        except Exception as error:
+            if not parsed and isinstance(error, TahoeError):
+                raise  # there is no table
+            return [*violations, violation_of(error, "snapshot", "The newest version")]
+        violations += _snapshot(self._newest, self._replay)
+        violations += check_live_files(self._newest, progress)
+        if deep:
+            violations += check_data(self._newest, progress)
+            violations += check_change_files(self._newest, self._replay.change_files, progress)
+        return violations
+
+    def _continues(self, changed: set[ParsedLogPath | None]) -> bool:
+        """Whether these files of the log can be looked at without going back: newer ones, and a checkpoint of the last version seen."""
+        last = self._replay.version
+        return all(
+            found is not None and (found.version > last or (found.version == last and found.kind == "checkpoint"))
+            for found in changed
+        )
+
+
+def _log_files(parsed: list[tuple[Entry, ParsedLogPath]], entries: list[Entry]) -> LogFiles:
+    commits = {found.version: entry for entry, found in parsed if found.kind == "commit"}
+    checksums = {found.version: entry for entry, found in parsed if found.kind == "checksum"}
+    return LogFiles(commits, checksums, checkpoints_in(entries))
+
+
+def _contiguous(parsed: list[tuple[Entry, ParsedLogPath]]) -> Iterator[Violation]:
+    versions = [found.version for _, found in parsed if found.kind == "commit"]
+    for before, after in pairwise(versions):
+        if after != before + 1:
+            yield Violation("log-gap", f"versions {before + 1} to {after - 1} are missing from the log.", after)
+
+
+def _snapshot(files: LiveFiles, state: LogReplay) -> list[Violation]:
+    """How the columnar replay differs from the folded log."""
+    snapshot = files.snapshot
+    version = snapshot.version
+    if state.version != version:
+        return [
+            Violation("snapshot", f"the snapshot is of version {version}, the last commit is {state.version}.", state.version)
+        ]
+    found = []
+    if state.live is not None:
+        wrong = difference("the snapshot", file_texts(files.table), state.live, snapshot.store.url)
+        if wrong is not None:
+            found.append(Violation("snapshot", wrong, version))
+    differences = state.differences("the snapshot", snapshot.protocol, snapshot.metadata)
+    return found + [Violation("snapshot", wrong, version) for wrong in differences]

@@ -1,0 +1,442 @@
+"""The log replayed a second time: one action after the other into a dictionary.
+
+The columnar replay, the checkpoints and the checksums are measured against it, so it shares no code with them but the parser.
+
+    commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v
+
+Each commit is read once, costs what its own actions cost, and is forgotten: sums are carried along, not made anew for each checksum. A
+checkpoint is compared as a set of texts, one a file, of which the live ones are kept up to date.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import NotFound, TahoeError
+from tahoe.log.agreement import lost_its_id, vouches_for_itself
+from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
+from tahoe.log.checksum import VersionChecksum, parse_checksum
+from tahoe.log.files.commits import parse_commit
+from tahoe.log.files.listing import Checkpoint
+from tahoe.log.files.live_files import canonical_path
+from tahoe.log.files.paths import checksum_name, commit_name
+from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
+from tahoe.progress import Progress
+from tahoe.protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.demanded import check_partition_values
+from tahoe.schema.types import StructType
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["LogFiles", "LogReplay", "difference", "file_texts", "newest"]
+
+T = TypeVar("T")
+
+_BYTES_AT_ONCE = 32 << 20
+_FILES_AT_ONCE = 256
+_BETWEEN = "\0"  # in no path: `decode_path` refuses it
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """What a listing of the log holds that the replay looks at, by version."""
+
+    commits: dict[int, Entry]
+    checksums: dict[int, Entry]
+    checkpoints: dict[int, list[Checkpoint]]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the live files add up to."""
+
+    files: int = 0
+    bytes: int = 0
+    vectors: int = 0
+    deleted: int = 0
+
+    def count(self, size: int, dead: int | None, sign: int) -> None:
+        self.files += sign
+        self.bytes += sign * size
+        if dead is not None:
+            self.vectors += sign
+            self.deleted += sign * dead
+
+
+@dataclass
+class LogReplay:
+    """The live files by plain folding, from version 0 or from the oldest checkpoint.
+
+    Args:
+        live: the text of each live file (`file_texts`) by its decoded path and vector; None where the log has not told them yet.
+        change_files: the change-data files that commits name, with their versions.
+    """
+
+    store: LogStore
+    live: dict[str, str] | None = None
+    version: int = -1
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    change_files: list[tuple[int, AddCDCFile]] = field(default_factory=list)
+    _counted: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    _sums: _Sums = field(default_factory=_Sums)
+    _compared: set[Checkpoint] = field(default_factory=set)
+    _transaction_ids: dict[str, int] = field(default_factory=dict)
+    _applications: dict[str, int] = field(default_factory=dict)
+    _domains: dict[str, str] = field(default_factory=dict)
+    _from_the_start: bool = False
+    _partitions: tuple[StructType, tuple[str, ...]] = (StructType(()), ())
+    _last_timestamp: int | None = None
+
+    def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
+        """Fold the commits that are newer than those folded before."""
+        yield from self._checkpoints(files.checkpoints.get(self.version, ()))
+        versions = sorted(version for version in files.commits if version > self.version)
+        done = 0
+        for block in _blocks(versions, files):
+            for version, data, checksum in zip(block, *self._read(block, files), strict=True):
+                yield from self._step(version, data, checksum, files)
+                done += 1
+                progress("commits checked", done, len(versions))
+
+    def _read(self, versions: Sequence[int], files: LogFiles) -> tuple[list[bytes | TahoeError], list[bytes | TahoeError | None]]:
+        commits = _get_many(self.store, [files.commits[version].name for version in versions])
+        named = [version for version in versions if version in files.checksums]
+        found = dict(zip(named, _get_many(self.store, [checksum_name(version) for version in named]), strict=True))
+        return commits, [found.get(version) for version in versions]
+
+    def _step(
+        self, version: int, data: bytes | TahoeError, checksum: bytes | TahoeError | None, files: LogFiles
+    ) -> Iterator[Violation]:
+        found: list[Violation] = []
+        actions: tuple[Action, ...] | None = None
+        with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+            if isinstance(data, TahoeError):
+                raise data
+            actions = parse_commit(commit_name(version), data, self.store.url)
+        self.version = version
+        if actions is None:
+            self.live = None  # until a checkpoint tells
+            yield from found
+            yield from self._checkpoints(files.checkpoints.get(version, ()))
+            return
+        yield from self._commit_info(version, actions)
+        yield from _begins_a_table(version, actions)
+        with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+            self._apply(version, actions)
+        yield from found
+        yield from self._checkpoints(files.checkpoints.get(version, ()))
+        if self.live is not None and checksum is not None:
+            yield from self._checksum(version, checksum, vouches_for_itself(actions))
+
+    def _apply(self, version: int, actions: tuple[Action, ...]) -> None:
+        if version == 0:
+            self._begin()
+            self._from_the_start = True
+        self._fold_single(actions)
+        self._partitions = self._partitions_after(actions)
+        # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
+        for action in actions:
+            if isinstance(action, RemoveFile) and self.live is not None:
+                self._drop(self._key(action))
+        for action in actions:
+            match action:
+                case AddFile() if self.live is not None:
+                    check_partition_values(action.path, action.partition_values, *self._partitions, self.store.url)
+                    vector = action.deletion_vector
+                    self._put(self._key(action), _text_of(action), action.size, None if vector is None else vector.cardinality)
+                case AddCDCFile():
+                    self.change_files.append((version, action))
+                case Protocol():
+                    self.protocol = action
+                case Metadata():
+                    self.metadata = action
+
+    def _partitions_after(self, actions: Sequence[Action]) -> tuple[StructType, tuple[str, ...]]:
+        """Schema and partition columns after a commit."""
+        metadata = newest(actions, Metadata)
+        protocol = newest(actions, Protocol) or self.protocol
+        if metadata is None or protocol is None:
+            return self._partitions
+        config = TableConfig(protocol, metadata, self.store.url)
+        return config.schema, config.partition_columns
+
+    def _begin(self) -> None:
+        self.live, self._counted, self._sums = {}, {}, _Sums()
+        self._applications, self._domains, self._from_the_start = {}, {}, False
+
+    def _fold_single(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case SetTransaction():
+                    self._applications[action.app_id] = action.version
+                case DomainMetadata(removed=True):
+                    self._domains.pop(action.domain, None)
+                case DomainMetadata():
+                    self._domains[action.domain] = action.configuration
+
+    def _put(self, key: str, text: str, size: int, dead: int | None) -> None:
+        assert self.live is not None
+        self._drop(key)
+        self.live[key] = text
+        self._counted[key] = size, dead
+        self._sums.count(size, dead, 1)
+
+    def _drop(self, key: str) -> None:
+        assert self.live is not None
+        if self.live.pop(key, None) is not None:
+            self._sums.count(*self._counted.pop(key), -1)
+
+    def _key(self, action: AddFile | RemoveFile) -> str:
+        vector = action.deletion_vector
+        return _key(action.path, None if vector is None else vector.unique_id, self.store.url)
+
+    def _commit_info(self, version: int, actions: tuple[Action, ...]) -> Iterator[Violation]:
+        info = next((a for a in actions if isinstance(a, CommitInfo)), None)
+        if info is None:
+            return
+        before = self._transaction_ids.get(info.transaction_id or "")
+        if info.transaction_id and before is not None:
+            yield Violation("commit", f"versions {before} and {version} have the same txnId {info.transaction_id}.", version)
+        if info.transaction_id:
+            self._transaction_ids[info.transaction_id] = version
+        timestamp, last = info.in_commit_timestamp, self._last_timestamp
+        if timestamp is not None and last is not None and timestamp <= last:
+            yield Violation(
+                "commit", f"the in-commit timestamp {timestamp} of version {version} is not after its predecessor's.", version
+            )
+        self._last_timestamp = timestamp if timestamp is not None else last
+
+    def differences(self, what: str, protocol: Protocol | None, metadata: Metadata | None) -> Iterator[str]:
+        """How a protocol and metadata differ from the last ones that commits gave, a sentence each."""
+        if None not in (protocol, self.protocol) and protocol != self.protocol:
+            yield f"the protocol of {what} is {_shown_protocol(protocol)}, the commits give {_shown_protocol(self.protocol)}."
+        if metadata is not None and self.metadata is not None:
+            names = [f.name for f in fields(Metadata) if not _equal(f.name, metadata, self.metadata)]
+            if names:
+                yield f"the metadata of {what} is not that of the last metaData action of the commits: {', '.join(names)} differ."
+
+    # -- checkpoints -------------------------------------------------------------------------------------------------------
+
+    def _checkpoints(self, checkpoints: Sequence[Checkpoint]) -> Iterator[Violation]:
+        for checkpoint in checkpoints:
+            if checkpoint not in self._compared:
+                self._compared.add(checkpoint)
+                found: list[Violation] = []
+                name = checkpoint.entries[0].name
+                with Reported(found.append, "checkpoint", f"Checkpoint {name}", checkpoint.version, name):
+                    found += self._checkpoint(checkpoint)
+                yield from found
+
+    def _checkpoint(self, checkpoint: Checkpoint) -> Iterator[Violation]:
+        reader = open_checkpoint(self.store, checkpoint)
+        version, name = checkpoint.version, checkpoint.entries[0].name
+        said = (newest(reader.single_actions, Protocol), newest(reader.single_actions, Metadata))
+        for differing in self.differences(f"the checkpoint of version {version}", *said):
+            yield Violation("checkpoint", differing, version, name)
+        files = reader.adds()
+        texts = file_texts(files)
+        if self.live is None:
+            self._begin()
+            self._fold_single(reader.single_actions)
+            self._partitions = self._partitions_after(reader.single_actions)
+            vectors = files["deletionVector"].to_pylist()
+            sizes = files["size"].to_pylist()
+            for text, size, vector in zip(texts, sizes, vectors, strict=True):
+                self._put(_key_of_text(text, self.store.url), text, size or 0, None if vector is None else vector["cardinality"])
+            return
+        wrong = difference(f"the checkpoint of version {version}", texts, self.live, self.store.url)
+        if wrong is not None:
+            yield Violation("checkpoint", wrong, version, name)
+
+    # -- checksums ---------------------------------------------------------------------------------------------------------
+
+    def _checksum(self, version: int, data: bytes | TahoeError, commit_vouches: bool) -> Iterator[Violation]:
+        name = checksum_name(version)
+        try:
+            if isinstance(data, TahoeError):
+                raise data
+            checksum = parse_checksum(name, data, self.store.url)
+        except Exception as error:  # noqa: BLE001 - whatever a damaged checksum provokes is the finding
+            if not isinstance(error, NotFound):  # cleaned up since it was listed
+                yield violation_of(error, "checksum", f"Checksum {name}", version, name)
+            return
+        if checksum.transaction_id is not None and not commit_vouches:
+            yield Violation("commit", lost_its_id(version), version, commit_name(version))
+        for what in self._other_state(checksum):
+            yield Violation("checksum", f"the checksum of version {version} says {what}.", version, name)
+        for what, stated, counted in self._counters(checksum):
+            if stated is not None and stated != counted:
+                yield Violation(
+                    "checksum", f"the checksum of version {version} says {stated} {what}, the log has {counted}.", version, name
+                )
+        for wrong in self.differences(f"the checksum of version {version}", checksum.protocol, checksum.metadata):
+            yield Violation("checksum", wrong, version, name)
+
+    def _other_state(self, checksum: VersionChecksum) -> Iterator[str]:
+        """Transactions and domains that the replay gives otherwise. (A checkpoint may have dropped old transactions.)"""
+        for transaction in checksum.transactions or ():
+            mine = self._applications.get(transaction.app_id)
+            if mine != transaction.version and (mine is not None or self._from_the_start):
+                given = "none" if mine is None else mine
+                yield f"transaction {transaction.version} of the application '{transaction.app_id}', the log has {given}"
+        stated = {domain.domain: domain.configuration for domain in checksum.domains or () if not domain.removed}
+        for name in sorted(stated.keys() | self._domains.keys()) if checksum.domains is not None else ():
+            if stated.get(name) != self._domains.get(name):
+                yield f"{stated.get(name, 'nothing')} of the metadata domain '{name}', the log has {self._domains.get(name, 'nothing')}"
+
+    def _counters(self, checksum: VersionChecksum) -> Iterator[tuple[str, Any, int]]:
+        """What is counted, what the checksum says, and what the replay gives."""
+        sums = self._sums
+        yield "files", checksum.num_files, sums.files
+        yield "bytes", checksum.table_size_bytes, sums.bytes
+        yield "deletion vectors", checksum.num_deletion_vectors, sums.vectors
+        yield "deleted records", checksum.num_deleted_records, sums.deleted
+
+
+def _begins_a_table(version: int, actions: Sequence[Action]) -> Iterator[Violation]:
+    missing = [name for name, kind in (("protocol", Protocol), ("metaData", Metadata)) if newest(actions, kind) is None]
+    if version == 0 and missing:
+        yield Violation("commit", f"the commit of version 0 holds no {' and no '.join(missing)} action.", 0, commit_name(0))
+
+
+def newest(actions: Sequence[Action], kind: type[T]) -> T | None:
+    """The last action of a kind."""
+    return next((action for action in reversed(actions) if isinstance(action, kind)), None)
+
+
+def file_texts(files: pa.Table) -> list[str]:
+    """What two replays must agree on, one text a file: path, vector, size, partition values that are not null.
+
+    The path is as it is spelt: equal texts are equal files, and only where they are not, spellings are compared (`difference`).
+
+    Args:
+        files: with columns of `tahoe.log.replay.FILES_SCHEMA`.
+    """
+    parts = [files["path"].cast(pa.string())]
+    vectors = files["deletionVector"]
+    for member in ("storageType", "pathOrInlineDv", "offset"):
+        parts.append(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), ""))
+    parts.append(pc.coalesce(files["size"].cast(pa.string()), ""))
+    found = pc.binary_join_element_wise(*parts, _BETWEEN)
+    values = files["partitionValues"]
+    for name in sorted(_distinct_keys(values)):
+        value = pc.coalesce(pc.map_lookup(values, pa.scalar(name, values.type.key_type), "first"), "")
+        said = pc.binary_join_element_wise(f"{_BETWEEN}{name}", value, "=")
+        found = pc.binary_join_element_wise(found, pc.if_else(pc.equal(value, ""), "", said), "")
+    texts: list[str] = found.to_pylist()
+    return texts
+
+
+def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str) -> str | None:
+    """How the files of another replay differ from the live ones; None where they do not.
+
+    Args:
+        texts: of `file_texts`.
+    """
+    if len(texts) == len(live) and set(texts) == set(live.values()):
+        return None
+    found = {_key_of_text(text, root): text for text in texts}
+    twice = len(texts) - len(found)
+    missing, extra = sorted(live.keys() - found.keys()), sorted(found.keys() - live.keys())
+    other = sorted(key for key in live.keys() & found.keys() if _said(found[key]) != _said(live[key]))
+    if not (twice or missing or extra or other):
+        return None
+    counts = ((missing, "missing"), (extra, "too many"), (other, "with another size or other partition values"))
+    told = [f"{len(keys)} {how} (e.g. {keys[0].partition(_BETWEEN)[0]})" for keys, how in counts if keys]
+    told += [f"{twice} twice"] if twice else []
+    return f"{what} has {len(texts)} live files, the commits give {len(live)}: {', '.join(told)}."
+
+
+def _said(text: str) -> list[str]:
+    """Size and partition values of a text, in one order."""
+    _, _, _, _, size, *values = text.split(_BETWEEN)
+    return [size, *sorted(value for value in values if value)]
+
+
+def _text_of(add: AddFile) -> str:
+    """As `file_texts`, of one action."""
+    vector = add.deletion_vector
+    offset = "" if vector is None or vector.offset is None else str(vector.offset)
+    described = ("", "", "") if vector is None else (vector.storage_type, vector.path_or_inline_dv, offset)
+    values = [f"{name}={value}" for name, value in sorted(add.partition_values.items()) if value]
+    return _BETWEEN.join((add.path, *described, str(add.size), *values))
+
+
+def _key_of_text(text: str, root: str) -> str:
+    path, kind, described, offset, *_ = text.split(_BETWEEN)
+    return _key(path, None if not kind else f"{kind}{described}" + (f"@{offset}" if offset else ""), root)
+
+
+def _key(path: str, vector: str | None, root: str) -> str:
+    """What identifies a logical file: ``a%20b`` and ``a b`` are one."""
+    return f"{canonical_path(path, root)}{_BETWEEN}{vector or ''}"
+
+
+def _distinct_keys(values: pa.ChunkedArray) -> set[str]:
+    found: set[str] = set()
+    for chunk in values.chunks:
+        found.update(pc.unique(chunk.keys).to_pylist())
+    return found
+
+
+def _equal(name: str, one: Metadata, other: Metadata) -> bool:
+    mine, theirs = getattr(one, name), getattr(other, name)
+    if mine == theirs:
+        return True
+    if name != "schema_string":
+        return False
+    try:
+        return bool(json.loads(mine) == json.loads(theirs))  # a schema is what its JSON says, however it is spaced
+    except (ValueError, RecursionError):
+        return False
+
+
+def _shown_protocol(protocol: Protocol | None) -> str:
+    return json.dumps(None if protocol is None else protocol.to_json_value())
+
+
+def _blocks(versions: Sequence[int], files: LogFiles) -> Iterator[list[int]]:
+    """The versions in runs that are read at once, bounded in number and bytes."""
+    block: list[int] = []
+    size = 0
+    for version in versions:
+        more = files.commits[version].size + (files.checksums[version].size if version in files.checksums else 0)
+        if block and (len(block) >= _FILES_AT_ONCE or size + more > _BYTES_AT_ONCE):
+            yield block
+            block, size = [], 0
+        block.append(version)
+        size += more
+    if block:
+        yield block
+
+
+def _get_many(store: LogStore, names: list[str]) -> list[bytes | TahoeError]:
+    """Each object, or the error that it gives."""
+    try:
+        return list(store.get_many(names))
+    except TahoeError:
+        return [_get(store, name) for name in names]
+
+
+def _get(store: LogStore, name: str) -> bytes | TahoeError:
+    try:
+        return store.get(name)
+    except TahoeError as error:
+        return error

@@ -1,0 +1,62 @@
+"""REORG TABLE … APPLY (PURGE): files that hold rows or columns which are no more are written anew without them."""
+
+from __future__ import annotations
+
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.expr.tree.predicate import Predicate, references
+from tahoe.log.replay import add_files
+from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
+from tahoe.ops.write.rewrite import footers, stage_rewrite
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["files_to_purge", "stage_purge"]
+
+
+def stage_purge(transaction: Transaction, where: Predicate | None = None) -> Operation | None:
+    """Stage that the files with dead rows or dropped columns are replaced.
+
+    Args:
+        where: on partition columns; only these partitions.
+
+    Returns:
+        The operation; None where no file needs it.
+
+    Raises:
+        NotFound: there is no table.
+        InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
+    """
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    found = files_to_purge(snapshot, where)
+    return stage_rewrite(transaction, snapshot, found) if found else None
+
+
+def files_to_purge(snapshot: Snapshot, where: Predicate | None = None) -> list[AddFile]:
+    """The files with a deletion vector, and those with columns that were dropped from the table."""
+    config = snapshot.config
+    _check_predicate(config, where)
+    adds = add_files(snapshot.files_matching(where))
+    marked = [add for add in adds if add.deletion_vector is not None]
+    if config.column_mapping_mode == "none":
+        return marked  # columns cannot be dropped
+    whole = [add for add in adds if add.deletion_vector is None]
+    expected, partition = expected_schema(config), [column.physical_name for column in config.partition_schema]
+    read = zip(whole, footers(snapshot, whole), strict=True)
+    return marked + [add for add, footer in read if has_dropped_columns(footer, expected, partition)]
+
+
+def _check_predicate(config: TableConfig, where: Predicate | None) -> None:
+    names = {path[0] for path in references(where)} if where is not None else set()
+    others = sorted(name for name in names if name not in config.partition_columns)
+    if others:
+        raise InvalidRequest(
+            f"REORG of table {config.table} takes conditions on partition columns ({', '.join(config.partition_columns) or 'it has none'}), "
+            f"found column {', '.join(others)}. Leave it out.",
+            code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            table=config.table,
+            column=others[0],
+        )

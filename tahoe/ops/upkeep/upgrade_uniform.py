@@ -1,0 +1,248 @@
+"""A table that is there becomes readable as Iceberg: REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)).
+
+    1  properties: IcebergCompat, column mapping; deletion vectors off where Iceberg cannot have them      REORG TABLE UPGRADE UNIFORM
+    2  files that Iceberg's readers could not read right are written anew; the others are tagged           REORG
+    3  delta.universalFormat.enabledFormats = iceberg, which has the table converted                       SET TBLPROPERTIES
+
+Each step is a commit of its own, as the reference has them: from the first on, other writers write files that need no second look, and they
+are not held up by the second. A run that ends in between is taken up by the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow.parquet as pq
+
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.log.replay import add_files
+from tahoe.ops.tables.create import with_properties
+from tahoe.ops.write.file_layout import expected_schema, iceberg_faults
+from tahoe.ops.write.rewrite import footers, reorg_operation, stage_rewrite
+from tahoe.ops.write.writer import tagged
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.iceberg_compat import check_iceberg_compat, deletes_form, uniform_is_enabled
+from tahoe.protocol.iceberg_upgrade import Upgrade
+from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["upgrade_uniform"]
+
+_ENABLED_FORMATS = "delta.universalFormat.enabledFormats"
+_VECTORS = "delta.enableDeletionVectors"
+_MAPPING = "delta.columnMapping.mode"
+_TAG = "ICEBERG_COMPAT_VERSION"
+# Others may change the same files meanwhile.
+_ATTEMPTS = 5
+
+
+Begin = Callable[[], Transaction]
+Commit = Callable[[Transaction, Operation], Committed]
+
+
+def upgrade_uniform(begin: Begin, commit: Commit, compat_version: int, *, dry_run: bool = False) -> Upgrade:
+    """Make a table readable as Iceberg, whatever it was before; for one that is so already, nothing is committed.
+
+    Args:
+        begin, commit: `Table.begin` and `Table.commit`.
+        compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
+        dry_run: report what would be done, and commit nothing.
+
+    Raises:
+        NotFound: there is no table.
+        InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
+        DeltaConcurrentModificationException: other writers changed the files again and again.
+    """
+    snapshot = _existing(begin())
+    if compat_version not in (1, 2, 3):
+        raise InvalidRequest(
+            f"There is no IcebergCompatV{compat_version}, asked for table {snapshot.store.url}; use 1, 2 or 3.",
+            code="DELTA_ICEBERG_COMPAT_VIOLATION.COMPAT_VERSION_NOT_SUPPORTED",
+            table=snapshot.store.url,
+        )
+    steps = _steps(snapshot.config, compat_version)
+    if dry_run:
+        return _planned(begin(), snapshot, compat_version, steps)
+    properties: dict[str, str] = {}
+    for operation, wanted in steps:
+        _set(begin, commit, operation, wanted)
+        properties |= wanted
+    rewritten, noted = _bring_files(begin, commit, compat_version)
+    if not uniform_is_enabled(_existing(begin()).config.properties):
+        _set(begin, commit, "SET TBLPROPERTIES", {_ENABLED_FORMATS: "iceberg"})
+        properties[_ENABLED_FORMATS] = "iceberg"
+    return Upgrade(compat_version, _existing(begin()).version, properties, rewritten, noted)
+
+
+# -- properties --------------------------------------------------------------------------------------------------------------
+
+_Steps = list[tuple[str, dict[str, str]]]
+
+
+def _steps(config: TableConfig, compat_version: int) -> _Steps:
+    """The properties to be set before files are rewritten, by commits."""
+    steps: _Steps = []
+    key = f"delta.enableIcebergCompatV{compat_version}"
+    wanted = {} if config.properties.get(key) else {key: "true"}
+    for other in {1, 2, 3} - {compat_version}:
+        if config.properties.get(f"delta.enableIcebergCompatV{other}"):
+            wanted[f"delta.enableIcebergCompatV{other}"] = "false"
+    if config.properties.column_mapping_mode == "none":
+        wanted[_MAPPING] = "name"
+    vectors_go = compat_version != 3 and deletes_form(config.properties) != "position"
+    if vectors_go and config.properties.enable_deletion_vectors:
+        # A commit of its own: a writer that began before it would else bring vectors to a table that may not have any.
+        steps.append(("SET TBLPROPERTIES", {_VECTORS: "false"}))
+    if wanted:
+        steps.append(("REORG TABLE UPGRADE UNIFORM", wanted))
+    return steps
+
+
+def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, str]) -> None:
+    transaction = begin()
+    snapshot = _existing(transaction)
+    transaction.read_whole_table()
+    transaction.set_metadata(with_properties(snapshot.config, properties, transaction.clock))
+    commit(transaction, Operation(operation, {"properties": json.dumps(properties, separators=(",", ":"))}))
+
+
+def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, steps: _Steps) -> Upgrade:
+    properties: dict[str, str] = {}
+    config = snapshot.config
+    for _, wanted in steps:
+        properties |= wanted
+        transaction.set_metadata(with_properties(config, wanted, transaction.clock))
+        before, config = config, future_config(transaction)
+        check_iceberg_compat(config, before, ())
+    if not uniform_is_enabled(config.properties):
+        properties[_ENABLED_FORMATS] = "iceberg"
+    plans = list(_plans(snapshot, config, compat_version))
+    return Upgrade(compat_version, snapshot.version, properties, *_reasons(plans))
+
+
+# -- files -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one file needs: to be written anew for `faults`, or else, for `notes`, the entry `noted` in the log."""
+
+    add: AddFile
+    faults: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    noted: AddFile | None = None
+
+
+_Reasons = dict[str, tuple[str, ...]]
+
+
+def _bring_files(begin: Begin, commit: Commit, compat_version: int) -> tuple[_Reasons, _Reasons]:
+    """Rewrite and tag until no file needs it; path → why of the rewritten ones, and of those noted."""
+    rewritten: _Reasons = {}
+    noted: _Reasons = {}
+    for attempt in range(_ATTEMPTS):
+        transaction = begin()
+        snapshot = _existing(transaction)
+        plans = list(_plans(snapshot, snapshot.config, compat_version))
+        if not plans:
+            return rewritten, noted
+        operation = stage_rewrite(transaction, snapshot, [plan.add for plan in plans if plan.faults])
+        again = [plan.noted for plan in plans if plan.noted is not None]
+        transaction.read_files(add.key for add in again)
+        transaction.stage(*again)
+        if not any(plan.faults for plan in plans):
+            operation = reorg_operation([], [])
+        try:
+            commit(transaction, operation)
+        except DeltaConcurrentModificationException:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        why_rewritten, why_noted = _reasons(plans)
+        rewritten |= why_rewritten
+        noted |= why_noted
+    left = [plan.add.path for plan in plans]
+    raise InvalidRequest(
+        f"Table {snapshot.store.url} got files that are not as IcebergCompatV{compat_version} demands, again and again, the last time "
+        f"{left[0]}; another writer must be at work that does not know the property. Stop it, and run the upgrade again.",
+        code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
+        table=snapshot.store.url,
+        file=left[0],
+    )
+
+
+def _reasons(plans: list[_Plan]) -> tuple[_Reasons, _Reasons]:
+    """Path → why, of the files that are rewritten, and of those whose entry is noted anew."""
+    return (
+        {plan.add.path: plan.faults for plan in plans if plan.faults},
+        {plan.add.path: plan.notes for plan in plans if not plan.faults},
+    )
+
+
+def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int) -> Iterator[_Plan]:
+    """The files that need something.
+
+    Args:
+        config: the table as it will be when they are rewritten.
+    """
+    vectors_go = deletes_form(config.properties) == "none"
+    unsure: list[AddFile] = []
+    for add in add_files(snapshot.files()):
+        if vectors_go and add.deletion_vector is not None:
+            yield _Plan(add, ("deletion vector",))
+        elif (compat_version > 1 and not _has_layout(add)) or not _counts_records(add):
+            unsure.append(add)
+        elif compat_version > 1 and _tag(add) != str(compat_version):
+            yield _Plan(add, (), ("tag",), _noted(tagged(config, add)))
+    expected, partition = expected_schema(config), [column.physical_name for column in config.partition_schema]
+    for add, footer in zip(unsure, footers(snapshot, unsure), strict=True):
+        faults = iceberg_faults(footer, expected, partition) if compat_version > 1 else ()
+        if faults:
+            yield _Plan(add, faults)
+            continue
+        notes = ("tag",) if compat_version > 1 and _tag(add) != str(compat_version) else ()
+        counted = add
+        if not _counts_records(add):
+            notes, counted = (*notes, "statistics"), _with_statistics(config, add, footer)
+        yield _Plan(add, (), notes, _noted(tagged(config, counted)))
+
+
+def _noted(add: AddFile) -> AddFile:
+    return replace(add, data_change=False)
+
+
+def _tag(add: AddFile) -> str | None:
+    return (add.tags or {}).get(_TAG)
+
+
+def _has_layout(add: AddFile) -> bool:
+    """Whether the writer of the file says that it is as IcebergCompatV2 and V3 demand of files; they demand the same."""
+    return _tag(add) in ("2", "3")
+
+
+def _counts_records(add: AddFile) -> bool:
+    return bool(add.stats) and isinstance(json.loads(add.stats or "{}").get("numRecords"), int)
+
+
+def _with_statistics(config: TableConfig, add: AddFile, footer: pq.FileMetaData) -> AddFile:
+    configuration = config.metadata.configuration
+    statistics = statistics_of_footer(
+        footer,
+        config.schema,
+        indexed_columns(config.schema, config.partition_columns, configuration),
+        column_mapping_mode=config.column_mapping_mode,
+        prefix_length=string_prefix_length(configuration),
+    )
+    return replace(add, stats=(statistics if add.deletion_vector is None else statistics.widened()).to_json())
+
+
+def _existing(transaction: Transaction) -> Snapshot:
+    if transaction.snapshot is None:
+        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    return transaction.snapshot

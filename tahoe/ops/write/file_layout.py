@@ -1,0 +1,91 @@
+"""What a data file's footer says of its layout, against what the table asks of new files. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tahoe.ops.write.row_ids import config_with_row_ids
+from tahoe.ops.write.writer import file_schema
+from tahoe.protocol.config import TableConfig
+
+__all__ = ["expected_schema", "has_dropped_columns", "iceberg_faults"]
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def expected_schema(config: TableConfig) -> pa.Schema:
+    """The schema of new data files, with the columns in which rows keep their ids."""
+    return file_schema(config_with_row_ids(config))
+
+
+def has_dropped_columns(footer: pq.FileMetaData, expected: pa.Schema, partition_columns: Iterable[str]) -> bool:
+    """Whether the file has columns, or fields of structs, that the table has no more.
+
+    Args:
+        partition_columns: physical names; a file may have these whether the table asks for it or not.
+    """
+    return _has_more(_fields(footer), list(expected), set(partition_columns))
+
+
+def iceberg_faults(footer: pq.FileMetaData, expected: pa.Schema, partition_columns: Iterable[str]) -> tuple[str, ...]:
+    """What keeps a file from being as IcebergCompatV2 and V3 demand; nothing for a good one.
+
+    Args:
+        expected: with ids of elements, keys and values.
+        partition_columns: physical names of the partition columns, which the file must hold.
+    """
+    found = []
+    fields = _fields(footer)
+    known = {column.name: column for column in fields}
+    if any(_differ(known[column.name], column) for column in expected if column.name in known):
+        found.append("field ids")
+    if any(footer.schema.column(place).physical_type == "INT96" for place in range(footer.num_columns)):
+        found.append("INT96 timestamps")
+    if not set(partition_columns) <= known.keys():
+        found.append("partition columns")
+    return tuple(found)
+
+
+def _fields(footer: pq.FileMetaData) -> list[pa.Field]:
+    return list(footer.schema.to_arrow_schema())
+
+
+def _differ(actual: pa.Field, expected: pa.Field) -> bool:
+    """Whether a field of the file, or one inside it, lacks the id that it should have."""
+    if _id(actual) != _id(expected):
+        return True
+    return any(_differ(one, other) for one, other in _pairs(actual.type, expected.type))
+
+
+def _id(field: pa.Field) -> bytes | None:
+    found: bytes | None = (field.metadata or {}).get(_FIELD_ID)
+    return found
+
+
+def _pairs(actual: pa.DataType, expected: pa.DataType) -> Iterator[tuple[pa.Field, pa.Field]]:
+    """The fields inside both; elements, keys and values by place, whatever their names."""
+    if pa.types.is_struct(actual) and pa.types.is_struct(expected):
+        known = {column.name: column for column in actual.fields}
+        yield from ((known[column.name], column) for column in expected.fields if column.name in known)
+    elif pa.types.is_map(actual) and pa.types.is_map(expected):
+        yield actual.key_field, expected.key_field
+        yield actual.item_field, expected.item_field
+    elif pa.types.is_list(actual) and pa.types.is_list(expected):
+        yield actual.value_field, expected.value_field
+
+
+def _has_more(actual: list[pa.Field], expected: list[pa.Field], allowed: set[str]) -> bool:
+    known = {column.name: column for column in expected}
+    if {column.name for column in actual} - known.keys() - allowed:
+        return True
+    both = [(column, known[column.name]) for column in actual if column.name in known]
+    return any(_holds_more(one.type, other.type) for one, other in both)
+
+
+def _holds_more(actual: pa.DataType, expected: pa.DataType) -> bool:
+    if pa.types.is_struct(actual) and pa.types.is_struct(expected):
+        return _has_more(actual.fields, expected.fields, set())
+    return any(_holds_more(one.type, other.type) for one, other in _pairs(actual, expected))

@@ -1,0 +1,100 @@
+"""Rows keep their ids when they move to other files (PROTOCOL.md, "Writer Requirements for Row Tracking").
+
+    file ──RowIds.of──► ids and versions of its living rows ──onto──► rows to be written, with two columns more
+    config ──with_row_ids──► the table as data files see it, these two columns included
+
+A row that is copied keeps its id and its version; a row that is changed keeps its id and gets the version of the commit, which is
+what null in the column stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import ROW_COMMIT_VERSION_FIELD_ID, ROW_ID_FIELD_ID, materialized_columns
+from tahoe.protocol.statistics.file_statistics import FileStatistics
+from tahoe.schema.mapping import ID_KEY
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["RowIds", "config_with_row_ids", "with_id_columns", "without_id_statistics"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowIds:
+    """The ids and the row commit versions of the living rows of one file, in file order; None where the table tracks no rows."""
+
+    ids: pa.Table | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, add: AddFile) -> RowIds:
+        return cls(None if materialized_columns(snapshot.config) is None else Scan(snapshot).read_row_ids(add))
+
+    def part(self, start: int, count: int) -> RowIds:
+        """Those of `count` living rows from the one numbered `start`."""
+        return RowIds(None if self.ids is None else self.ids.slice(start, count))
+
+    def onto(self, rows: pa.Table, chosen: pa.Array | pa.ChunkedArray, *, changed: bool) -> pa.Table:
+        """The rows, with the columns in which data files keep ids and versions.
+
+        Args:
+            rows: as they will be written.
+            chosen: which living rows of the file they were: booleans for all living rows, or numbers, in the order of `rows`.
+            changed: whether they have other values than before.
+        """
+        if self.ids is None:
+            return rows
+        kept = self.ids.filter(chosen) if pa.types.is_boolean(chosen.type) else self.ids.take(chosen)
+        row_id, version = kept.column_names
+        rows = rows.append_column(row_id, kept.column(row_id))
+        return rows.append_column(version, pa.nulls(len(kept), pa.int64()) if changed else kept.column(version))
+
+
+def config_with_row_ids(config: TableConfig) -> TableConfig:
+    """The table with the columns of ids and versions at the end of its schema; as it is where it tracks no rows."""
+    fields = _fields(config)
+    if not fields:
+        return config
+    schema = StructType((*config.schema.fields, *fields))
+    return replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
+
+
+def with_id_columns(config: TableConfig, rows: pa.Table) -> pa.Table:
+    """The rows with the columns of ids and versions; null, which is what new rows have, where they lack them."""
+    for column in _fields(config):
+        if column.name not in rows.column_names:
+            rows = rows.append_column(column.name, pa.nulls(rows.num_rows, pa.int64()))
+    return rows
+
+
+def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
+    """The file without statistics of ids and versions, which are no columns of the table."""
+    names = {column.name for column in _fields(config)}
+    if not names or add.stats is None:
+        return add
+    found = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
+    kept = replace(
+        found,
+        min_values=_without(found.min_values, names),
+        max_values=_without(found.max_values, names),
+        null_count=_without(found.null_count, names),
+    )
+    return replace(add, stats=kept.to_json())
+
+
+def _without(values: Mapping[str, object], names: set[str]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _fields(config: TableConfig) -> tuple[StructField, ...]:
+    columns = materialized_columns(config)
+    if columns is None:
+        return ()
+    ids = {columns.row_id: ROW_ID_FIELD_ID, columns.row_commit_version: ROW_COMMIT_VERSION_FIELD_ID}
+    return tuple(StructField(name, PrimitiveType("long"), True, {ID_KEY: number}) for name, number in ids.items())

@@ -1,0 +1,1 @@
+"""Per-file statistics: from rows and footers, as values, as JSON."""

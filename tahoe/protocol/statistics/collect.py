@@ -1,0 +1,219 @@
+"""Per-file statistics: which columns have them, and how they come from rows or a footer (PROTOCOL.md, "Per-file Statistics")."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_of, has_bounds
+from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
+from tahoe.protocol.statistics.footer import footer_statistics
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.types import StructType, leaves
+
+__all__ = [
+    "DEFAULT_INDEXED_COLUMNS",
+    "FileStatistics",
+    "indexed_columns",
+    "statistics_of_footer",
+    "statistics_of_table",
+    "stats_arrow_type",
+    "string_prefix_length",
+]
+
+DEFAULT_INDEXED_COLUMNS = 32
+
+
+def indexed_columns(schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str]) -> list[Leaf]:
+    """The leaf columns that have statistics, in schema order.
+
+    The columns of ``delta.dataSkippingStatsColumns`` (a struct stands for all its fields), else the first
+    ``delta.dataSkippingNumIndexedCols`` leaves (32 by default, all if negative). Partition columns never do.
+    """
+    partitioned = {name.lower() for name in partition_columns}
+    data_leaves = [leaf for leaf in leaves(schema) if leaf[0].name.lower() not in partitioned]
+    named = _property(configuration, "delta.dataSkippingStatsColumns")
+    if named is not None:
+        paths = [tuple(name.lower() for name in path) for path in _multipart_names(named)]
+        return [leaf for leaf in data_leaves if any(_begins_with(leaf, path) for path in paths)]
+    count = _number(configuration, "delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED_COLUMNS)
+    return data_leaves if count < 0 else data_leaves[:count]
+
+
+def string_prefix_length(configuration: Mapping[str, str]) -> int:
+    """``delta.dataSkippingStringPrefixLength``: how many characters of a text a bound keeps."""
+    return _number(configuration, "delta.dataSkippingStringPrefixLength", DEFAULT_PREFIX_LENGTH)
+
+
+def stats_arrow_type(schema: StructType, indexed: Sequence[Leaf] | None = None) -> pa.StructType:
+    """The Arrow type of the statistics: ``numRecords, minValues, maxValues, nullCount, tightBounds``, under physical names.
+
+    Args:
+        indexed: of `indexed_columns`; by default the first 32 leaves of the schema.
+    """
+    chosen = indexed_columns(schema, (), {}) if indexed is None else indexed
+    bounds = _nested_type([(leaf, to_arrow_type(leaf[-1].data_type)) for leaf in chosen if has_bounds(leaf[-1].data_type)])
+    counts = _nested_type([(leaf, pa.int64()) for leaf in chosen])
+    members = [("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)]
+    return pa.struct(
+        [pa.field("numRecords", pa.int64())]
+        + [pa.field(name, kind) for name, kind in members if kind.num_fields]
+        + [pa.field("tightBounds", pa.bool_())]
+    )
+
+
+def statistics_of_footer(
+    metadata: pq.FileMetaData,
+    schema: StructType,
+    indexed: Sequence[Leaf] | None = None,
+    *,
+    column_mapping_mode: str = "none",
+    prefix_length: int = DEFAULT_PREFIX_LENGTH,
+) -> FileStatistics:
+    """The statistics of a Parquet file from its footer alone, without what a footer cannot be trusted for.
+
+    Args:
+        metadata: columns under their physical names; with field ids where `column_mapping_mode` is ``id``.
+        schema: the table's logical schema.
+        indexed: of `indexed_columns`.
+        prefix_length: of `string_prefix_length`.
+    """
+    chosen = indexed_columns(schema, (), {}) if indexed is None else indexed
+    return footer_statistics(metadata, chosen, by_id=column_mapping_mode == "id", prefix_length=prefix_length)
+
+
+def statistics_of_table(
+    data: pa.Table, schema: StructType, indexed: Sequence[Leaf] | None = None, *, prefix_length: int = DEFAULT_PREFIX_LENGTH
+) -> FileStatistics:
+    """The statistics of rows that are about to become a file.
+
+    Args:
+        data: columns under their physical names, as the file will have them; a column that is missing counts as all NULL.
+        schema: the table's logical schema.
+        indexed: of `indexed_columns`.
+        prefix_length: of `string_prefix_length`.
+    """
+    found = StatisticsBuilder(data.num_rows)
+    for leaf in indexed_columns(schema, (), {}) if indexed is None else indexed:
+        values = _leaf_values(data, leaf)
+        if values is None:
+            found.add(leaf, None, None, data.num_rows)
+            continue
+        least = greatest = None
+        if has_bounds(leaf[-1].data_type) and values.null_count < len(values):
+            least, greatest = _extremes(values)
+        data_type = leaf[-1].data_type
+        found.add(
+            leaf,
+            bound_of(least, data_type, greatest=False, prefix_length=prefix_length),
+            bound_of(greatest, data_type, greatest=True, prefix_length=prefix_length),
+            values.null_count,
+        )
+    return found.statistics()
+
+
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,\s]+))\s*([.,]|$)")
+
+
+def _leaf_values(data: pa.Table, leaf: Leaf) -> pa.ChunkedArray | None:
+    position = data.schema.get_field_index(leaf[0].physical_name)
+    if position < 0:
+        return None
+    values = data.column(position)
+    for column in leaf[1:]:
+        if not pa.types.is_struct(values.type) or values.type.get_field_index(column.physical_name) < 0:
+            return None
+        values = pc.struct_field(values, [column.physical_name])
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return values
+
+
+def _extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
+    """The least and greatest value by Spark's order, where NaN is the greatest of all."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return _float_extremes(values)
+    if pa.types.is_string_view(kind):
+        values = values.cast(pa.large_string())
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        values = values.cast(pa.timestamp("us", kind.tz), safe=False)
+    found = pc.min_max(values)
+    least, greatest = found["min"], found["max"]
+    if pa.types.is_timestamp(kind):
+        return least.value, greatest.value
+    try:
+        return least.as_py(), greatest.as_py()
+    except (ValueError, OverflowError):  # a year that Python has no date for
+        return None, None
+
+
+def _float_extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
+    found = pc.min_max(values)
+    least, greatest = found["min"].as_py(), found["max"].as_py()
+    if pc.any(pc.is_nan(values)).as_py():
+        greatest = math.nan
+        least = pc.min(values.filter(pc.invert(pc.is_nan(values)), null_selection_behavior="drop")).as_py()
+    if least == 0.0 and pc.any(pc.equal(pc.divide(1.0, values), -math.inf)).as_py():
+        least = -0.0
+    return least, greatest
+
+
+def _nested_type(columns: Sequence[tuple[Leaf, pa.DataType]]) -> pa.StructType:
+    """A struct of structs from leaves with a common beginning next to each other."""
+    tree: dict[str, Any] = {}
+    for leaf, kind in columns:
+        inner = tree
+        for column in leaf[:-1]:
+            inner = inner.setdefault(column.physical_name, {})
+        inner[leaf[-1].physical_name] = kind
+
+    def build(node: dict[str, Any]) -> pa.StructType:
+        return pa.struct([pa.field(name, build(value) if isinstance(value, dict) else value) for name, value in node.items()])
+
+    return build(tree)
+
+
+def _begins_with(leaf: Leaf, path: tuple[str, ...]) -> bool:
+    return len(path) <= len(leaf) and all(column.name.lower() == name for column, name in zip(leaf, path, strict=False))
+
+
+def _multipart_names(text: str) -> Iterator[tuple[str, ...]]:
+    """The names of a comma-separated list, each of parts joined by dots, any part in back-ticks."""
+    path: list[str] = []
+    position = 0
+    while position < len(text):
+        found = _PART.match(text, position)
+        if not found:
+            raise InvalidRequest(
+                f"delta.dataSkippingStatsColumns = '{text}' is no list of columns; write a, b.c, `odd name`.", value=text
+            )
+        quoted, plain, separator = found.groups()
+        path.append(quoted.replace("``", "`") if quoted else plain)
+        position = found.end()
+        if separator != ".":
+            yield tuple(path)
+            path = []
+
+
+def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
+    found = _property(configuration, key)
+    try:
+        return default if found is None else int(found)
+    except ValueError as error:
+        raise InvalidRequest(f"The table property {key} = '{found}' is no whole number; set it to one.", value=found) from error
+
+
+def _property(configuration: Mapping[str, str], key: str) -> str | None:
+    found = configuration.get(key)
+    if found is None:
+        lowered = key.lower()
+        found = next((value for name, value in configuration.items() if name.lower() == lowered), None)
+    return found

@@ -1,0 +1,105 @@
+"""`FileStatistics`: the statistics of one data file as a value, and their JSON (PROTOCOL.md, "Per-file Statistics")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from json.encoder import encode_basestring
+from typing import Any
+
+from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.protocol.statistics.bounds import Leaf
+
+__all__ = ["FileStatistics", "StatisticsBuilder"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatistics:
+    """The statistics of one data file.
+
+    Args:
+        num_records: rows in the file, dead ones included.
+        min_values: nested by physical names; the values are JSON's: int, float or `Decimal`, str, bool. A missing one is unknown.
+        max_values: as `min_values`.
+        null_count: nested as well.
+        tight_bounds: False once rows may have died after the statistics were collected.
+    """
+
+    num_records: int
+    min_values: Mapping[str, Any] = field(default_factory=dict)
+    max_values: Mapping[str, Any] = field(default_factory=dict)
+    null_count: Mapping[str, Any] = field(default_factory=dict)
+    tight_bounds: bool = True
+
+    def to_json(self) -> str:
+        """The text of `AddFile.stats`."""
+        value: dict[str, Any] = {
+            "numRecords": self.num_records,
+            "minValues": self.min_values,
+            "maxValues": self.max_values,
+            "nullCount": self.null_count,
+        }
+        if not self.tight_bounds:
+            value["tightBounds"] = False
+        return _to_json(value)
+
+    @classmethod
+    def from_json(cls, text: str) -> FileStatistics:
+        """The statistics of `AddFile.stats`; numbers with a fraction come as `Decimal`, exactly as they are written.
+
+        Raises:
+            CorruptTable: the text is not JSON, or has no row count.
+        """
+        try:
+            value = json.loads(text, parse_float=Decimal)
+            return cls(
+                num_records=int(value["numRecords"]),
+                min_values=value.get("minValues") or {},
+                max_values=value.get("maxValues") or {},
+                null_count=value.get("nullCount") or {},
+                tight_bounds=value.get("tightBounds") is not False,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise CorruptTable(f"The statistics of a file are malformed ({error!r}): {text[:200]}") from error
+
+    def widened(self) -> FileStatistics:
+        """The same when rows have been deleted by a vector: the bounds still hold, but their values may be gone."""
+        return replace(self, tight_bounds=False)
+
+
+class StatisticsBuilder:
+    """Puts the statistics of a file together, leaf by leaf; None is unknown and left out."""
+
+    def __init__(self, num_records: int) -> None:
+        self._num_records = num_records
+        self._least: dict[str, Any] = {}
+        self._greatest: dict[str, Any] = {}
+        self._nulls: dict[str, Any] = {}
+
+    def add(self, leaf: Leaf, least: Any, greatest: Any, nulls: int | None) -> None:
+        path = [column.physical_name for column in leaf]
+        for tree, value in ((self._least, least), (self._greatest, greatest), (self._nulls, nulls)):
+            if value is not None:
+                for name in path[:-1]:
+                    tree = tree.setdefault(name, {})
+                tree[path[-1]] = value
+
+    def statistics(self) -> FileStatistics:
+        return FileStatistics(self._num_records, self._least, self._greatest, self._nulls)
+
+
+def _to_json(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return encode_basestring(value)
+        case Decimal():
+            return f"{value:f}"
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{" + ",".join(f"{encode_basestring(name)}:{_to_json(inner)}" for name, inner in value.items()) + "}"
+    raise InvalidRequest(f"A value of type {type(value).__name__} has no place in statistics.", type=type(value).__name__)

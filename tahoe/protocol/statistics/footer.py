@@ -1,0 +1,240 @@
+"""Statistics of a Parquet file from its footer: no data is read, and nothing is taken that a footer may get wrong.
+
+What is left out, and why:
+
+- INT96 timestamps, and texts above the writer's limit, have no bounds in a footer.
+- A row group without bounds that has values makes the file's bounds unknown.
+- Most writers leave NaN out of their bounds, though to Spark it is the greatest value: the greatest float counts only from
+  parquet-mr, which ranks NaN as Spark does and so shows it. The least float always counts.
+- A footer counts the elements of arrays and maps, and empty arrays and maps as NULLs; only a count of zero is a count of theirs.
+- Dates and timestamps in the old hybrid calendar (Spark before 3.0) are other days than they seem.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tahoe.protocol.statistics.bounds import Leaf, bound_of, has_bounds
+from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType
+
+__all__ = ["footer_statistics", "shows_nan"]
+
+
+def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_id: bool, prefix_length: int) -> FileStatistics:
+    """As `tahoe.protocol.statistics.collect.statistics_of_footer`, which is what other modules call."""
+    built = StatisticsBuilder(metadata.num_rows)
+    positions = _positions(metadata, by_id)
+    if positions is None:
+        return built.statistics()
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    trusted = _Trust(metadata)
+    for leaf in indexed:
+        data_type = leaf[-1].data_type
+        position = positions.get(_key(leaf, by_id))
+        if position is None:
+            built.add(leaf, None, None, metadata.num_rows)  # a column that the file does not have is read as NULL
+            continue
+        chunks = [group.column(position) for group in groups if group.num_rows]
+        statistics = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+        nulls = _null_count(statistics, data_type)
+        least = greatest = None
+        if has_bounds(data_type):
+            least, greatest = _bounds(statistics, data_type, metadata.schema.column(position), trusted)
+        built.add(
+            leaf,
+            bound_of(least, data_type, greatest=False, prefix_length=prefix_length),
+            bound_of(greatest, data_type, greatest=True, prefix_length=prefix_length),
+            nulls,
+        )
+    return built.statistics()
+
+
+def shows_nan(metadata: pq.FileMetaData) -> bool:
+    """Whether a float column with NaN has NaN as its greatest value in this footer, so that another greatest value rules NaN out.
+
+    True for the versions of parquet-mr, which Spark writes with, that are known to do so.
+    """
+    found = re.match(r"parquet-mr version 1\.(\d+)\.", metadata.created_by or "")
+    return found is not None and int(found[1]) <= _LAST_KNOWN_PARQUET_MR
+
+
+_Key = tuple[str, ...] | int
+_LAST_KNOWN_PARQUET_MR = 17
+_EPOCH = date(1970, 1, 1)
+_PER_SECOND = {"milliseconds": 10**3, "microseconds": 10**6}
+
+
+class _Trust:
+    """What the writer of a file is known to get right."""
+
+    def __init__(self, metadata: pq.FileMetaData) -> None:
+        self.shows_nan = shows_nan(metadata)
+        members: Mapping[bytes, bytes] = metadata.metadata or {}
+        spark = members.get(b"org.apache.spark.version")
+        self.modern_calendar = b"org.apache.spark.legacyDateTime" not in members and not (spark is not None and spark < b"3")
+
+
+def _key(leaf: Leaf, by_id: bool) -> _Key:
+    if by_id:
+        found = leaf[-1].field_id
+        return -1 if found is None else found
+    return tuple(column.physical_name for column in leaf)
+
+
+def _positions(metadata: pq.FileMetaData, by_id: bool) -> dict[_Key, int] | None:
+    """Where the first leaf of each column is among the file's leaves; None where the file's shape is not understood."""
+    try:
+        found = list(_walk(metadata.schema.to_arrow_schema(), ()))
+    except pa.ArrowException:
+        return None
+    if not found and metadata.num_columns:
+        return None
+    positions: dict[_Key, int] = {}
+    position = 0
+    for path, column, width in found:
+        if not metadata.schema.column(position).path.startswith(".".join(path)):
+            return None
+        if not by_id:
+            positions[path] = position
+        elif (identifier := (column.metadata or {}).get(b"PARQUET:field_id")) is not None:
+            positions[int(identifier)] = position
+        position += width
+    if position != metadata.num_columns:
+        return None
+    # Without ids a reader by id finds nothing in the file; what another reader finds is not ours to say.
+    return None if by_id and not positions else positions
+
+
+def _walk(fields: pa.Schema | pa.StructType, prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.Field, int]]:
+    """Each column that is no struct, with the number of leaves that it takes in the file."""
+    for column in fields:
+        path = (*prefix, column.name)
+        if pa.types.is_struct(column.type):
+            yield from _walk(column.type.fields, path)
+        else:
+            yield path, column, _width(column.type)
+
+
+def _width(kind: pa.DataType) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _width(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return 1
+    return sum(_width(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
+
+
+def _null_count(statistics: Sequence[pq.Statistics | None], data_type: DataType) -> int | None:
+    total = 0
+    for found in statistics:
+        if found is None or not found.has_null_count:
+            return None
+        total += found.null_count
+    return None if total and isinstance(data_type, ArrayType | MapType) else total
+
+
+def _bounds(
+    statistics: Sequence[pq.Statistics | None], data_type: DataType, column: pq.ColumnSchema, trusted: _Trust
+) -> tuple[Any, Any]:
+    decode = _decoder(data_type, column, trusted)
+    if decode is None:
+        return None, None
+    least: list[Any] = []
+    greatest: list[Any] = []
+    for found in statistics:
+        if found is None:
+            return None, None
+        if found.has_min_max:
+            least.append(found.min_raw)
+            greatest.append(found.max_raw)
+        elif not found.has_null_count or found.num_values:
+            return None, None  # there are values, and nothing is said of them
+    if not least:
+        return None, None
+    if column.physical_type in ("FLOAT", "DOUBLE"):
+        return _float_bounds(least, greatest, trusted)
+    try:
+        return min(map(decode, least)), max(map(decode, greatest))
+    except (ValueError, OverflowError):  # no UTF-8, or a year that Python has no date for
+        return None, None
+
+
+def _float_bounds(least: list[float], greatest: list[float], trusted: _Trust) -> tuple[Any, Any]:
+    lower = min((value for value in least if not math.isnan(value)), default=None)
+    if not trusted.shows_nan or any(map(math.isnan, greatest)):
+        return lower, None
+    return lower, max(greatest)
+
+
+def _decoder(data_type: DataType, column: pq.ColumnSchema, trusted: _Trust) -> Callable[[Any], Any] | None:
+    """What makes a Python value of a raw bound; None where the file's type says nothing about the column's values."""
+    physical, logical = column.physical_type, str(column.logical_type)
+    match data_type:
+        case PrimitiveType("string"):
+            return _text if physical == "BYTE_ARRAY" and logical == "String" else None
+        case PrimitiveType("byte" | "short" | "integer" | "long"):
+            return int if _is_signed_whole(physical, logical) else None
+        case PrimitiveType("float"):
+            return float if physical == "FLOAT" and logical == "None" else None
+        case PrimitiveType("double"):
+            if logical == "None" and physical in ("FLOAT", "DOUBLE"):
+                return float
+            return float if physical == "INT32" and _is_signed_whole(physical, logical) else None
+        case DecimalType(_, scale):
+            return _decimal_decoder(physical, logical, column, scale)
+        case PrimitiveType("date"):
+            return _day if logical == "Date" and trusted.modern_calendar else None
+        case PrimitiveType("timestamp" | "timestamp_ntz" as name):
+            return _moment_decoder(logical, name) if trusted.modern_calendar else None
+    return None
+
+
+def _is_signed_whole(physical: str, logical: str) -> bool:
+    return physical in ("INT32", "INT64") and (logical == "None" or (logical.startswith("Int(") and "isSigned=true" in logical))
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8")
+
+
+def _day(raw: int) -> date:
+    return _EPOCH + timedelta(days=raw)
+
+
+def _decimal_decoder(physical: str, logical: str, column: pq.ColumnSchema, scale: int) -> Callable[[Any], Any] | None:
+    if logical.startswith("Decimal("):
+        if column.scale > scale:
+            return None
+        stored = column.scale
+    elif _is_signed_whole(physical, logical):
+        stored = 0  # a column of whole numbers before it was widened
+    else:
+        return None
+
+    def decode(raw: int | bytes) -> Decimal:
+        unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+        return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -stored))
+
+    return decode
+
+
+def _moment_decoder(logical: str, name: str) -> Callable[[int], int] | None:
+    """To microseconds; Delta has no nanoseconds, so a file with them is not understood."""
+    if name == "timestamp_ntz" and logical == "Date":
+        return lambda raw: raw * 86_400_000_000
+    found = re.fullmatch(r"Timestamp\(isAdjustedToUTC=(true|false), timeUnit=(\w+),.*", logical)
+    if not found or (found[1] == "true") != (name == "timestamp"):
+        return None
+    per_second = _PER_SECOND.get(found[2])
+    if per_second is None:
+        return None
+    factor = 10**6 // per_second
+    return lambda raw: raw * factor

@@ -1,0 +1,118 @@
+"""A `Scan` as other libraries take it: pandas, Polars, DuckDB, and whatever reads Arrow's PyCapsule stream.
+
+All of them read the one snapshot of the scan, however often they ask, and within bounded memory where the library allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.tree.predicate import all_of
+from tahoe.schema.arrow_values import empty_table
+from tahoe.snapshot.scan import Scan
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["ScanStream", "to_duckdb", "to_pandas", "to_polars"]
+
+
+@dataclass(frozen=True)
+class ScanStream:
+    """A scan behind Arrow's PyCapsule interface: each request of a stream reads the rows anew.
+
+    Args:
+        limit: at most so many rows.
+    """
+
+    scan: Scan
+    limit: int | None = None
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema, without reading a row."""
+        return self.scan.arrow_schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a stream; with a requested schema its columns only, in its order and types.
+
+        Raises `InvalidRequest` for a requested column that the table does not have.
+        """
+        if requested_schema is None:
+            return self.scan.to_batches(self.limit).__arrow_c_stream__()
+        wanted = pa.Schema._import_from_c_capsule(requested_schema)
+        scan = self.scan if wanted.names == self.scan.arrow_schema.names else replace(self.scan, columns=tuple(wanted.names))
+        try:
+            return scan.to_batches(self.limit).cast(wanted).__arrow_c_stream__()
+        except (pa.ArrowTypeError, pa.ArrowInvalid, ValueError, NotImplementedError) as error:
+            raise InvalidRequest(
+                f"The rows of table {scan.snapshot.store.url} cannot be had in the schema that was asked for: {error}. "
+                "Ask for types that the columns can be cast to.",
+                table=scan.snapshot.store.url,
+            ) from error
+
+
+def to_pandas(scan: Scan, limit: int | None = None) -> pd.DataFrame:
+    """The rows as a pandas frame with a plain index; see `tahoe.table.Table.to_pandas`."""
+    try:
+        import pandas as pd  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise _missing("pandas", "to_pandas") from error
+    rows = pa.Table.from_batches(scan.batches(limit), scan.arrow_schema)
+    # Column by column Arrow's memory is given back as soon as pandas has its own.
+    return rows.to_pandas(split_blocks=True, self_destruct=True, ignore_metadata=True)
+
+
+def to_duckdb(
+    scan: Scan, limit: int | None = None, connection: duckdb.DuckDBPyConnection | None = None
+) -> duckdb.DuckDBPyRelation:
+    """The rows as a relation of DuckDB; see `tahoe.table.Table.to_duckdb`."""
+    try:
+        import duckdb
+    except ModuleNotFoundError as error:
+        raise _missing("duckdb", "to_duckdb") from error
+    return (connection or duckdb.default_connection()).from_arrow(ScanStream(scan, limit))
+
+
+def to_polars(scan: Scan, limit: int | None = None) -> pl.LazyFrame:
+    """The rows as a lazy frame of Polars; see `tahoe.table.Table.to_polars`."""
+    try:
+        import polars as pl
+        from polars.io.plugins import register_io_source
+    except ModuleNotFoundError as error:
+        raise _missing("polars", "to_polars") from error
+    from tahoe.snapshot.polars_predicate import implied_predicate
+
+    def read(columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
+        most = min((one for one in (limit, rows) if one is not None), default=None)
+        narrow = scan
+        if predicate is not None and most is None:
+            # A limit counts the rows before the filter, so nothing may be left out before it.
+            implied = implied_predicate(predicate, scan.schema)
+            narrow = replace(scan, predicate=all_of([scan.predicate, implied] if scan.predicate is not None else [implied]))
+        if columns is not None:
+            narrow = _narrowed(narrow, columns)
+        for batch in narrow.batches(most):
+            frame = pl.DataFrame(pa.Table.from_batches([batch]))
+            # What was translated may keep too much; Polars itself has the last word.
+            frame = frame if predicate is None else frame.filter(predicate)
+            yield frame if columns is None else frame.select(columns)
+
+    schema: Mapping[str, Any] = pl.DataFrame(empty_table(scan.arrow_schema)).schema
+    return register_io_source(read, schema=dict(schema), explain_name="Tahoe")
+
+
+def _narrowed(scan: Scan, columns: list[str]) -> Scan:
+    """The scan of these columns only; row ids, which are none of the table's columns, come all or not at all."""
+    own = tuple(name for name in columns if scan.schema.find(name) is not None)
+    return replace(scan, columns=own, row_ids=len(own) < len(columns))
+
+
+def _missing(package: str, method: str) -> Unsupported:
+    return Unsupported(f"{method} needs {package}, which is not installed: pip install {package}", package=package)

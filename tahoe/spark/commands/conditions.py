@@ -1,0 +1,123 @@
+"""The condition of a DELETE or UPDATE on Spark: what may stand in it, which files it may be true for, which rows it is true for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.tree.predicate import all_of, references
+from tahoe.log.replay import add_files
+from tahoe.ops.rows.row_changes import FileChange, all_rows
+from tahoe.protocol.actions import AddFile
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.row_changes import changes_of, with_positions
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.scan.relation import Condition, named, shape_of
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
+
+
+def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None, operation: str) -> str:
+    """Refuse what no condition of a change of rows may hold, before a row is read.
+
+    Returns:
+        The condition as the history shows it: as the user wrote it, or the SQL of a column expression.
+
+    Raises:
+        Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
+        InvalidRequest: aggregates (``DELTA_AGGREGATION_NOT_SUPPORTED``) and what may answer otherwise when asked again
+            (``DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED``).
+        AnalysisException: PySpark's own, for what is no expression on the table's columns.
+    """
+    column = sf.expr(condition) if isinstance(condition, str) else condition
+    selected = named(shape_of(spark, snapshot), alias).select(column.alias("condition"))
+    return check_expression(Jvm.of(spark), selected, condition, f"the condition of {operation}")
+
+
+def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False) -> str:
+    """Refuse subqueries, aggregates and, unless they may be, functions that are not deterministic.
+
+    Args:
+        selected: the expression alone, selected from the rows that it sees.
+        given: the expression, for the error.
+        where: what it is part of, for the error.
+
+    Returns:
+        The expression as text.
+    """
+    plan, text = selected._jdf.queryExecution().analyzed(), text_of(given)
+    if not _is_of_one_row(plan):
+        raise InvalidRequest(
+            f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
+            code="DELTA_AGGREGATION_NOT_SUPPORTED",
+            expression=text,
+        )
+    expression = plan.projectList().apply(0)
+    if jvm.catalyst("expressions.SubqueryExpression").hasSubquery(expression):
+        raise Unsupported(
+            f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
+            code="DELTA_UNSUPPORTED_SUBQUERY",
+            expression=text,
+        )
+    if not may_be_chance and not expression.deterministic():
+        raise InvalidRequest(
+            f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
+            code="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+            expression=text,
+        )
+    return given if isinstance(given, str) else str(expression.child().sql())
+
+
+def _is_of_one_row(plan: JavaObject) -> bool:
+    """Whether a selection is a plain one. The analyzer makes others of aggregates, of generators (over a `Generate`), and of window functions
+    (over another selection of a `Window`)."""
+    kinds = []
+    for _ in range(3):
+        kinds.append(plan.getClass().getSimpleName())
+        if plan.children().isEmpty():
+            break
+        plan = plan.children().head()
+    return kinds[0] == "Project" and kinds[1] != "Generate" and kinds[1:] != ["Project", "Window"]
+
+
+def text_of(condition: str | Column) -> str:
+    """An expression as the user wrote it, for errors; of a column expression, what PySpark made of it."""
+    if isinstance(condition, str):
+        return condition
+    return str(condition._jc.node().sql())  # type: ignore[operator]
+
+
+def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
+    """The files all of whose rows are meant, where the partition values decide that; None where they do not."""
+    if not meaning.exact:
+        return None
+    predicate = all_of(meaning.predicates)
+    if not {path[0] for path in references(predicate)} <= set(snapshot.partition_columns):
+        return None
+    return add_files(snapshot.files_matching(predicate))
+
+
+def find_changes(
+    transaction: Transaction,
+    spark: SparkSession,
+    snapshot: Snapshot,
+    condition: str | Column | None,
+    meaning: Condition,
+    alias: str | None,
+    hadoop: Mapping[str, str],
+) -> list[FileChange]:
+    """The rows that are meant, file by file: one scan of the columns that the condition names. Notes what was looked for."""
+    predicate = all_of(meaning.predicates)
+    transaction.read(predicate)
+    whole = whole_files(snapshot, meaning)
+    if whole is not None:
+        return [all_rows(snapshot, add) for add in whole]
+    candidates = snapshot.files_matching(predicate)
+    if not len(candidates):
+        return []
+    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias)
+    return changes_of(snapshot, candidates, rows if condition is None else rows.where(condition)).changes

@@ -1,0 +1,1 @@
+"""MERGE on Spark: understood, matched, written."""

@@ -1,0 +1,174 @@
+"""Which files of the target may hold rows that a row of the source matches: by what the condition says of the target alone, and by the
+source's own keys, which one job over the held source tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.expr.tree.predicate import FALSE, Comparison, In, Literal, Predicate, all_of
+from tahoe.expr.tree.predicate import Column as PredicateColumn
+from tahoe.schema.mapping import without_mapping
+from tahoe.schema.types import DataType, DecimalType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.merge.statement import Plan
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.translate import Names, to_column
+from tahoe.spark.scan.file_index import opaque_columns
+from tahoe.spark.scan.relation import condition_of_plan
+
+__all__ = ["Candidates", "candidates"]
+
+_MOST_VALUES_NAMED = 200
+# Naming values takes one more job; it pays where there are files to be spared.
+_FEWEST_FILES = 8
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What was learned of the source, and what follows for the target.
+
+    Args:
+        source_rows: how many rows the source has.
+        predicate: true for every row of the target that a row of the source may match.
+    """
+
+    source_rows: int
+    predicate: Predicate
+
+
+def candidates(snapshot: Snapshot, plan: Plan, source: DataFrame) -> Candidates:
+    """Count the source, and find what its keys say.
+
+    Args:
+        plan: bound to `tahoe.spark.scan.relation.shape_of`.
+        source: the rows as they are held; the first query here computes them.
+    """
+    jvm = Jvm.of(source.sparkSession)
+    keys = list(_keys(snapshot, plan))
+    asked = [sf.count("*").alias("rows")]
+    for number, key in enumerate(keys):
+        values = jvm.column(key.theirs)
+        asked += [
+            key.told(sf.min(values)).alias(f"low{number}"),
+            key.told(sf.max(values)).alias(f"high{number}"),
+            sf.approx_count_distinct(values).alias(f"values{number}"),
+        ]
+    row = source.agg(*asked).first()
+    assert row is not None
+    if not row["rows"]:
+        return Candidates(0, FALSE)
+    parts = [_of_target_alone(snapshot, plan, jvm)]
+    parts += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
+    found = all_of(parts)
+    few = [key for number, key in enumerate(keys) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
+    if few and len(snapshot.files_matching(found)) >= _FEWEST_FILES:
+        # The count was an estimate, but a good one: what reaches the driver is small.
+        named = source.agg(*(sf.collect_set(key.told(jvm.column(key.theirs))) for key in few)).first()
+        assert named is not None
+        found = all_of([found, *(key.one_of(values) for key, values in zip(few, named, strict=True))])
+    return Candidates(row["rows"], found)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A column of the target that must equal an expression over the source.
+
+    Args:
+        data_type: of the column.
+        theirs: the Catalyst expression, of type `type_name`, which is the column's or a wider one.
+    """
+
+    column: PredicateColumn
+    data_type: DataType
+    theirs: JavaObject
+    type_name: str
+
+    def told(self, values: Column) -> Column:
+        """The values in a form that is the same here, whatever the time zone of this process."""
+        return sf.unix_micros(values) if self.type_name == "timestamp" else values.cast("string")
+
+    def between(self, low: Any, high: Any) -> Predicate:
+        if low is None or high is None:
+            # Nothing equals NULL.
+            return FALSE
+        try:
+            least, most = self._meant(low), self._meant(high)
+        except (ValueError, OverflowError):
+            # A date beyond the year 9999, say: Python has no value for it.
+            return all_of([])
+        if str(self.data_type) in _LARGEST:
+            largest = _LARGEST[str(self.data_type)]
+            if least > largest or most < -largest - 1:
+                return FALSE
+            least, most = max(least, -largest - 1), min(most, largest)
+        if least == most:
+            return Comparison("=", self.column, Literal(least, self.data_type))
+        return all_of(
+            [
+                Comparison(">=", self.column, Literal(least, self.data_type)),
+                Comparison("<=", self.column, Literal(most, self.data_type)),
+            ]
+        )
+
+    def one_of(self, told: Sequence[Any]) -> Predicate:
+        try:
+            values = [self._meant(one) for one in told]
+        except (ValueError, OverflowError):
+            return all_of([])
+        largest = _LARGEST.get(str(self.data_type))
+        fitting = [one for one in values if largest is None or -largest - 1 <= one <= largest]
+        return In(self.column, tuple(Literal(one, self.data_type) for one in fitting)) if fitting else FALSE
+
+    def _meant(self, told: Any) -> Any:
+        return Decimal(told) if isinstance(self.data_type, DecimalType) else _READ[self.type_name](told)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), int),
+    "string": str,
+    "date": date.fromisoformat,
+    "timestamp": lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros),
+    "timestamp_ntz": datetime.fromisoformat,
+}
+_LARGEST: Mapping[str, int] = {"byte": 2**7 - 1, "short": 2**15 - 1, "integer": 2**31 - 1}
+
+
+def _of_target_alone(snapshot: Snapshot, plan: Plan, jvm: Jvm) -> Predicate:
+    """What the condition says of the target alone."""
+    shape = plan.sides.target
+    mine = shape._jdf.queryExecution().analyzed().outputSet()
+    parts = [jvm.column(part) for part in plan.parts if part.references().subsetOf(mine)]
+    if not parts:
+        return all_of([])
+    for part in parts:
+        shape = shape.where(part)
+    return all_of(condition_of_plan(snapshot, shape._jdf.queryExecution().optimizedPlan()).predicates)
+
+
+def _keys(snapshot: Snapshot, plan: Plan) -> Iterator[_Key]:
+    mine = plan.sides.target._jdf.queryExecution().analyzed().outputSet()
+    theirs = plan.sides.source._jdf.queryExecution().analyzed().outputSet()
+    # The names in the condition are the table's own.
+    names = Names(without_mapping(snapshot.schema), opaque_columns(snapshot))
+    for part in plan.parts:
+        if part.getClass().getSimpleName() != "EqualTo":
+            continue
+        one, other = part.left(), part.right()
+        if one.references().isEmpty() or other.references().isEmpty():
+            continue
+        if one.references().subsetOf(theirs) and other.references().subsetOf(mine):
+            one, other = other, one
+        if not (one.references().subsetOf(mine) and other.references().subsetOf(theirs)):
+            continue
+        type_name = str(other.dataType().json()).strip('"')
+        found = to_column(one, names)
+        if found is not None and (type_name in _READ or isinstance(found[1], DecimalType)):
+            yield _Key(*found, other, type_name)

@@ -1,0 +1,230 @@
+"""The first half of a MERGE on Spark: which rows of the two sides match, and which clause each row falls to. Nothing is written.
+
+    source ─► held: read once, kept for the whole MERGE ─► range or list of its keys ─► files of the target that may hold them
+    target ⋈ source ─► held: for each pair its clause, the place of the target's row, and the row as the clause makes it
+
+One scan of the target, one join. What is held is on the executors, in memory or on their disks, and is the only thing that the second half
+reads: however often an expression would give another answer, rows are found and written by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.merge.clauses import Action, Kind
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.evolve import without_void
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.assigned_values import Value, assigned
+from tahoe.spark.commands.merge.statement import Plan, Step
+from tahoe.spark.commands.row_changes import FILE, ROW
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.write.fitting import Place
+
+__all__ = [
+    "BEFORE",
+    "CLAUSE",
+    "SOURCE_ROW",
+    "Held",
+    "held",
+    "inserted",
+    "is_upsert",
+    "numbered",
+    "of_source",
+    "pairs_of",
+    "sent_to_all",
+]
+
+SOURCE_ROW = "__tahoe_source_row"
+"""The column that numbers the rows of the source."""
+CLAUSE = "__tahoe_clause"
+"""The column of the number of the clause that a row falls to; null for none."""
+BEFORE = "__tahoe_before"
+"""The column of a struct of the target's row as it was, where the change data feed needs it."""
+
+# Larger sides are shuffled, unless the session's own threshold is higher.
+_MOST_BYTES_BROADCAST = 64 * 1024 * 1024
+_UPSERT = [(Kind.MATCHED, Action.UPDATE), (Kind.NOT_MATCHED, Action.INSERT)]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that were computed once and are kept by the executors; they are never computed anew: should they be lost, the query fails."""
+
+    frame: DataFrame
+    blocks: JavaObject
+
+    def count(self) -> int:
+        """How many rows there are; one job, of one stage, computes them if none has yet."""
+        return int(self.blocks.count())
+
+    @property
+    def bytes(self) -> int:
+        """What the rows take up, in memory and on disk."""
+        number = self.blocks.id()
+        found = self.frame.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo()
+        return sum(int(one.memSize()) + int(one.diskSize()) for one in found if one.id() == number)
+
+
+@contextmanager
+def held(frame: DataFrame) -> Iterator[Held]:
+    """The rows of a query, kept until the end of the block; they are computed by the first query that reads them."""
+    kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK_DESER)
+    blocks = kept._jdf.queryExecution().logical().rdd()
+    try:
+        yield Held(kept, blocks)
+    finally:
+        # Not by the RDD's own method, which warns of each that is a checkpoint that it cannot be computed again; these never are.
+        frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(blocks.id(), False)
+
+
+def numbered(source: DataFrame) -> DataFrame:
+    """The source with `SOURCE_ROW`."""
+    return source.select("*", sf.monotonically_increasing_id().alias(SOURCE_ROW))
+
+
+def sent_to_all(rows: Held) -> DataFrame:
+    """The rows, marked to be sent to all executors where they are few enough."""
+    threshold = int(rows.frame.sparkSession._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
+    if threshold < 0 or rows.bytes > max(threshold, _MOST_BYTES_BROADCAST):
+        return rows.frame
+    return sf.broadcast(rows.frame)
+
+
+def is_upsert(plan: Plan, before: TableConfig, after: TableConfig) -> bool:
+    """Whether what is written of a row of the source is the same whether it matches or not, and of the target's row nothing is: then pairs
+    need hold no values (`of_source`).
+
+    Args:
+        before: the table as it is.
+        after: the table as it will be.
+    """
+    if [(step.kind, step.action) for step in plan.steps] != _UPSERT or any(step.condition is not None for step in plan.steps):
+        return False
+    if after.properties.enable_change_data_feed or materialized_columns(before) is not None:
+        return False
+    jvm = Jvm.of(plan.sides.target.sparkSession)
+    source = plan.sides.source._jdf.queryExecution().analyzed().outputSet()
+    for column in without_void(after.schema):
+        update, insert = (_whole_value(step, column.name) for step in plan.steps)
+        if update is None or insert is None or update.data_type != insert.data_type:
+            return False
+        one, other = jvm.expression(update.column), jvm.expression(insert.column)
+        if not (one.references().subsetOf(source) and one.semanticEquals(other)):
+            return False
+    return True
+
+
+def pairs_of(plan: Plan, before: TableConfig, after: TableConfig, *, only_places: bool) -> DataFrame:
+    """The rows of the target that match, each with its row of the source, and those that none matches but a clause takes.
+
+    Args:
+        plan: bound to the files to be read, with their places, and to the source as it is held.
+        before: the table as it is.
+        after: the table as it will be.
+        only_places: what is written is made of the source alone (`is_upsert`).
+
+    Returns:
+        `FILE`, `ROW`, `SOURCE_ROW`, `CLAUSE`; where there are updates the columns of the table as they will be, and the ids of rows that
+        have some, NULL for other rows; `BEFORE` where the change data feed is on.
+    """
+    target, source = plan.sides.target, plan.sides.source
+    steps = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
+    by_source = bool(plan.of(Kind.NOT_MATCHED_BY_SOURCE))
+    joined = target.join(source, plan.on, "left" if by_source else "inner")
+    matched = source[SOURCE_ROW].isNotNull()
+    guards = {Kind.MATCHED: matched, Kind.NOT_MATCHED_BY_SOURCE: ~matched}
+    number = _first_true([(step, guards[step.kind] if by_source else None) for step in steps])
+    # In a projection of its own, so that each condition is evaluated once.
+    chosen = joined.select("*", number.alias(CLAUSE))
+    if by_source:
+        chosen = chosen.where(matched | sf.col(CLAUSE).isNotNull())
+    columns = [target[FILE], target[ROW], source[SOURCE_ROW], sf.col(CLAUSE)]
+    if only_places:
+        return chosen.select(*columns)
+    if steps and after.properties.enable_change_data_feed:
+        fields = [target[quote_identifier(one.name)].alias(one.name) for one in before.schema]
+        columns.append(sf.struct(*fields).alias(BEFORE))
+    updates = [step for step in steps if step.action == Action.UPDATE]
+    tracked = materialized_columns(before)
+    if updates and tracked is not None:
+        # The version is left NULL: that of the commit to come.
+        columns.append(target[tracked.row_id])
+    return chosen.select(*columns, *_outcomes(plan, updates, before.schema, after))
+
+
+def inserted(plan: Plan, pairs: Held, config: TableConfig) -> DataFrame:
+    """The rows that come of rows of the source that match none: `CLAUSE`, and the table's columns.
+
+    Args:
+        plan: bound to the source as it is held.
+        config: the table as it will be.
+    """
+    steps = plan.of(Kind.NOT_MATCHED)
+    met = sent_to_all(pairs).where(sf.col(SOURCE_ROW).isNotNull()).select(SOURCE_ROW)
+    alone = plan.sides.source.join(met, SOURCE_ROW, "left_anti")
+    chosen = alone.select("*", _first_true([(step, None) for step in steps]).alias(CLAUSE)).where(sf.col(CLAUSE).isNotNull())
+    return chosen.select(CLAUSE, *_outcomes(plan, steps, StructType(()), config))
+
+
+def of_source(plan: Plan, config: TableConfig, pairs: Held | None = None) -> DataFrame:
+    """The rows that an upsert (`is_upsert`) writes: the table's columns.
+
+    Args:
+        plan: bound to the source as it is held.
+        config: the table as it will be.
+        pairs: for each of these one row; None for one of every row of the source.
+    """
+    source, jvm = plan.sides.source, Jvm.of(plan.sides.source.sparkSession)
+    insert = plan.steps[-1]
+    values = [
+        assigned(jvm, Place(config.table, (column.name,)), column.data_type, None, insert.inside(column.name)).alias(column.name)
+        for column in without_void(config.schema)
+    ]
+    rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
+    return rows.select(*values)
+
+
+def _whole_value(step: Step, name: str) -> Value | None:
+    """What the clause assigns to the column; None where it leaves it alone, or assigns to fields of it."""
+    return next((one.value for one in step.inside(name) if not one.path), None)
+
+
+def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: TableConfig) -> list[Column]:
+    """The table's columns, by the clause of the row."""
+    if not steps:
+        return []
+    target = plan.sides.target
+    jvm = Jvm.of(target.sparkSession)
+    found = []
+    for column in without_void(after.schema):
+        place, known = Place(after.table, (column.name,)), before.find(column.name)
+        old = None if known is None else Value(target[quote_identifier(known.name)], known.data_type)
+        value: Column | None = None
+        for step in steps:
+            new = assigned(jvm, place, column.data_type, old, step.inside(column.name))
+            is_mine = sf.col(CLAUSE) == step.number
+            value = sf.when(is_mine, new) if value is None else value.when(is_mine, new)
+        assert value is not None
+        found.append(value.alias(column.name))
+    return found
+
+
+def _first_true(steps: Sequence[tuple[Step, Column | None]]) -> Column:
+    """The number of the first clause whose guard and condition are true; null where none is."""
+    found: Column | None = None
+    for step, guard in steps:
+        parts = [part for part in (guard, step.condition) if part is not None]
+        holds = sf.lit(True)
+        for part in parts:
+            holds = holds & part
+        found = sf.when(holds, step.number) if found is None else found.when(holds, step.number)
+    return sf.lit(None).cast("int") if found is None else found

@@ -1,0 +1,118 @@
+"""MERGE on Spark: match, then write. Everything that can be refused is refused before a file is written.
+
+    statement ─► understood on the table's shape ─► source held ─► files that may match ─► pairs held ─► files written, vectors, commit
+
+`merge_statement` understands, `merge_match` finds, `merge_write` writes; `tahoe.ops` decides what becomes of files, as without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from tahoe.expr.tree.predicate import TRUE, Predicate
+from tahoe.ops.merge.clauses import Kind, may_match_often, of_kind, only_inserts
+from tahoe.ops.merge.explained import MergeExplained
+from tahoe.ops.merge.report import ambiguous, clauses_explained
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, refuse_if_append_only, uses_vectors
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.spark.commands.conditions import text_of
+from tahoe.spark.commands.merge.keys import candidates
+from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of, sent_to_all
+from tahoe.spark.commands.merge.pairs import found_in
+from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
+from tahoe.spark.commands.merge.write import Matched
+from tahoe.spark.commands.row_changes import commit, refuse_connect, snapshot_to_change, with_positions
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.scan.relation import named, shape_of
+from tahoe.spark.scan.row_id_columns import with_row_ids
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.idempotent import once
+from tahoe.table import Table
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["MergeRequest", "explain_merge", "merge", "stage_merge"]
+
+
+def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChanged:
+    """Do what the clauses say, in one commit.
+
+    Args:
+        spark: a classic session.
+
+    Raises:
+        InvalidRequest: clauses that break a rule, expressions that cannot be resolved, an append-only table;
+            ``DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE`` where two rows of the source would change one row.
+        SchemaMismatch: the source does not fit the target.
+        InvariantViolation: a row that would be written breaks a constraint of the table.
+        Unsupported: subqueries in conditions; a Spark Connect session; what the table demands of writers.
+        DeltaConcurrentModificationException: another writer changed what this MERGE rests on, and was first.
+    """
+    refuse_connect(spark, "MERGE")
+    transaction = table.begin()
+    return once(spark, transaction, lambda: commit(spark, table, transaction, stage_merge(transaction, spark, request)))
+
+
+def stage_merge(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Staged:
+    """Stage what `merge` commits."""
+    with _matched(transaction, spark, request) as matched:
+        return matched.staged()
+
+
+def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> MergeExplained:
+    """What `merge` would do now; raises what it raises before it writes. Nothing is written."""
+    refuse_connect(spark, "MERGE")
+    with _matched(table.begin(), spark, request) as matched:
+        known = set(matched.snapshot.schema.names)
+        return MergeExplained(
+            matched.snapshot.store.url,
+            matched.snapshot.version,
+            text_of(request.on),
+            clauses_explained(matched.counts()),
+            source_rows=matched.source_rows,
+            files=len(matched.snapshot.files()),
+            files_scanned=matched.files_scanned,
+            files_touched=len(matched.changes),
+            uses_deletion_vectors=uses_vectors(matched.config),
+            new_columns=tuple(name for name in matched.config.schema.names if name not in known),
+        )
+
+
+@contextmanager
+def _matched(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Iterator[Matched]:
+    """Everything but the writing; what is held is let go at the end of the block."""
+    request.check()
+    snapshot = snapshot_to_change(transaction, ENFORCED)
+    if not only_inserts(request.clauses):
+        refuse_if_append_only(snapshot.config)
+    started = transaction.clock.now_ms()
+    columns = nullable_schema(from_spark_schema(request.source.schema))
+    config = evolved(transaction, snapshot, request, columns)
+    shape = Sides(named(shape_of(spark, snapshot), request.alias), request.source)
+    plan = resolved(request, shape, columns, config.schema)
+    with held(numbered(request.source)) as kept:
+        known = candidates(snapshot, plan, kept.frame)
+        materialized = transaction.clock.now_ms()
+        predicate: Predicate = TRUE
+        if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE):
+            transaction.read_whole_table()
+        else:
+            predicate = known.predicate
+            transaction.read(predicate)
+        files = snapshot.files_matching(predicate)
+        rows = with_row_ids(with_positions(spark, snapshot, files, request.options, metadata=False), snapshot.config)
+        plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema)
+        upsert = is_upsert(plan, snapshot.config, config)
+        with held(pairs_of(plan, snapshot.config, config, only_places=upsert)) as pairs:
+            found = found_in(plan, snapshot, files, pairs, ask_once=upsert)
+            if found.taken.ambiguous and not may_match_often(request.clauses):
+                raise ambiguous(snapshot.store.url)
+            for change in found.met:
+                # What is written depends on the rows that matched, changed or not.
+                transaction.read_rows(change.add.key, change.dead)
+            times = (started, materialized, transaction.clock.now_ms())
+            yield Matched(
+                transaction, snapshot, config, request, plan, known.source_rows, len(files), pairs, found, upsert, times
+            )

@@ -1,0 +1,94 @@
+"""What the pairs of a MERGE say: the rows that go of each file, and how often a clause takes one.
+
+A million pairs are a few MB: these come here as they are, in one job of one stage. Of more, executors make bitmaps and counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as sf
+
+from tahoe.ops.merge.clauses import Kind
+from tahoe.ops.rows.row_changes import FileChange
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.merge.match import CLAUSE, SOURCE_ROW, Held
+from tahoe.spark.commands.merge.statement import Plan
+from tahoe.spark.commands.row_changes import FILE, ROW, Found, changes_in, changes_of
+
+__all__ = ["PairsFound", "found_in"]
+
+_MOST_PAIRS_HERE = 2**20
+_NOTHING = Found([], False)
+
+
+@dataclass(frozen=True, slots=True)
+class PairsFound:
+    """Which rows of the target match, and which a clause takes.
+
+    Args:
+        taken: the rows that a clause takes; ambiguous where rows of the source take one twice.
+        met: the rows that match, taken or not; empty for a MERGE that rests on all rows, WHEN NOT MATCHED BY SOURCE.
+        by_clause: for each clause's number the rows that fall to it.
+        once: whether it is known that no row of the source matches two rows.
+    """
+
+    taken: Found
+    met: list[FileChange]
+    by_clause: dict[int, int]
+    once: bool
+
+
+def found_in(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, *, ask_once: bool) -> PairsFound:
+    """Read the pairs.
+
+    Args:
+        files: those that were read.
+        pairs: of `tahoe.spark.commands.merge.match.pairs_of`; the first query here computes them.
+        ask_once: whether `PairsFound.once` is asked for, which takes a job of its own where the pairs are many.
+    """
+    if pairs.count() <= _MOST_PAIRS_HERE:
+        return _found_here(plan, snapshot, files, pairs)
+    return _found_by_executors(plan, snapshot, files, pairs, ask_once)
+
+
+def _found_here(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held) -> PairsFound:
+    places = pairs.frame.select(FILE, ROW, SOURCE_ROW, CLAUSE).toArrow()
+    mine = places.filter(pc.is_valid(places[CLAUSE]))
+    taken = changes_in(snapshot, files, mine)
+    all_taken = len(mine) == len(places)
+    if taken.ambiguous:
+        mine = mine.group_by([FILE, ROW]).aggregate([(CLAUSE, "min")]).rename_columns([FILE, ROW, CLAUSE])
+    counts = {one["values"]: one["counts"] for one in mine[CLAUSE].value_counts().to_pylist()}
+    matched = places.filter(pc.is_valid(places[SOURCE_ROW]))
+    if plan.of(Kind.NOT_MATCHED_BY_SOURCE):
+        met = []
+    else:
+        met = taken.changes if all_taken else changes_in(snapshot, files, matched).changes
+    once = pc.count_distinct(matched[SOURCE_ROW]).as_py() == len(matched)
+    return PairsFound(taken, met, counts, once)
+
+
+def _found_by_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, ask_once: bool) -> PairsFound:
+    changing = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
+    mine = pairs.frame.where(sf.col(CLAUSE).isNotNull())
+    taken = changes_of(snapshot, files, mine) if changing else _NOTHING
+    if len(changing) > 1:
+        single = mine.dropDuplicates([FILE, ROW]) if taken.ambiguous else mine
+        counts = {row[0]: row[1] for row in single.groupBy(CLAUSE).count().collect()}
+    else:
+        counts = {step.number: sum(len(change.dead) for change in taken.changes) for step in changing}
+    by_source = bool(plan.of(Kind.NOT_MATCHED_BY_SOURCE))
+    if by_source or (changing and changing[-1].condition is None):
+        met = [] if by_source else taken.changes
+    else:
+        met = changes_of(snapshot, files, pairs.frame).changes
+    return PairsFound(taken, met, counts, ask_once and _is_once(pairs))
+
+
+def _is_once(pairs: Held) -> bool:
+    matched = pairs.frame.where(sf.col(SOURCE_ROW).isNotNull()).agg(sf.count("*"), sf.count_distinct(SOURCE_ROW)).first()
+    assert matched is not None
+    return bool(matched[0] == matched[1])

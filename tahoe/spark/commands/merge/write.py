@@ -1,0 +1,204 @@
+"""The second half of a MERGE on Spark: what was found becomes files, deletion vectors and the rows of the change data feed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
+from math import ceil
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.merge.clauses import Action, Kind, may_match_often
+from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
+from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.snapshot.changes import CHANGE_TYPE
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.conditions import text_of
+from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted, of_source
+from tahoe.spark.commands.merge.pairs import PairsFound
+from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
+from tahoe.spark.commands.row_changes import FILE, ROW, rows_that_stay, write_change_data, write_rows
+from tahoe.spark.commands.row_changes import of_kind as of_change
+from tahoe.spark.write.enforce import recomputed
+from tahoe.spark.write.writer import FileOptions
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["Matched"]
+
+# New files have about so many rows, and fewer where more tasks can write them side by side.
+_ROWS_OF_A_FILE = 1_000_000
+_ROWS_OF_A_TASK = 200_000
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Which row falls to which clause.
+
+    Args:
+        config: of the table as it will be.
+        plan: bound to the source as it is held and to the files that were read.
+        pairs: of `tahoe.spark.commands.merge.match.pairs_of`, as they are held.
+        found: what they say.
+        is_upsert: what is written is the source's alone (`tahoe.spark.commands.merge.match.is_upsert`), and `pairs` hold no values.
+        times: when the MERGE began, when the source was held, and when the rows were found.
+    """
+
+    transaction: Transaction
+    snapshot: Snapshot
+    config: TableConfig
+    request: MergeRequest
+    plan: Plan
+    source_rows: int
+    files_scanned: int
+    pairs: Held
+    found: PairsFound
+    is_upsert: bool
+    times: tuple[int, int, int]
+
+    @property
+    def changes(self) -> list[FileChange]:
+        """For each file that changes its rows that go."""
+        return self.found.taken.changes
+
+    def counts(self) -> list[ClauseCount]:
+        """In the order of the statement's clauses. One more job where rows may be inserted."""
+        found = dict(self.found.by_clause)
+        if self.plan.of(Kind.NOT_MATCHED):
+            found |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
+        return self._counts(found)
+
+    def staged(self) -> Staged:
+        """Write files, and stage them."""
+        with ExitStack() as stack:
+            new = self._new() if self.plan.of(Kind.NOT_MATCHED) and not self._as_the_source else None
+            if new is not None and self._tells:
+                # The feed must tell of the rows that were written, whatever their values were made of.
+                new = stack.enter_context(held(new)).frame
+            return self._staged(new)
+
+    @property
+    def _as_the_source(self) -> bool:
+        """Whether the rows to be written are those of the source, one of each."""
+        return self.is_upsert and self.found.once
+
+    @property
+    def _tells(self) -> bool:
+        """Whether change data files are to be written: what only adds rows tells the feed by its new files."""
+        return bool(self.changes) and self.config.properties.enable_change_data_feed
+
+    def _staged(self, new: DataFrame | None) -> Staged:
+        transaction, config, marked = self.transaction, self.config, uses_vectors(self.config)
+        gone = [change.add for change in self.changes if change.is_whole or not marked]
+        remove_files(transaction, gone)
+        added = self._write(new, marked)
+        feed = self._write_feed(new) if self._tells else []
+        if marked:
+            mark_dead(transaction, config, without_dead_files(self.changes))
+        written = Written(self.changes, marked, gone, added, feed)
+        counts = self._counts(self.found.by_clause | self._inserted(written))
+        if not any(one.rows for one in counts) and transaction.metadata is None:
+            return Staged(None)
+        metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
+        operation = Operation("MERGE", merge_parameters(text_of(self.request.on), self.request.shown), metrics)
+        return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+
+    # -- rows --------------------------------------------------------------------------------------------------------------
+
+    def _new(self) -> DataFrame:
+        """The rows to be inserted, and `CLAUSE`."""
+        return self._with_generated(inserted(self.plan, self.pairs, self.config), self.plan.of(Kind.NOT_MATCHED))
+
+    def _updated(self) -> DataFrame | None:
+        """The rows that come in the place of others; None where no row is updated."""
+        steps = [step for step in self.plan.steps if step.action == Action.UPDATE]
+        if not any(self.found.by_clause.get(step.number) for step in steps):
+            return None
+        if self.is_upsert:
+            return of_source(self.plan, self.config, self.pairs)
+        rows = self.pairs.frame.where(_is_of(steps)).drop(FILE, ROW, SOURCE_ROW, BEFORE)
+        return self._with_generated(rows, steps).drop(CLAUSE)
+
+    def _with_generated(self, rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
+        """Generated columns follow those that they are made of, but where a clause gives them values, which will be checked."""
+        where = {}
+        for column in self.config.schema:
+            if "delta.generationExpression" in column.metadata:
+                silent = [step for step in steps if not step.inside(column.name)]
+                if silent:
+                    where[column.name] = _is_of(silent)
+        return recomputed(rows, self.config, where) if where else rows
+
+    def _write(self, new: DataFrame | None, marked: bool) -> list[AddFile]:
+        stay = [] if marked else without_dead_files(self.changes)
+        rows: list[DataFrame] = []
+        count = sum(self.found.by_clause.values()) + sum(change.living - len(change.dead) for change in stay)
+        updated = self._updated() if not self._as_the_source else None
+        if updated is not None:
+            rows.append(updated)
+        if stay:
+            kept = rows_that_stay(self.pairs.frame.sparkSession, self.snapshot, stay, self.request.options)
+            rows.append(kept.drop(FILE, ROW))
+        if new is not None:
+            rows.append(new.drop(CLAUSE))
+            count += self.source_rows
+        if self._as_the_source and self.source_rows:
+            rows.append(of_source(self.plan, self.config))
+            count += self.source_rows - sum(self.found.by_clause.values())
+        if not rows:
+            return []
+        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
+        return write_rows(self.transaction, self.config, self._laid_out(together, count), self._files)
+
+    def _write_feed(self, new: DataFrame | None) -> list[AddCDCFile]:
+        names = self.snapshot.schema.names
+        before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in names]
+        kind = sf.when(_is_of([step for step in self.plan.steps if step.action == Action.DELETE]), "delete").otherwise(
+            "update_preimage"
+        )
+        gone = self.pairs.frame.where(sf.col(CLAUSE).isNotNull())
+        if may_match_often(self.request.clauses):
+            gone = gone.dropDuplicates([FILE, ROW])
+        rows = [of_change(gone, kind).select(*before, CHANGE_TYPE.name)]
+        updated = self._updated()
+        if updated is not None:
+            rows.append(of_change(updated, "update_postimage"))
+        if new is not None:
+            rows.append(of_change(new.drop(CLAUSE), "insert"))
+        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
+        count = 2 * sum(self.found.by_clause.values()) + self.source_rows
+        return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
+
+    def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
+        """The rows in as many tasks as there shall be files; those of one partition together."""
+        if self.config.partition_columns:
+            return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in self.config.partition_columns))
+        at_once = rows.sparkSession.sparkContext.defaultParallelism
+        return rows.coalesce(max(1, min(at_once, ceil(count / _ROWS_OF_A_TASK)), ceil(count / _ROWS_OF_A_FILE)))
+
+    @property
+    def _files(self) -> FileOptions:
+        return FileOptions(hadoop=self.request.options)
+
+    # -- counts ------------------------------------------------------------------------------------------------------------
+
+    def _counts(self, rows: dict[int, int]) -> list[ClauseCount]:
+        return [ClauseCount(clause, rows.get(number, 0)) for number, clause in enumerate(self.request.shown)]
+
+    def _inserted(self, written: Written) -> dict[int, int]:
+        """The rows inserted, by the first clause that inserts: what was written and is neither updated nor copied."""
+        if not self.plan.of(Kind.NOT_MATCHED):
+            return {}
+        updated = sum(self.found.by_clause.get(step.number, 0) for step in self.plan.steps if step.action == Action.UPDATE)
+        rows = sum(living_rows(self.snapshot, add) for add in written.added)
+        return {self.plan.of(Kind.NOT_MATCHED)[0].number: rows - updated - written.copied}
+
+
+def _is_of(steps: Sequence[Step]) -> Column:
+    """Whether a row falls to one of these clauses."""
+    return sf.coalesce(sf.col(CLAUSE).isin(*(step.number for step in steps)), sf.lit(False)) if steps else sf.lit(False)

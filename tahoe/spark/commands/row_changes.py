@@ -1,0 +1,327 @@
+"""Rows that go and rows that come, found and written by Spark. What DELETE, UPDATE, MERGE and `replaceWhere` share.
+
+    files ─with_positions─► rows with their places ─the user's condition─► rows that are meant ─changes_of─► bitmaps, file by file
+    bitmaps ─rows_of─► the same files again: every living row, and whether it is meant ─► write_rows, write_change_data
+
+Only bitmaps reach the driver, made by Spark's own aggregate; no Python worker runs. The second scan goes by the bitmaps, not by the
+condition, so what was found is what is changed, however often an expression gives another answer. `tahoe.ops.rows.row_changes` makes actions
+of the bitmaps, as it does without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import NotFound, Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.log.replay import add_files, files_table
+from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, living_rows
+from tahoe.ops.write.row_ids import config_with_row_ids
+from tahoe.ops.write.writer import tagged
+from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import CHANGE_TYPE
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.scan.deleted_rows import packed
+from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, read_rows, read_snapshot
+from tahoe.spark.scan.row_id_columns import with_row_ids
+from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.fitting import fitted
+from tahoe.spark.write.row_ids import write_files_with_row_ids
+from tahoe.spark.write.writer import FileOptions, write_files
+from tahoe.table import Table
+from tahoe.txn.transaction import Transaction
+
+__all__ = [
+    "CHOSEN",
+    "FILE",
+    "ROW",
+    "Found",
+    "changes_in",
+    "changes_of",
+    "commit",
+    "copy_rows",
+    "of_kind",
+    "refuse_connect",
+    "rows_of",
+    "rows_of_new",
+    "rows_that_go",
+    "rows_that_stay",
+    "snapshot_to_change",
+    "with_positions",
+    "write_change_data",
+    "write_rows",
+]
+
+_NONE: Mapping[str, str] = {}
+_FILES = FileOptions()
+# `bitmap_construct_agg` makes bitmaps of 4 KB.
+_ROWS_OF_A_BITMAP = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a table that an operation changes.
+
+    Args:
+        changes: of the files that have such rows, in the order of the files.
+        ambiguous: whether a row was found more than once.
+    """
+
+    changes: list[FileChange]
+    ambiguous: bool
+
+
+def refuse_connect(spark: SparkSession, operation: str) -> None:
+    """Raises `Unsupported` for a session of Spark Connect, which has no JVM of ours to plan with."""
+    if not is_classic(spark):
+        raise Unsupported(
+            f"{operation} on a Spark Connect session is not supported by this version of Tahoe. "
+            "Use tahoe.Table(path), or a classic session.",
+            operation=operation,
+        )
+
+
+def snapshot_to_change(transaction: Transaction, enforces: frozenset[str]) -> Snapshot:
+    """The snapshot that the transaction started from, after every check that can be made before a row is read.
+
+    Args:
+        enforces: what the operation enforces of the table's demands on rows (`TableConfig.ensure_writable`); one that brings no new
+            rows may name all.
+
+    Raises:
+        NotFound: there is no table.
+        Unsupported: the table needs what this version of Tahoe does not write.
+    """
+    snapshot = transaction.snapshot
+    if snapshot is None:
+        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    transaction.enforces = enforces
+    snapshot.config.ensure_writable(enforces)
+    return snapshot
+
+
+def commit(spark: SparkSession, table: Table, transaction: Transaction, staged: Staged) -> RowsChanged:
+    """Commit what was staged; where no row is to be changed, nothing is committed."""
+    version, metrics = None, {}
+    if staged.operation is not None:
+        user_metadata = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+        metrics = dict(staged.operation.metrics)
+        version = table.commit(transaction, staged.operation, user_metadata=user_metadata).version
+    return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
+
+
+def with_positions(
+    spark: SparkSession, snapshot: Snapshot, files: pa.Table, hadoop: Mapping[str, str] = _NONE, *, metadata: bool = True
+) -> DataFrame:
+    """The living rows of these files: the table's columns, then `FILE`, the file's number in `files`, and `ROW`, the physical position.
+
+    Args:
+        files: of the snapshot (`tahoe.log.replay.FILES_SCHEMA`).
+        hadoop: options for the file system.
+        metadata: whether the user's expressions may name `_metadata`.
+    """
+    return read_rows(spark, snapshot, _numbered(files), options=hadoop, metadata=metadata)
+
+
+def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
+    """Which rows these are, file by file, however many. One Spark job.
+
+    Args:
+        files: those that `with_positions` was given.
+        rows: anything with its columns `FILE` and `ROW`; a row whose `FILE` is null is passed over.
+    """
+    place = rows.select(sf.col(FILE).alias("file"), sf.col(ROW).alias("row")).where("file is not null")
+    bitmaps = (
+        place.groupBy("file", sf.shiftright("row", 15).alias("part"))
+        .agg(
+            sf.bitmap_construct_agg(sf.col("row").bitwiseAND(sf.lit(_ROWS_OF_A_BITMAP - 1))).alias("bits"),
+            sf.count("*").alias("rows"),
+        )
+        .toArrow()
+        .sort_by([("file", "ascending"), ("part", "ascending")])
+    )
+    numbers = bitmaps["file"].unique()
+    found = {number: _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))) for number in numbers.to_pylist()}
+    return _found(snapshot, files, found, pc.sum(bitmaps["rows"]).as_py() or 0)
+
+
+def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
+    """Which rows these are, file by file, where they are few enough to be here.
+
+    Args:
+        files: those that `with_positions` was given.
+        places: `FILE` and `ROW` of each row.
+    """
+    places = places.select([FILE, ROW]).sort_by(FILE).combine_chunks()
+    rows = pc.cast(places[ROW], pa.uint64()).combine_chunks()
+    runs = pc.run_end_encode(places[FILE].combine_chunks())
+    found, start = {}, 0
+    for number, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        found[number] = _set_of(rows.slice(start, stop - start))
+        start = stop
+    return _found(snapshot, files, found, len(places))
+
+
+def _found(snapshot: Snapshot, files: pa.Table, dead: Mapping[int, BitMap64], rows: int) -> Found:
+    adds = add_files(files.take(pa.array(list(dead), pa.int64())))
+    changes = [FileChange(add, living_rows(snapshot, add), mine) for mine, add in zip(dead.values(), adds, strict=True)]
+    return Found(changes, sum(len(change.dead) for change in changes) < rows)
+
+
+def rows_of(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    changes: Sequence[FileChange],
+    hadoop: Mapping[str, str] = _NONE,
+    *,
+    changed: bool = False,
+) -> DataFrame:
+    """The living rows of the changed files: the table's columns, `FILE`, the change's number, `ROW`, and `CHOSEN`: whether the row is
+    one of the change's. Where the table tracks rows, also their ids, as `write_rows` takes them.
+
+    Args:
+        changed: the rows of the changes get other values, so their version will be that of the commit.
+    """
+    files = _numbered(files_table([change.add for change in changes]))
+    if all(change.is_whole for change in changes):
+        rows = read_rows(spark, snapshot, files, options=hadoop, metadata=False).withColumn(CHOSEN, sf.lit(True))
+    else:
+        bits = pa.array([packed(change.dead, snapshot.store.url) for change in changes], pa.binary())
+        rows = read_rows(spark, snapshot, files.append_column(CHOSEN, bits), options=hadoop, metadata=False)
+    return with_row_ids(rows, snapshot.config, sf.col(CHOSEN) if changed else None)
+
+
+def rows_that_go(
+    spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
+) -> DataFrame:
+    """The rows of the changes, of the columns of `rows_of`."""
+    return rows_of(spark, snapshot, changes, hadoop).where(sf.col(CHOSEN))
+
+
+def rows_that_stay(
+    spark: SparkSession, snapshot: Snapshot, changes: Sequence[FileChange], hadoop: Mapping[str, str] = _NONE
+) -> DataFrame:
+    """The other living rows of the changed files, of the columns of `rows_of`."""
+    return rows_of(spark, snapshot, changes, hadoop).where(~sf.col(CHOSEN))
+
+
+def rows_of_new(
+    spark: SparkSession, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], hadoop: Mapping[str, str] = _NONE
+) -> DataFrame:
+    """The rows of files that a transaction has just written: what was stored, whatever the expressions would give a second time.
+
+    Args:
+        snapshot: that the transaction started from.
+        config: the table as it will be.
+    """
+    after = replace(snapshot, state=replace(snapshot.state, protocol=config.protocol, metadata=config.metadata))
+    return read_snapshot(spark, after, files=files_table(adds), options=hadoop)
+
+
+def of_kind(rows: DataFrame, kind: str | Column) -> DataFrame:
+    """The rows as the change data feed has them.
+
+    Args:
+        kind: ``insert``, ``update_preimage``, ``update_postimage`` or ``delete``.
+    """
+    return rows.withColumn(CHANGE_TYPE.name, sf.lit(kind) if isinstance(kind, str) else kind)
+
+
+def write_rows(
+    transaction: Transaction,
+    config: TableConfig,
+    rows: DataFrame,
+    files: FileOptions = _FILES,
+    *,
+    copied: bool = False,
+) -> list[AddFile]:
+    """Write rows to new files, and stage these.
+
+    Args:
+        config: the table as it will be.
+        rows: columns by name; others than the table's and those of `rows_of` for row ids are left out, and those that are lacking are
+            null, or generated.
+        copied: the rows are as they were in the table, so they need not be held against its constraints.
+    """
+    stored = config_with_row_ids(config)
+    given = _of_table(rows, stored.schema)
+    data = fitted(Jvm.of(rows.sparkSession), given, config.table, stored.schema) if copied else enforced(given, stored)
+    written = write_files_with_row_ids(data, config, transaction.store, transaction.clock, files)
+    adds = [tagged(config, add) for add in written]
+    transaction.row_ids_kept = True
+    transaction.stage(*adds)
+    return adds
+
+
+def copy_rows(
+    transaction: Transaction,
+    spark: SparkSession,
+    config: TableConfig,
+    changes: Sequence[FileChange],
+    files: FileOptions = _FILES,
+) -> list[AddFile]:
+    """Write the rows that stay of the changed files to new ones, and stage these.
+
+    Args:
+        config: the table as it will be.
+        changes: of files of which rows stay.
+    """
+    transaction.row_ids_kept = True
+    if not changes:
+        return []
+    assert transaction.snapshot is not None
+    rows = rows_that_stay(spark, transaction.snapshot, changes, files.hadoop)
+    return write_rows(transaction, config, rows, files, copied=True)
+
+
+def write_change_data(
+    transaction: Transaction, config: TableConfig, rows: DataFrame, files: FileOptions = _FILES
+) -> list[AddCDCFile]:
+    """Write rows with their ``_change_type`` (`of_kind`) to change data files, and stage these (PROTOCOL.md, "Writer Requirements for
+    AddCDCFile")."""
+    schema = StructType((*config.schema.fields, CHANGE_TYPE))
+    widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
+    data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), config.table, schema)
+    adds = write_files(data, widened, transaction.store, transaction.clock, files, change_data=True)
+    found = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
+    transaction.stage(*found)
+    return found
+
+
+def _numbered(files: pa.Table) -> pa.Table:
+    return files.append_column(FILE, pa.array(range(len(files)), pa.int32()))
+
+
+def _positions(bitmaps: pa.Table) -> BitMap64:
+    """The rows of one file.
+
+    Args:
+        bitmaps: ``part``, and ``bits`` of 4,096 bytes each, the lowest bit of a byte first.
+    """
+    found = BitMap64()
+    for part, bits in zip(bitmaps["part"].to_pylist(), bitmaps["bits"], strict=True):
+        flags = pa.Array.from_buffers(pa.bool_(), _ROWS_OF_A_BITMAP, [None, bits.as_buffer()])
+        found |= _set_of(pc.add(pc.indices_nonzero(flags), pa.scalar(part * _ROWS_OF_A_BITMAP, pa.uint64())))
+    return found
+
+
+def _set_of(rows: pa.Array) -> BitMap64:
+    """A set of numbers of type uint64."""
+    return BitMap64(memoryview(rows.buffers()[1]).cast("Q")[rows.offset : rows.offset + len(rows)])
+
+
+def _of_table(rows: DataFrame, schema: StructType) -> DataFrame:
+    """The rows with the table's columns alone."""
+    names: Iterable[str] = (column.name for column in schema)
+    wanted = {name.lower() for name in names}
+    return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in wanted))

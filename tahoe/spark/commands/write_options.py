@@ -1,0 +1,108 @@
+"""Options of writers, as their users spell them → requests that say what is meant. Pure: nothing is looked up.
+
+Names are matched without regard to case. What belongs to neither Delta nor Tahoe goes on to Hadoop and to the Parquet writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tahoe.exceptions import Unsupported
+from tahoe.ops.rows.insert import WriteOptions
+from tahoe.spark.commands.insert import Insert
+from tahoe.spark.names.options import boolean_option, hadoop_options, illegal_option
+from tahoe.spark.write.idempotent import application, application_of_session
+from tahoe.spark.write.writer import FileOptions
+
+__all__ = ["insert_request"]
+
+_SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
+_NOT_YET = {
+    "replaceon": "replaceOn",
+    "replaceusing": "replaceUsing",
+    "targetalias": "targetAlias",
+    "usenullintolerantequalitywithdpo": "useNullIntolerantEqualityWithDPO",
+}
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
+_CONF = "spark.databricks.delta."
+
+
+def insert_request(
+    mode: str,
+    partition_by: Sequence[str] | None,
+    options: Mapping[str, str],
+    settings: Mapping[str, str],
+    *,
+    merge_schema: bool = False,
+) -> Insert:
+    """The request of ``df.write.format("delta")``.
+
+    Args:
+        mode: the name of Spark's ``SaveMode``.
+        settings: of the session; a writer's option wins over them.
+        merge_schema: as asked by ``withSchemaEvolution()``.
+
+    Raises:
+        InvalidRequest: options that exclude each other or have no such value.
+        Unsupported: options that this version of Tahoe does not know how to follow.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    for key, name in _NOT_YET.items():
+        if key in given:
+            raise Unsupported(
+                f"The writer's option '{name}' is not supported by this version of Tahoe; leave it out.", option=name
+            )
+    chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
+    overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
+    may_merge = merge_schema or boolean_option(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
+    if partition_by is None and overwrite_schema:
+        partition_by = ()
+    write = WriteOptions(
+        mode="overwrite" if chosen == "overwrite" else "append",
+        partition_by=None if partition_by is None else tuple(partition_by),
+        properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
+        merge_schema=may_merge,
+        overwrite_schema=overwrite_schema,
+        replace_where=replace_where,
+        dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
+        app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
+        data_change=boolean_option(given, "dataChange", True),
+    )
+    files = FileOptions(
+        compression=given.get("compression"),
+        max_records_per_file=_count(given, "maxRecordsPerFile"),
+        hadoop=hadoop_options(options),
+    )
+    return Insert(chosen, write, files, given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata"))
+
+
+def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, replace_where: str | None) -> bool:
+    asked = given.get("partitionoverwritemode")
+    if asked is not None and asked.lower() not in ("static", "dynamic"):
+        raise illegal_option("partitionOverwriteMode", asked, "must be 'static' or 'dynamic'")
+    if asked is None and replace_where is not None:
+        return False
+    mode = asked or settings.get("spark.sql.sources.partitionOverwriteMode", "static")
+    return overwrite and mode.lower() == "dynamic"
+
+
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        count = int(text)
+    except ValueError:
+        raise illegal_option(name, text, "must be an integer") from None
+    # Spark's own meaning: zero or less is no limit.
+    return count if count > 0 else None
+
+
+def _setting(settings: Mapping[str, str], name: str) -> str | None:
+    found = settings.get(_CONF + name)
+    return None if found is None else str(found)
+
+
+def _property_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    """Table properties that the session gives to new tables (``spark.databricks.delta.properties.defaults.…``)."""
+    return {f"delta.{key.removeprefix(_DEFAULTS)}": str(value) for key, value in settings.items() if key.startswith(_DEFAULTS)}

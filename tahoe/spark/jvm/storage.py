@@ -1,0 +1,139 @@
+"""From what Spark knows of storage to the store that the log is read through: Hadoop's settings as the object store's options."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import CorruptTable
+from tahoe.snapshot.arrow_reader import wrong_size
+from tahoe.spark.jvm.bridge import is_classic
+from tahoe.store.location import split_url, table_url
+from tahoe.table import Table
+
+__all__ = ["hadoop_url", "refuse_links_out", "storage_options", "table_at"]
+
+# A folder is listed whole rather than asked for each of so many files.
+_MANY = 100
+
+_S3A = {
+    "fs.s3a.access.key": "aws_access_key_id",
+    "fs.s3a.secret.key": "aws_secret_access_key",
+    "fs.s3a.session.token": "aws_session_token",
+    "fs.s3a.endpoint": "aws_endpoint",
+    "fs.s3a.endpoint.region": "aws_region",
+}
+
+
+def hadoop_url(url: str) -> str:
+    """A table's URL with the scheme that Hadoop serves."""
+    return "s3a" + url[2:] if url.startswith("s3://") else url
+
+
+def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
+    """The object store's options (`tahoe.store.object_store.open_store`) that say the same as Hadoop's settings."""
+    if split_url(table_url(path))[0] != "s3":
+        return {}
+    found = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
+    endpoint = found.get("aws_endpoint")
+    if endpoint is not None and "://" not in endpoint:
+        secure = hadoop.get("fs.s3a.connection.ssl.enabled", "true").lower() == "true"
+        found["aws_endpoint"] = f"{'https' if secure else 'http'}://{endpoint}"
+    if found.get("aws_endpoint", "").startswith("http://"):
+        found["allow_http"] = "true"
+    if hadoop.get("fs.s3a.path.style.access", "false").lower() == "true":
+        found["aws_virtual_hosted_style_request"] = "false"
+    return found
+
+
+def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
+    """The table at a path. One value is kept for each, so that its newest snapshot is read on, not read anew.
+
+    Args:
+        options: of the reader or writer; its ``fs.…`` settings win over the session's.
+    """
+    url = table_url(path)
+    if split_url(url)[0] != "s3":
+        return _table(url, ())
+    return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())))
+
+
+def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ()) -> None:
+    """Refuse data files that symbolic links lead out of a local table's folder, for Spark would follow them, and files that have not the
+    size that the log says: Spark leaves out the row groups that lie beyond it.
+
+    Where many files of one folder are read, their sizes are not looked at: each would be a question to the file system.
+
+    Args:
+        root: the table's folder.
+        names: store names of the files to be read.
+        sizes: of them, in bytes, as the log says.
+
+    Raises `CorruptTable` (`TAHOE_PATH_OUTSIDE_TABLE`, `TAHOE_DATA_FILE_SIZE`), naming the file.
+    """
+    real_root = os.path.realpath(root)
+    expected = dict(zip(names, sizes, strict=False))
+    for folder, files in _by_folder(names).items():
+        place = os.path.join(root, folder)
+        links = [folder] if folder and os.path.realpath(place) != os.path.join(real_root, folder) else []
+        linked = _links(place, files, {file: expected.get(os.path.join(folder, file)) for file in files})
+        for name in [*links, *(os.path.join(folder, file) for file in linked)]:
+            if not f"{os.path.realpath(os.path.join(root, name))}/".startswith(f"{real_root}/"):
+                raise CorruptTable(
+                    f"'{name}' of table '{root}' is a symbolic link that leads out of the table; it is not followed, for it could name "
+                    "any file of this machine. Put the file itself in its place.",
+                    code="TAHOE_PATH_OUTSIDE_TABLE",
+                    table=root,
+                    path=name,
+                )
+
+
+def _by_folder(names: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        found.setdefault(folder, []).append(file)
+    return found
+
+
+def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> list[str]:
+    """Those of the files that are symbolic links. What tells it of a file tells its size too, which is looked at then."""
+    if len(files) < _MANY:
+        return [file for file in files if _is_link(folder, file, sizes[file])]
+    try:
+        with os.scandir(folder) as entries:
+            links = {entry.name for entry in entries if entry.is_symlink()}
+    except FileNotFoundError:
+        return []
+    return [file for file in files if file in links] if links else []
+
+
+def _is_link(folder: str, file: str, size: int | None) -> bool:
+    try:
+        status = os.lstat(os.path.join(folder, file))
+    except OSError:  # whoever opens it gets the same error, and tells it
+        return False
+    if stat.S_ISREG(status.st_mode) and size is not None and status.st_size != size:
+        raise wrong_size(os.path.join(folder, file), status.st_size, size)
+    return stat.S_ISLNK(status.st_mode)
+
+
+@lru_cache(maxsize=128)
+def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
+    return Table(url, storage_options=dict(options))
+
+
+def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's settings for S3: those of the session, and over them those of the options."""
+    found: dict[str, str] = {}
+    if is_classic(spark):
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
+            value = configuration.get(key)
+            if value:
+                found[key] = str(value)
+    return {**found, **{key: value for key, value in options.items() if key.startswith("fs.")}}

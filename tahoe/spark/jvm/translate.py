@@ -1,0 +1,352 @@
+"""Between Spark's values and Tahoe's: schemas both ways through their common JSON, and Catalyst's filters into predicates.
+
+A filter crosses the border as one JSON text. Where it cannot be said as a predicate it is left out of what is asked of the files; Spark
+applies it to the rows in any case. Only filters on partition columns must hold exactly, since Catalyst drops those.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from pyspark.sql.types import ArrayType as SparkArray
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import MapType as SparkMap
+from pyspark.sql.types import StructField as SparkField
+from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.types import UserDefinedType
+
+from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.expr.tree.predicate import (
+    Column,
+    Comparison,
+    Constant,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Predicate,
+    StartsWith,
+    all_of,
+    any_of,
+)
+from tahoe.schema.mapping import transform_fields
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.spark.jvm.bridge import JavaObject
+
+__all__ = [
+    "Names",
+    "from_spark_schema",
+    "shown_metadata",
+    "to_column",
+    "to_predicate",
+    "to_spark_schema",
+    "to_spark_type",
+    "with_shown_metadata",
+]
+
+_Type = TypeVar("_Type", bound=DataType)
+# What the log keeps beside a column for writers; Spark would act on some of it, or show it as if it were the user's.
+_HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")
+
+
+def to_spark_schema(schema: StructType) -> SparkStruct:
+    """The Spark schema of a table's schema, field metadata included."""
+    return SparkStruct.fromJson(schema.to_json_value())
+
+
+def to_spark_type(data_type: DataType) -> SparkType:
+    """The Spark type of a Delta type."""
+    return to_spark_schema(StructType((StructField("value", data_type),))).fields[0].dataType
+
+
+def from_spark_schema(schema: SparkStruct) -> StructType:
+    """The Delta schema of a DataFrame's. Raises `Unsupported`, naming the column, for a type that Delta does not have."""
+    plain = SparkStruct([_without_user_types(column) for column in schema.fields])
+    for column in plain.fields:
+        try:
+            schema_from_json(SparkStruct([column]).json())
+        except (Unsupported, CorruptTable) as error:
+            raise Unsupported(
+                f"Column '{column.name}' has the type {column.dataType.simpleString()}, which a Delta table of Tahoe cannot hold. "
+                "Cast it to another type, or drop it.",
+                code="DELTA_UNSUPPORTED_DATA_TYPES",
+                column=column.name,
+            ) from error
+    return schema_from_json(plain.json())
+
+
+def shown_metadata(column: StructField) -> dict[str, Any]:
+    """The metadata of a column that is the user's to see: comments and the like, nothing of the protocol."""
+    return {key: value for key, value in column.metadata.items() if not key.startswith("delta.") and key not in _HIDDEN_KEYS}
+
+
+def with_shown_metadata(data_type: _Type) -> _Type:
+    """The type with `shown_metadata` alone, at every depth."""
+    return transform_fields(data_type, lambda column: replace(column, metadata=shown_metadata(column)))
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the names in a relation's filters mean: physical names there, the table's own here.
+
+    Args:
+        schema: the table's logical schema, partition columns included.
+        opaque: logical columns on which no filter is translated.
+    """
+
+    schema: StructType
+    opaque: frozenset[str] = field(default_factory=frozenset)
+
+    def resolve(self, path: Sequence[str]) -> tuple[Column, DataType] | None:
+        """The column and type that a path of physical names leads to; None where it is no column of the table."""
+        at: DataType = self.schema
+        logical: list[str] = []
+        for name in path:
+            if not isinstance(at, StructType):
+                return None
+            found = _physical(at, name)
+            if found is None:
+                return None
+            logical.append(found.name)
+            at = found.data_type
+        return None if logical[0] in self.opaque else (Column(tuple(logical)), at)
+
+
+def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predicate | None:
+    """The predicate of a Catalyst expression.
+
+    Args:
+        expression: a filter whose columns are those of the relation.
+        exact: whether the predicate must keep exactly the rows that the expression keeps; else it may keep more.
+
+    Returns:
+        None where the expression cannot be said so.
+    """
+    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+    tree = _tree(iter(nodes), lambda: expression)
+    return _translated(tree, names, exact)
+
+
+def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] | None:
+    """The column that a Catalyst expression is, and its type; also where it is cast from an integral type to a wider one.
+
+    Returns:
+        None where the expression is none that filters on files can be about.
+    """
+    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+    node = _tree(iter(nodes), lambda: expression)
+    if node.kind != "Cast":
+        return _column(node, names)
+    found, wider = _column(node.children[0], names), node.values["dataType"]
+    if found is None or str(found[1]) not in _INTEGRALS or wider not in _INTEGRALS:
+        return None
+    return found if _INTEGRALS.index(wider) > _INTEGRALS.index(str(found[1])) else None
+
+
+_INTEGRALS = ("byte", "short", "integer", "long")
+
+
+@dataclass(frozen=True)
+class _Node:
+    """One Catalyst node. `java` gives the JVM's own object, for what its JSON leaves out."""
+
+    kind: str
+    values: Mapping[str, Any]
+    children: tuple[_Node, ...]
+    java: Callable[[], JavaObject]
+
+
+def _tree(nodes: Iterator[dict[str, Any]], java: Callable[[], JavaObject]) -> _Node:
+    values = next(nodes)
+    children = tuple(
+        _tree(nodes, lambda position=position: java().children().apply(position))  # type: ignore[misc]
+        for position in range(values["num-children"])
+    )
+    return _Node(str(values["class"]).rpartition(".")[2], values, children, java)
+
+
+def _translated(node: _Node, names: Names, exact: bool) -> Predicate | None:
+    match node.kind:
+        case "And":
+            parts = [_translated(child, names, exact) for child in node.children]
+            known = [part for part in parts if part is not None]
+            return None if not known or (exact and len(known) < len(parts)) else all_of(known)
+        case "Or":
+            parts = [_translated(child, names, exact) for child in node.children]
+            return None if None in parts else any_of(part for part in parts if part is not None)
+        case "Not":
+            inner = _translated(node.children[0], names, exact=True)
+            return None if inner is None else Not(inner)
+        case "Literal" if node.values["dataType"] == "boolean" and node.values["value"] is not None:
+            return Constant(node.values["value"] == "true")
+    return _leaf(node, names)
+
+
+def _leaf(node: _Node, names: Names) -> Predicate | None:
+    match node.kind:
+        case "IsNull" | "IsNotNull":
+            found = _column(node.children[0], names)
+            return None if found is None else (IsNull if node.kind == "IsNull" else IsNotNull)(found[0])
+        case "AttributeReference" | "GetStructField":
+            found = _column(node, names)
+            boolean = PrimitiveType("boolean")
+            return Comparison("=", found[0], Literal(True, boolean)) if found and found[1] == boolean else None
+        case "StartsWith":
+            return _starts_with(node, names)
+        case "In":
+            return _in(node, names)
+        case "InSet":
+            return _in_set(node, names)
+        case kind if kind in _OPERATORS:
+            return _comparison(node, names)
+    return None
+
+
+_OPERATORS = {
+    "EqualTo": ("=", "="),
+    "EqualNullSafe": ("<=>", "<=>"),
+    "LessThan": ("<", ">"),
+    "LessThanOrEqual": ("<=", ">="),
+    "GreaterThan": (">", "<"),
+    "GreaterThanOrEqual": (">=", "<="),
+}
+"""Each comparison as it is written, and with its sides exchanged."""
+
+
+def _comparison(node: _Node, names: Names) -> Predicate | None:
+    left, right = node.children
+    operator, mirrored = _OPERATORS[node.kind]
+    if left.kind == "Literal":
+        left, right, operator = right, left, mirrored
+    found = _column(left, names)
+    literal = None if found is None else _literal(right, found[1])
+    return None if found is None or literal is None else Comparison(operator, found[0], literal)
+
+
+def _starts_with(node: _Node, names: Names) -> Predicate | None:
+    found, prefix = _column(node.children[0], names), node.children[1]
+    if found is None or found[1] != PrimitiveType("string") or prefix.kind != "Literal":
+        return None
+    value = prefix.values["value"]
+    return StartsWith(found[0], value) if isinstance(value, str) and prefix.values["dataType"] == "string" else None
+
+
+def _in(node: _Node, names: Names) -> Predicate | None:
+    found = _column(node.children[0], names)
+    if found is None:
+        return None
+    literals = [_literal(child, found[1]) for child in node.children[1:]]
+    return None if None in literals else In(found[0], tuple(literal for literal in literals if literal is not None))
+
+
+def _in_set(node: _Node, names: Names) -> Predicate | None:
+    """`In` with many values, which Catalyst keeps as a set of the JVM's own values."""
+    found = _column(node.children[0], names)
+    read = None if found is None else _INTERNAL.get(str(found[1]))
+    if found is None or read is None:
+        return None
+    values = node.java().hset()
+    if values.contains(None):
+        return None
+    texts = str(values.mkString("\0")).split("\0")
+    if len(texts) != values.size():
+        return None
+    try:
+        return In(found[0], tuple(Literal(read(text), found[1]) for text in texts))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _column(node: _Node, names: Names) -> tuple[Column, DataType] | None:
+    path: list[str] = []
+    while node.kind == "GetStructField":
+        child_type = node.children[0].values.get("dataType")
+        name = node.values.get("name")
+        if name is None and isinstance(child_type, dict):
+            name = child_type["fields"][node.values["ordinal"]]["name"]
+        if name is None:
+            return None
+        path.append(name)
+        node = node.children[0]
+    if node.kind != "AttributeReference":
+        return None
+    return names.resolve([node.values["name"], *reversed(path)])
+
+
+def _literal(node: _Node, data_type: DataType) -> Literal | None:
+    """The constant, if it is of the column's type and Python can hold it."""
+    if node.kind != "Literal" or node.values["dataType"] != data_type.to_json_value():
+        return None
+    text = node.values["value"]
+    if text is None:
+        return Literal(None, data_type)
+    try:
+        match data_type:
+            case DecimalType():
+                return Literal(Decimal(text), data_type)
+            case PrimitiveType("timestamp" | "timestamp_ntz" as name):
+                # The JSON has the session's local time, which is not one instant when clocks go back.
+                return Literal(_moment(node.java().value(), name == "timestamp"), data_type)
+            case PrimitiveType("binary"):
+                return Literal(bytes(node.java().value()), data_type)
+            case PrimitiveType("date"):
+                return Literal(date.fromisoformat(text), data_type)
+            case PrimitiveType(name) if name in _TEXTS:
+                return Literal(_TEXTS[name](text), data_type)
+    except (ValueError, OverflowError):
+        # A date beyond the year 9999, say: Python has no value for it, so the filter is not used on files.
+        return None
+    return None
+
+
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    "string": str,
+    "long": int,
+    "integer": int,
+    "short": int,
+    "byte": int,
+    "float": float,
+    "double": float,
+    "boolean": lambda text: text == "true",
+}
+_INTERNAL: dict[str, Callable[[str], Any]] = {
+    **{name: _TEXTS[name] for name in ("string", "long", "integer", "short", "byte", "float", "double")},
+    "date": lambda text: date(1970, 1, 1) + timedelta(days=int(text)),
+    "timestamp": lambda text: _moment(int(text), True),
+    "timestamp_ntz": lambda text: _moment(int(text), False),
+}
+"""Values as Catalyst's own objects print them."""
+
+
+def _moment(microseconds: int, in_utc: bool) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC if in_utc else None) + timedelta(microseconds=microseconds)
+
+
+def _physical(schema: StructType, name: str) -> StructField | None:
+    lowered = name.lower()
+    exact = next((column for column in schema if column.physical_name == name), None)
+    return exact or next((column for column in schema if column.physical_name.lower() == lowered), None)
+
+
+def _without_user_types(column: SparkField) -> SparkField:
+    return SparkField(column.name, _plain_type(column.dataType), column.nullable, column.metadata)
+
+
+def _plain_type(data_type: SparkType) -> SparkType:
+    """The type with user-defined types exchanged for the types that they are stored as."""
+    match data_type:
+        case UserDefinedType():
+            return _plain_type(data_type.sqlType())
+        case SparkStruct():
+            return SparkStruct([_without_user_types(column) for column in data_type.fields])
+        case SparkArray():
+            return SparkArray(_plain_type(data_type.elementType), data_type.containsNull)
+        case SparkMap():
+            return SparkMap(_plain_type(data_type.keyType), _plain_type(data_type.valueType), data_type.valueContainsNull)
+    return data_type

@@ -1,0 +1,1 @@
+"""What a reader means: a table, a version, a range of changes."""

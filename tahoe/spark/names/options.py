@@ -1,0 +1,153 @@
+"""Options of readers, as their users spell them → requests that say what is meant. Pure: nothing is looked up.
+
+Names are matched without regard to case. What belongs to neither Delta nor Tahoe goes on to Hadoop and to the Parquet writer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tahoe.exceptions import InvalidRequest
+
+__all__ = ["ChangeRange", "ReadRequest", "boolean_option", "hadoop_options", "illegal_option", "read_request", "travelling"]
+
+_CHANGE_FEED = ("readchangefeed", "readchangedata")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """Which commits of the change data feed are asked for (`tahoe.snapshot.changes.Bounds`); timestamps are text for Spark to understand."""
+
+    start_version: int | None = None
+    end_version: int | None = None
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """What is asked of a reader: at most one of `version` and `timestamp`; `timestamp` is text for Spark to understand.
+
+    Args:
+        changes: the change data feed is asked for, not the table.
+    """
+
+    path: str
+    version: int | None = None
+    timestamp: str | None = None
+    changes: ChangeRange | None = None
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> ReadRequest:
+    """The request of ``spark.read.format("delta")``.
+
+    Raises:
+        InvalidRequest: options that exclude each other, or are no numbers; a schema.
+    """
+    if has_schema:
+        raise InvalidRequest(
+            "A Delta table has its own schema; leave schema(…) out and select or cast columns instead.",
+            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        )
+    given = {key.lower(): value for key, value in options.items()}
+    version, timestamp = given.get("versionasof"), given.get("timestampasof")
+    if version is not None and timestamp is not None:
+        raise InvalidRequest(
+            "Give versionAsOf or timestampAsOf, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
+        )
+    if any(boolean_option(given, name, False) for name in _CHANGE_FEED):
+        for name, value in (("versionAsOf", version), ("timestampAsOf", timestamp)):
+            if value is not None:
+                raise illegal_option(name, value, "does not go with readChangeFeed; use endingVersion or endingTimestamp")
+        return ReadRequest(path, changes=_change_range(given), hadoop=hadoop_options(options))
+    number = None
+    if version is not None:
+        try:
+            number = int(version.strip())
+        except ValueError:
+            raise illegal_option("versionAsOf", version, "must be a version, a number of 0 or more") from None
+        if number < 0:
+            raise illegal_option("versionAsOf", version, "must be a version, a number of 0 or more")
+    return ReadRequest(path, number, timestamp, hadoop=hadoop_options(options))
+
+
+def _change_range(given: Mapping[str, str]) -> ChangeRange:
+    def version(name: str) -> int | None:
+        text = given.get(name.lower())
+        if text is None:
+            return None
+        if not text.strip().isdecimal():
+            raise InvalidRequest(
+                f"The option '{name}' must be a version, a number of 0 or more, found '{text}'.",
+                code="DELTA_VERSION_INVALID",
+                option=name,
+            )
+        return int(text)
+
+    return ChangeRange(
+        version("startingVersion"), version("endingVersion"), given.get("startingtimestamp"), given.get("endingtimestamp")
+    )
+
+
+def travelling(request: ReadRequest) -> ReadRequest | None:
+    """The request that a path like ``path@v3`` or ``path@20260131120000000`` means where there is no table of that very name.
+
+    Raises `InvalidRequest` where an option names a version too.
+    """
+    found = _IN_PATH.fullmatch(request.path)
+    if found is None:
+        return None
+    if request.version is not None or request.timestamp is not None:
+        raise InvalidRequest(
+            f"The version is given twice, in the path '{request.path}' and in an option; leave one out.",
+            code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+        )
+    if found["version"] is not None:
+        return replace(request, path=found["path"], version=int(found["version"]))
+    digits = found["time"]
+    date, clock, fraction = (
+        f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}",
+        f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}",
+        digits[14:],
+    )
+    return replace(request, path=found["path"], timestamp=f"{date} {clock}.{fraction}")
+
+
+_IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))", re.DOTALL)
+
+
+def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
+    """An option that is ``true`` or ``false``. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for other text.
+
+    Args:
+        given: the options, by their names in small letters.
+    """
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise illegal_option(name, text, "must be 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def illegal_option(name: str, value: str, rule: str) -> InvalidRequest:
+    """The error of an option that has no such value."""
+    return InvalidRequest(f"The option '{name}' {rule}, found '{value}'.", code="DELTA_ILLEGAL_OPTION", option=name)
+
+
+_OURS = frozenset(
+    [
+        *("path", "versionasof", "timestampasof", *_CHANGE_FEED),
+        *("startingversion", "endingversion", "startingtimestamp", "endingtimestamp"),
+        *("replacewhere", "mergeschema", "overwriteschema", "partitionoverwritemode", "txnappid", "txnversion", "usermetadata"),
+        *("maxrecordsperfile", "datachange", "optimizewrite", "compression"),
+    ]
+)
+
+
+def hadoop_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options that go on to Hadoop and to the Parquet writer."""
+    return {key: value for key, value in options.items() if key.lower() not in _OURS and not key.lower().startswith("delta.")}

@@ -1,0 +1,56 @@
+"""Which version of which table a reader means, by options, by a path such as ``path@v3``, or by the time travel of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.options import ReadRequest, travelling
+
+if TYPE_CHECKING:
+    from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["moment", "requested_snapshot"]
+
+
+def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Snapshot:
+    """The version that is asked for.
+
+    Args:
+        options: of the reader, for Hadoop (``fs.…``).
+
+    Raises: see `tahoe.table.Table.snapshot` and `moment`.
+    """
+    table = table_at(spark, request.path, options)
+    if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
+        request = meant
+        table = table_at(spark, request.path, options)
+    if request.timestamp is None:
+        return table.snapshot(request.version)
+    return table.snapshot(None, moment(spark, request.timestamp))
+
+
+def moment(spark: SparkSession, text: str) -> Any:
+    """The instant of a timestamp as Spark reads it, in the session's time zone. Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`)."""
+    from datetime import UTC, datetime, timedelta
+
+    jvm = Jvm.of(spark)
+    zone = jvm.option(spark.conf.get("spark.sql.session.timeZone"))
+    literal = jvm.catalyst("expressions.Literal")(
+        jvm.java_class("org.apache.spark.unsafe.types.UTF8String").fromString(text), jvm.data_type('"string"')
+    )
+    cast = jvm.catalyst("expressions.Cast")(
+        literal, jvm.data_type('"timestamp"'), zone, jvm.catalyst("expressions.EvalMode").LEGACY()
+    )
+    microseconds = cast.eval(None)
+    if microseconds is None:
+        raise InvalidRequest(
+            f"The provided timestamp ('{text}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",
+            code="DELTA_TIMESTAMP_INVALID",
+        )
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)

@@ -1,0 +1,1 @@
+"""The portable way, a PySpark Python data source: for Spark Connect."""

@@ -1,0 +1,406 @@
+"""The portable way: a PySpark Python data source, for Spark Connect and for sessions in which `tahoe.enable` was not called.
+
+    format("delta") ─► Table on the driver's side ─► tasks, a few files each ─► Arrow batches in Python workers
+
+It needs no JVM of ours and no code of the user, but every row crosses a socket, Spark prunes no columns, and Spark 4.0 pushes no filters. The
+snapshot is chosen once, when Spark asks for the schema; the same version is planned and read later, in other processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.exceptions import InvalidRequest, MetadataChangedException, StorageFailure, Unsupported
+from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
+from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
+from tahoe.ops.write.writer import write_arrow
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.dv import decode
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
+from tahoe.snapshot.read_errors import located_batches
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.insert import Insert
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.jvm.storage import storage_options
+from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
+from tahoe.spark.names.options import read_request, travelling
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.table import Table, parse_timestamp
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["DeltaDataSource"]
+
+_TASK_BYTES = 128 * 1024 * 1024
+_UNIFORM_SECONDS = 60.0
+_CATALOG_SECONDS = 5.0  # a catalog may never answer
+
+
+class DeltaDataSource(DataSource):
+    """``format("delta")`` of PySpark's own data source API.
+
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), with two more. ``pushFilters`` (``true``)
+    lets filters skip files; Spark demands ``spark.sql.python.filterPushdown.enabled`` with it. ``partitionBy`` names the partition
+    columns of a new table, separated by commas.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._given = dict(options)
+        self._version: int | None = None
+        self._range: tuple[int, int] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "delta"
+
+    def schema(self) -> SparkStruct:
+        changes = self._changes()
+        return to_spark_schema(with_shown_metadata(self._snapshot().schema if changes is None else changes.schema))
+
+    def reader(self, schema: SparkStruct) -> DataSourceReader:
+        changes = self._changes()
+        if changes is not None:
+            _check_schema(schema, changes.schema, changes.store)
+            return _ChangeReader(changes)
+        snapshot = self._snapshot()
+        _check_schema(schema, snapshot.schema, snapshot.store)
+        pushes = _option(self._given, "pushFilters", "false").lower() == "true"
+        return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
+
+    def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
+        asked = _option(self._given, "partitionBy", "")
+        columns = [name.strip() for name in asked.split(",") if name.strip()] or None
+        options = {key: value for key, value in self._given.items() if key.lower() != "partitionby"}
+        request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
+        if request.options.replace_where is not None:
+            raise Unsupported(
+                "replaceWhere is not supported by the portable data source; write in a classic session after tahoe.enable(spark).",
+                option="replaceWhere",
+            )
+        table = _table(_option(self._given, "path", ""), self._given)
+        return _Writer(table, from_spark_schema(schema), request)
+
+    def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
+        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
+
+    def simpleStreamReader(self, schema: SparkStruct) -> Any:  # noqa: N802
+        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
+
+    def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
+        raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.")
+
+    def _changes(self) -> Feed | None:
+        """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""
+        request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
+        asked = request.changes
+        if asked is None:
+            return None
+        table = _table(request.path, self._given)
+        if self._range is None:
+            first, last = (
+                None if text is None else parse_timestamp(text) for text in (asked.start_timestamp, asked.end_timestamp)
+            )
+            bounds = Bounds(asked.start_version, asked.end_version, first, last)
+        else:
+            bounds = Bounds(*self._range)
+        found = feed(table.store, table.snapshot(), bounds)
+        self._range = found.start, found.end
+        return found
+
+    def _snapshot(self) -> Snapshot:
+        request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
+        table = _table(request.path, self._given)
+        if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
+            request = meant
+            table = _table(request.path, self._given)
+        if self._version is not None:
+            return table.snapshot(self._version)
+        found = table.snapshot(request.version, request.timestamp)
+        self._version = found.version
+        return found
+
+
+@dataclass(frozen=True)
+class _Tasks(InputPartition):
+    """The files of one Spark task."""
+
+    tasks: tuple[ReadTask, ...]
+
+
+class _Reader(DataSourceReader):
+    """Reads one snapshot; sent to the workers as a plain value, without the snapshot's files."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._planned: Snapshot | None = snapshot
+        self._store = snapshot.store
+        self._version = snapshot.version
+        self._schema = snapshot.schema
+        self._mapping = snapshot.config.column_mapping_mode
+        self._partition_columns = snapshot.partition_columns
+        self._predicate: Predicate | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_planned": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        assert self._planned is not None
+        found = [_Tasks(tasks) for tasks in _binned(self._planned.scan(self._predicate).tasks())]
+        return found or [_Tasks(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Tasks)
+        target = to_arrow_schema(self._schema)
+        for task in partition.tasks:
+            batches = read_file(
+                task,
+                self._schema,
+                self._mapping,
+                self._partition_columns,
+                self._store.open_input,
+                self._read_vector,
+                self._predicate,
+            )
+            for batch in located_batches(batches, self._store.url, self._version, task.name):
+                yield batch if batch.schema.equals(target) else batch.cast(target)
+
+    def _read_vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
+        return decode(descriptor, self._store.get, self._store.url)
+
+
+class _FilteringReader(_Reader):
+    """Its own class, because Spark refuses every reader that has `pushFilters` unless the setting for it is on."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - PySpark's name
+        found = [predicate for one in filters if (predicate := _predicate(one, self._schema)) is not None]
+        self._predicate = all_of(found) if found else None
+        # All are given back: Spark applies them to the rows once more.
+        return filters
+
+
+@dataclass(frozen=True)
+class _ChangedFiles(InputPartition):
+    """The changed files of one Spark task."""
+
+    files: tuple[ChangedFile, ...]
+
+
+class _ChangeReader(DataSourceReader):
+    """Reads the change data feed of a range of versions."""
+
+    def __init__(self, changes: Feed) -> None:
+        self._planned: Feed | None = changes
+        self._store = changes.store
+        self._config = changes.config
+        self._times = {version: changes.times[version] for version in range(changes.start, changes.end + 1)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_planned": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        assert self._planned is not None
+        found = [_ChangedFiles(files) for files in _binned(self._planned.files())]
+        return found or [_ChangedFiles(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _ChangedFiles)
+        return changed_rows(self._store, self._config, self._times, partition.files)
+
+
+@dataclass(frozen=True)
+class _Files(WriterCommitMessage):
+    adds: tuple[AddFile, ...]
+
+
+class _Writer(DataSourceArrowWriter):
+    """Writes files in the workers and commits on the driver's side, in another process than the one that planned."""
+
+    def __init__(self, table: Table, schema: StructType, request: Insert) -> None:
+        transaction = table.begin()
+        transaction.enforces = ENFORCED
+        self._store: LogStore = table.store
+        self._schema = nullable_schema(schema)
+        self._request = request
+        self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        first = next(iterator, None)
+        if first is None:
+            return _Files(())
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield first
+            yield from iterator
+
+        files = self._request.files
+        adds = write_arrow(
+            self._config,
+            self._store,
+            pa.RecordBatchReader.from_batches(first.schema, batches()),
+            SYSTEM_CLOCK,
+            max_rows_per_file=files.max_records_per_file,
+            compression=files.compression,
+        )
+        return _Files(tuple(adds))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        adds = [add for message in messages if isinstance(message, _Files) for add in message.adds]
+        table = Table(self._store.url, store=self._store)
+        transaction = table.begin()
+        transaction.enforces = ENFORCED
+        if already_written(transaction, self._request.options.app):
+            return
+        now = prepare_schema(transaction, self._schema, self._request.options)
+        if _asked_of_rows(now) != _asked_of_rows(self._config):
+            if transaction.snapshot is not None:
+                raise MetadataChangedException(
+                    f"The schema or a constraint of table {table.url} was changed while rows were being written to it. Run the write again.",
+                    table=table.url,
+                )
+            transaction.set_metadata(self._config.metadata)
+        operation = stage_adds(transaction, self._config, adds, None, self._request.options)
+        table.commit(transaction, operation, user_metadata=self._request.user_metadata)
+        # This process ends without looking back; what the commit set going must be done before.
+        UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        for message in messages:
+            for add in message.adds if isinstance(message, _Files) else ():
+                _delete(self._store, add)
+
+
+def _asked_of_rows(config: TableConfig) -> tuple[object, ...]:
+    """What of the metadata the files were written for."""
+    checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith("delta.constraints.")}
+    return config.metadata.schema_string, config.partition_columns, checks
+
+
+_Sized = TypeVar("_Sized", ReadTask, ChangedFile)
+
+
+def _binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
+    """The files of each task, in their order."""
+    found: list[_Sized] = []
+    size = 0
+    for file in files:
+        more = file.size or 0
+        if found and size + more > _TASK_BYTES:
+            yield tuple(found)
+            found, size = [], 0
+        found.append(file)
+        size += more
+    if found:
+        yield tuple(found)
+
+
+def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> None:
+    names = [column.name for column in schema]
+    if given.names != names:
+        raise InvalidRequest(
+            f"Table {store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
+            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        )
+
+
+def _delete(store: LogStore, add: AddFile) -> None:
+    with suppress(StorageFailure):
+        store.delete(decode_path(add.path, store.url))
+
+
+def _table(path: str, options: Mapping[str, str]) -> Table:
+    if not path:
+        raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
+    hadoop = {key: value for key, value in options.items() if key.startswith("fs.")}
+    return Table(path, storage_options=storage_options(path, hadoop))
+
+
+def _option(options: Mapping[str, str], name: str, default: str) -> str:
+    return next((value for key, value in options.items() if key.lower() == name.lower()), default)
+
+
+def _predicate(one: Any, schema: StructType) -> Predicate | None:
+    """The predicate of one of PySpark's filters; None where it cannot be said."""
+    match one:
+        case datasource.Not(child):
+            inner = _predicate(child, schema)
+            return None if inner is None else Not(inner)
+        case datasource.IsNull(path) | datasource.IsNotNull(path):
+            found = schema.resolve(tuple(path))
+            if found is None:
+                return None
+            return IsNull(Column(tuple(path))) if isinstance(one, datasource.IsNull) else IsNotNull(Column(tuple(path)))
+        case datasource.StringStartsWith(path, value):
+            found = schema.resolve(tuple(path))
+            is_text = found is not None and found.data_type == PrimitiveType("string")
+            return StartsWith(Column(tuple(path)), value) if is_text else None
+        case datasource.In(path, values):
+            literals = [_literal(value, tuple(path), schema) for value in values]
+            return None if None in literals else In(Column(tuple(path)), tuple(one for one in literals if one is not None))
+    operator = _OPERATORS.get(type(one).__name__)
+    literal = None if operator is None else _literal(one.value, tuple(one.attribute), schema)
+    return None if operator is None or literal is None else Comparison(operator, Column(tuple(one.attribute)), literal)
+
+
+_OPERATORS = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("long", "integer", "short", "byte"), int),
+    **dict.fromkeys(("float", "double"), (float, int)),
+    "string": str,
+    "binary": (bytes, bytearray),
+    "boolean": bool,
+}
+
+
+def _literal(value: Any, path: tuple[str, ...], schema: StructType) -> Literal | None:
+    found = schema.resolve(path)
+    return (
+        None if found is None or not _is_of(value, found.data_type) else Literal(_plain(value, found.data_type), found.data_type)
+    )
+
+
+def _is_of(value: Any, data_type: DataType) -> bool:
+    if value is None:
+        return True
+    match data_type:
+        case DecimalType():
+            return isinstance(value, Decimal)
+        case PrimitiveType("date"):
+            return isinstance(value, date) and not isinstance(value, datetime)
+        case PrimitiveType("timestamp" | "timestamp_ntz" as name):
+            return isinstance(value, datetime) and (value.tzinfo is None) == (name == "timestamp_ntz")
+        case PrimitiveType(name) if name in _TYPES:
+            return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+    return False
+
+
+def _plain(value: Any, data_type: DataType) -> Any:
+    """As `tahoe.expr.tree.predicate.Literal` has it: instants in UTC."""
+    if isinstance(value, datetime) and data_type == PrimitiveType("timestamp"):
+        return value.astimezone(UTC)
+    return bytes(value) if isinstance(value, bytearray) else value

@@ -1,0 +1,331 @@
+"""A snapshot as a DataFrame: Spark's own Parquet scan over our file index, and on top of it what the log says the files mean.
+
+    HadoopFsRelation(FileIndex, physical schema) ─► rows that no deletion vector kills ─► logical names, order, and void columns
+
+Where physical and logical schema are one and no file has a vector, the scan stands alone. Fields of structs are renamed by struct updates,
+which Catalyst takes apart again, so that filters on nested fields reach the Parquet reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.mapping import transform_fields
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
+from tahoe.spark.scan import row_id_columns as row_ids
+from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
+from tahoe.spark.scan.file_index import FileIndex, checksum_or_none, opaque_columns, partition_schema_json
+
+__all__ = [
+    "CHOSEN",
+    "FILE",
+    "ROW",
+    "Condition",
+    "condition_of",
+    "condition_of_plan",
+    "logical_column",
+    "named",
+    "read_rows",
+    "read_snapshot",
+    "scan_of",
+    "shape_of",
+]
+
+FILE, ROW = "__tahoe_file", "__tahoe_row"
+"""The columns of `read_rows` that say where a row lies: the number of its file, an int, and its physical position there, a long."""
+
+CHOSEN = "__tahoe_chosen"
+"""The column of `read_rows` that says whether a row is among those that `files` names; and the column of `files` that names them:
+packed bits (`tahoe.spark.scan.deleted_rows.packed`), null for none."""
+
+_VOID = PrimitiveType("void")
+_POSITION_TYPES = {FILE: PrimitiveType("integer"), CHOSEN: PrimitiveType("binary")}
+_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.read.ignoreMissing": "true"}
+
+
+def read_snapshot(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    *,
+    files: pa.Table | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The rows of a snapshot, read natively by Spark.
+
+    Args:
+        spark: a classic session.
+        files: read these files only (`tahoe.log.replay.FILES_SCHEMA`).
+        options: of the reader, for Hadoop (``fs.…``).
+    """
+    install()
+    jvm = Jvm.of(spark)
+    return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
+
+
+def read_rows(
+    spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, options: Mapping[str, str] | None = None, metadata: bool = True
+) -> DataFrame:
+    """The living rows of some files with the place of each: the table's columns, then `FILE` and `ROW`, then `CHOSEN` where `files` has it.
+
+    Args:
+        files: of the snapshot, each with its number in a further column `FILE` (int32), and maybe rows of it in `CHOSEN` (binary).
+        metadata: whether `_metadata` can be asked for, which takes Catalyst some time; where rows are tracked it always can.
+    """
+    install()
+    jvm = Jvm.of(spark)
+    taken = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
+    if taken:
+        raise InvalidRequest(
+            f"Table {snapshot.store.url} has a column '{taken[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
+            table=snapshot.store.url,
+            column=taken[0],
+        )
+    has_vectors = _has_vectors(snapshot, files)
+    return _scan(spark, jvm, snapshot, with_vectors=has_vectors, files=files, options=options or {}, metadata=metadata)
+
+
+def named(frame: DataFrame, alias: str | None) -> DataFrame:
+    """The frame under the name that the user's expressions may use for the table."""
+    return frame if alias is None else frame.alias(alias)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What an SQL condition asks of files.
+
+    Args:
+        predicates: all must hold of a row that fulfils the condition; none where nothing can be said.
+        exact: whether a row that fulfils them fulfils the condition.
+    """
+
+    predicates: tuple[Predicate, ...]
+    exact: bool
+
+
+EVERY_ROW = Condition((), True)
+"""What no condition asks: nothing."""
+
+
+def condition_of(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None = None) -> Condition:
+    """What Catalyst makes of a condition that the user wrote, in terms of the table's columns.
+
+    Args:
+        alias: a name that may stand for the table.
+
+    Raises PySpark's own errors for what is no condition on these columns.
+    """
+    plan = named(shape_of(spark, snapshot), alias).where(condition)._jdf.queryExecution().optimizedPlan()
+    return condition_of_plan(snapshot, plan)
+
+
+def shape_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """The table's columns for Catalyst to analyse expressions on; not to be run, since no deletion vector is applied."""
+    install()
+    return _scan(spark, Jvm.of(spark), snapshot, with_vectors=False)
+
+
+def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
+    """What the filters of an optimised plan over `shape_of` ask of the table's columns."""
+    names = Names(snapshot.schema, opaque_columns(snapshot))
+    kind = plan.getClass().getSimpleName()
+    if kind == "LocalRelation":
+        return Condition((FALSE,), True)
+    found: list[Predicate | None] = []
+    exact: list[Predicate | None] = []
+    while kind != "LogicalRelation":
+        if kind == "Filter":
+            found.append(to_predicate(plan.condition(), names, exact=False))
+            exact.append(to_predicate(plan.condition(), names, exact=True))
+        elif kind != "Project":
+            return Condition((), False)
+        plan = plan.children().head()
+        kind = plan.getClass().getSimpleName()
+    return Condition(tuple(predicate for predicate in found if predicate is not None), None not in exact)
+
+
+def _scan(
+    spark: SparkSession,
+    jvm: Jvm,
+    snapshot: Snapshot,
+    *,
+    with_vectors: bool,
+    files: pa.Table | None = None,
+    options: Mapping[str, str] = MappingProxyType({}),
+    metadata: bool = True,
+) -> DataFrame:
+    more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
+    hidden = [StructField(name, _POSITION_TYPES[name]) for name in more]
+    if with_vectors:
+        hidden.append(StructField(DELETED_ROWS, PrimitiveType("binary")))
+    tracked = materialized_columns(snapshot.config)
+    in_files = () if tracked is None else row_ids.in_files(tracked)
+    if tracked is not None:
+        hidden += row_ids.HIDDEN
+    if hidden:
+        in_files = (*in_files, row_ids.ROW_INDEX)
+    time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden)
+    base = scan_of(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
+    if not hidden:
+        return _as_logical(base, snapshot.schema)
+    file = None
+    if metadata or tracked is not None:
+        base, file = row_ids.with_file_metadata(jvm, base)
+    row_index = row_ids.position(jvm, base)
+    if with_vectors:
+        base = base.where(is_alive(jvm, base[DELETED_ROWS], row_index))
+    columns = [logical_column(base, column) for column in snapshot.schema]
+    if more:
+        columns += [base[FILE], row_index.alias(ROW)]
+    if CHOSEN in more:
+        columns.append((~is_alive(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
+    return base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
+
+
+def scan_of(
+    spark: SparkSession,
+    jvm: Jvm,
+    index: FileIndex,
+    config: TableConfig,
+    partition_schema: str,
+    options: Mapping[str, str],
+    in_files: Sequence[StructField] = (),
+) -> DataFrame:
+    """Spark's own scan.
+
+    Args:
+        in_files: columns of the data files beside the table's.
+    """
+    by_id = config.column_mapping_mode == "id"
+    session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
+    relation: JavaObject = jvm.datasources("HadoopFsRelation")(
+        index,
+        jvm.data_type(partition_schema),
+        jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
+        jvm.option(None),
+        jvm.datasources("parquet.ParquetFileFormat")(),
+        jvm.map(options),
+        session,
+    )
+    return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+
+def _file_schema(config: TableConfig, by_id: bool) -> StructType:
+    """What the files hold, under physical names: no partition columns, no void."""
+
+    def physical(column: StructField) -> StructField:
+        metadata = dict(shown_metadata(column))
+        if by_id and column.field_id is not None:
+            metadata["parquet.field.id"] = column.field_id
+        return replace(column, name=column.physical_name, metadata=metadata)
+
+    found = _without_void(config.data_schema)
+    assert isinstance(found, StructType)
+    return transform_fields(found, physical)
+
+
+def _has_vectors(snapshot: Snapshot, files: pa.Table | None) -> bool:
+    if "deletionVectors" not in snapshot.config.features:
+        return False
+    if files is None and not snapshot.has_files_in_memory:
+        known = checksum_or_none(snapshot)
+        # The file index refuses to list a file with a vector that was not expected.
+        if known is not None and known.num_deletion_vectors == 0:
+            return False
+    vectors = (snapshot.files() if files is None else files)["deletionVector"]
+    return bool(vectors.null_count < len(vectors))
+
+
+def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
+    shown = with_shown_metadata(schema)
+    if base.schema == to_spark_schema(shown):
+        return base
+    return base.select(*(logical_column(base, column) for column in schema))
+
+
+def logical_column(base: DataFrame, column: StructField) -> Column:
+    """One column of the table. A column that is already what it shall be keeps its identity: an alias would hide from Spark that two scans
+    are the same."""
+    if column.data_type == _VOID:
+        return sf.lit(None).alias(column.name)
+    found = base[quote_identifier(column.physical_name)]
+    if column.name == column.physical_name and _is_plain(column.data_type):
+        return found
+    return _logical(found, column.data_type).alias(column.name)
+
+
+def _logical(values: Column, data_type: DataType) -> Column:
+    """The values with every struct's fields under their logical names, void ones added."""
+    if _is_plain(data_type):
+        return values
+    match data_type:
+        case StructType():
+            return _renamed(values, data_type)
+        case ArrayType(element) if _holds_void(element):
+            return sf.transform(values, lambda one: _logical(one, element))
+        case MapType(key, value) if _holds_void(data_type):
+            values = sf.transform_values(values, lambda _, one: _logical(one, value))
+            return sf.transform_keys(values, lambda one, _: _logical(one, key))
+    return values.cast(to_spark_type(with_shown_metadata(data_type)))
+
+
+def _renamed(values: Column, struct: StructType) -> Column:
+    """All old fields dropped, then all new ones added; the mark keeps the struct from being empty in between."""
+    held = [column for column in struct if column.data_type != _VOID]
+    found = values.withField(_MARK, sf.lit(True)).dropFields(*(quote_identifier(column.physical_name) for column in held))
+    for column in struct:
+        value = sf.lit(None) if column.data_type == _VOID else _logical(values.getField(column.physical_name), column.data_type)
+        found = found.withField(quote_identifier(column.name), value)
+    return found.dropFields(_MARK)
+
+
+_MARK = "__tahoe_mark"
+
+
+def _is_plain(data_type: DataType) -> bool:
+    """Whether physical and logical form are the same."""
+    match data_type:
+        case StructType():
+            return all(f.name == f.physical_name and f.data_type != _VOID and _is_plain(f.data_type) for f in data_type)
+        case ArrayType(element):
+            return _is_plain(element)
+        case MapType(key, value):
+            return _is_plain(key) and _is_plain(value)
+    return True
+
+
+def _holds_void(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            return any(_holds_void(column.data_type) for column in data_type)
+        case ArrayType(element):
+            return _holds_void(element)
+        case MapType(key, value):
+            return _holds_void(key) or _holds_void(value)
+    return data_type == _VOID
+
+
+def _without_void(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            kept = [column for column in fields if column.data_type != _VOID]
+            return StructType(tuple(replace(column, data_type=_without_void(column.data_type)) for column in kept))
+        case ArrayType(element):
+            return replace(data_type, element_type=_without_void(element))
+        case MapType(key, value):
+            return replace(data_type, key_type=_without_void(key), value_type=_without_void(value))
+    return data_type

@@ -1,0 +1,272 @@
+"""What a table demands of its rows, on their way into data files by Spark: NOT NULL, CHECK, invariants, generated columns.
+
+    rows ─► fitted ─► '' of partition columns is NULL ─► generated columns ─► one CASE that fails for the first bad row
+
+Everything becomes an expression of Spark's own, evaluated by the job that writes the files: a bad row makes the job fail, and its writer
+deletes what it wrote. What the table says reaches Catalyst only after the allow-list (`tahoe.protocol.constraints`) has understood it,
+written anew from what was understood, and is analysed under settings that give it the meaning that the allow-list gave it, whatever
+the session's own settings are; only the session's time zone is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvariantViolation, Unsupported
+from tahoe.expr.tree.expression import Expression, Reference, references_of
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, spark_text, violated
+from tahoe.schema.evolve import without_void
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.errors import raising_with_values
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.write.fitting import cast_or_fail, fitted
+
+__all__ = ["enforced", "recomputed"]
+
+_MEANING = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+"""Settings on which the meaning of an expression's text depends."""
+
+_ASKED = "__tahoe_compute_"
+_VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
+
+
+def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> DataFrame:
+    """Rows as the table takes them: its columns in its types, generated columns that the data does not have computed, all checked.
+
+    A row that breaks a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and
+    the values of that row. A transaction whose rows all came this way may say that it enforces `tahoe.protocol.constraints.ENFORCED`.
+
+    Args:
+        data: columns are matched by name, without regard to case; leave generated columns out to have them computed.
+        config: of the commit to come.
+        also: further columns of the data, which go along as they are, after the table's.
+
+    Raises:
+        Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; nothing has been run then.
+    """
+    spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
+    constraints = constraints_of(config, str(spark.conf.get("spark.sql.session.timeZone")))
+    given = {name.lower() for name in data.columns}
+    rows = fitted(jvm, data, config.table, config.schema, also)
+    rows = _without_empty_partitions(rows, config, constraints)
+    absent = [one for one in constraints.generated if one.column.name.lower() not in given]
+    if absent:
+        rows = _computed(rows, constraints, config, {one.column.name: sf.lit(True) for one in absent})
+    kept = replace(constraints, generated=tuple(one for one in constraints.generated if one not in absent))
+    rules = [*_required(rows, config, also), *_conditions(jvm, kept, config)]
+    return _checked(rows, rules, config) if rules else rows
+
+
+def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
+    """Rows of a table with some generated columns computed anew.
+
+    Args:
+        data: all columns of the table, in its types, and any others.
+        where: the rows to compute for, by the generated column's name as the table spells it; the others keep what they have.
+    """
+    constraints = constraints_of(config, str(data.sparkSession.conf.get("spark.sql.session.timeZone")))
+    asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
+    rows = data.select("*", *(where[name].alias(flag) for name, flag in asked))
+    flags = {name: sf.col(flag) for name, flag in asked}
+    return _computed(rows, constraints, config, flags).drop(*(flag for _, flag in asked))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A condition under which a row is bad.
+
+    Args:
+        broken: never NULL.
+        shown: columns of the row that the error tells of, by the names that it gives them.
+    """
+
+    broken: Column
+    shown: Mapping[str, Column]
+    error: Callable[[Mapping[str, str | None]], InvariantViolation]
+
+
+def _checked(rows: DataFrame, rules: Sequence[_Rule], config: TableConfig) -> DataFrame:
+    """The rows; the first column fails to be computed for a row that breaks a rule."""
+
+    def made(texts: list[str | None]) -> InvariantViolation:
+        rule = rules[int(texts[0] or 0)]
+        return rule.error(dict(zip(rule.shown, texts[1:], strict=True)))
+
+    failing = raising_with_values(made)
+    first, *others = rows.columns
+    checked = sf.col(quote_identifier(first))
+    for number, rule in reversed(list(enumerate(rules))):
+        checked = sf.when(rule.broken, failing([sf.lit(number), *rule.shown.values()])).otherwise(checked)
+    return _selected(rows, config, {first: checked}, [first, *others])
+
+
+def _computed(rows: DataFrame, constraints: Constraints, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
+    jvm = Jvm.of(rows.sparkSession)
+    found = {}
+    for one in constraints.generated:
+        if one.column.name in where:
+            values = cast_or_fail(jvm, _value(one, config), one.column.data_type)
+            found[one.column.name] = sf.when(where[one.column.name], values).otherwise(sf.col(quote_identifier(one.column.name)))
+    return _selected(rows, config, found, rows.columns)
+
+
+def _value(one: Generated, config: TableConfig) -> Column:
+    return _expression(one.value, f"the generated column '{one.column.name}'", config)
+
+
+def _expression(expression: Expression, what: str, config: TableConfig) -> Column:
+    """An expression of the table as Catalyst shall read it."""
+    for reference in references_of(expression):
+        if len(reference.path) > 1 and any(part == _VOID for part in _types_on(reference, config.schema)):
+            raise Unsupported(
+                f"Table {config.table}: {what} reads {reference}, a void field inside a struct, which Spark's data files do not have. "
+                "Write with tahoe.Table, or give the field a type.",
+                table=config.table,
+                column=".".join(reference.path),
+            )
+    return sf.expr(spark_text(expression))
+
+
+def _types_on(reference: Reference, schema: StructType) -> Iterator[DataType]:
+    at: DataType = schema
+    for name in reference.path:
+        assert isinstance(at, StructType)
+        at = at.field(name).data_type
+        yield at
+
+
+def _selected(rows: DataFrame, config: TableConfig, changed: Mapping[str, Column], names: Sequence[str]) -> DataFrame:
+    """These columns, the changed ones computed under `_MEANING`."""
+    spark, jvm = rows.sparkSession, Jvm.of(rows.sparkSession)
+    # Under aliases of their own, so that no alias that the data has had can be taken for a struct of that name.
+    plain = [sf.col(quote_identifier(name)).alias(name) for name in rows.columns]
+    absent = [sf.lit(None).alias(column.name) for column in config.schema if column.data_type == _VOID]
+    frame = jvm.frame(jvm.session_with(spark, _MEANING), rows._jdf.queryExecution().analyzed(), spark)
+    frame = frame.select(*plain, *absent)
+    # The condition, always true, is one that the optimizer must not move: below a limit, rows that are cut off would fail the job too.
+    columns = {name: sf.when(sf.spark_partition_id() >= 0, values) for name, values in changed.items()}
+    frame = frame.select(*(columns.get(name, sf.col(quote_identifier(name))).alias(name) for name in names))
+    return jvm.frame(spark._jsparkSession, frame._jdf.queryExecution().analyzed(), spark)
+
+
+def _without_empty_partitions(rows: DataFrame, config: TableConfig, constraints: Constraints) -> DataFrame:
+    """Where a rule looks at a partition column: with its empty texts as the log keeps them, which is as NULL."""
+    looked_at = [
+        column.name
+        for column in config.partition_schema
+        if column.data_type == _STRING and (column.name in constraints.columns or not column.nullable)
+    ]
+    if not looked_at:
+        return rows
+    columns = {name: sf.nullif(sf.col(quote_identifier(name)), sf.lit("")) for name in looked_at}
+    return rows.select(*(columns.get(name, sf.col(quote_identifier(name))).alias(name) for name in rows.columns))
+
+
+# ---- what must not be null
+
+
+def _required(rows: DataFrame, config: TableConfig, also: Sequence[str]) -> Iterator[_Rule]:
+    found = from_spark_schema(rows.drop(*also).schema) if also else from_spark_schema(rows.schema)
+    for column in without_void(config.schema):
+        source = found.field(column.name)
+        values = sf.col(quote_identifier(column.name))
+        if not column.nullable and source.nullable:
+            yield _null_rule(values.isNull(), (column.name,), config.table)
+        for path, broken in _nulls(
+            values, column.data_type, source.data_type, source.nullable, (column.name,), in_collection=False
+        ):
+            yield _null_rule(broken, path, config.table)
+
+
+def _null_rule(broken: Column, path: tuple[str, ...], table: str) -> _Rule:
+    return _Rule(broken, {}, lambda _: null_found(path, table))
+
+
+def _nulls(
+    values: Column, target: DataType, source: DataType, nullable: bool, path: tuple[str, ...], *, in_collection: bool
+) -> Iterator[tuple[tuple[str, ...], Column]]:
+    """Where something inside a value is null against the table's rule.
+
+    A field that must not be null forbids nulls of the structs around it too, as in the reference, but for structs in lists and maps.
+
+    Args:
+        source: what the rows' type says of nulls.
+        nullable: whether the rows' type says that the value, or a struct around it, may be null.
+    """
+    match target, source:
+        case StructType(), StructType():
+            for field in target:
+                known = source.field(field.name)
+                inner, at, may_be = values.getField(field.name), (*path, field.name), nullable or known.nullable
+                if not field.nullable and (known.nullable if in_collection else may_be):
+                    yield at, (values.isNotNull() & inner.isNull()) if in_collection else inner.isNull()
+                yield from _nulls(inner, field.data_type, known.data_type, may_be, at, in_collection=in_collection)
+        case ArrayType(), ArrayType():
+            yield from _nulls_among(
+                values, target.element_type, source.element_type, source.contains_null, target.contains_null, (*path, "element")
+            )
+        case MapType(), MapType():
+            yield from _nulls_among(sf.map_keys(values), target.key_type, source.key_type, False, False, (*path, "key"))
+            yield from _nulls_among(
+                sf.map_values(values),
+                target.value_type,
+                source.value_type,
+                source.value_contains_null,
+                target.value_contains_null,
+                (*path, "value"),
+            )
+
+
+def _nulls_among(
+    values: Column, target: DataType, source: DataType, nullable: bool, allowed: bool, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Column]]:
+    """Where elements of an array, or parts of them, are null against the table's rule."""
+    if nullable and not allowed:
+        yield path, _any(values, lambda element: element.isNull())
+    # Which parts there are is asked with a stand-in; the condition is made inside the lambda, over its own variable.
+    for number, (at, _) in enumerate(_nulls(sf.lit(None), target, source, nullable, path, in_collection=True)):
+
+        def broken(element: Column, number: int = number) -> Column:
+            return list(_nulls(element, target, source, nullable, path, in_collection=True))[number][1]
+
+        yield at, _any(values, broken)
+
+
+def _any(values: Column, condition: Callable[[Column], Column]) -> Column:
+    return sf.coalesce(sf.exists(values, lambda element: condition(element)), sf.lit(False))
+
+
+# ---- CHECK constraints, invariants, and generated columns that are given
+
+
+def _conditions(jvm: Jvm, constraints: Constraints, config: TableConfig) -> Iterator[_Rule]:
+    for check in constraints.checks:
+        holds = _expression(check.condition, f"CHECK constraint '{check.name}'", config)
+        yield _condition(holds, references_of(check.condition), config.table, check.name, check.text)
+    for one in constraints.generated:
+        given = Reference((one.column.name,), one.column.data_type)
+        holds = sf.col(quote_identifier(one.column.name)).eqNullSafe(cast_or_fail(jvm, _value(one, config), one.column.data_type))
+        text = f"{given} <=> {one.text}"
+        yield _condition(holds, (given, *references_of(one.value)), config.table, "Generated Column", text)
+
+
+def _condition(holds: Column, reads: Sequence[Reference], table: str, name: str, text: str) -> _Rule:
+    shown = {".".join(reference.path): sf.col(str(reference)) for reference in reads}
+    return _Rule(~sf.coalesce(holds, sf.lit(False)), shown, lambda values: violated(table, name, text, values))

@@ -1,0 +1,194 @@
+"""A DataFrame's columns as those of a table: matched by name, cast as SQL stores values.
+
+Whether the types may go together has been decided before (`tahoe.schema.evolve.check_writable`); here it is done. Everything is an
+expression of Spark's own: nothing is run. What the table demands of the rows beyond their types is `tahoe.spark.write.enforce`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.exceptions import SchemaMismatch
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.schema.evolve import without_void
+from tahoe.schema.mapping import transform_fields
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.errors import raising_with_values
+from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
+
+__all__ = ["Place", "cast_or_fail", "fitted", "fitted_value", "nullable_schema", "stored"]
+
+_VOID = PrimitiveType("void")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of a table, or a field inside of one, for errors to tell.
+
+    Args:
+        table: the table's URL.
+        path: the names that lead there.
+    """
+
+    table: str
+    path: tuple[str, ...] = ()
+
+    def inside(self, name: str) -> Place:
+        return Place(self.table, (*self.path, name))
+
+
+def fitted(jvm: Jvm, data: DataFrame, table: str, schema: StructType, also: Sequence[str] = ()) -> DataFrame:
+    """The rows with the table's columns, under their logical names and of their types; columns that the data lacks are null.
+
+    A value that its column cannot hold makes the query fail with `SchemaMismatch` (``DELTA_CAST_OVERFLOW_IN_TABLE_WRITE``).
+
+    Args:
+        table: the table's URL, for errors.
+        schema: the table's, void columns included; those are left out, as data files do not have them.
+        also: further columns of the data, which stay as they are, after the table's.
+    """
+    source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
+    if data.columns == [*schema.names, *also] and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
+        return data
+    columns = []
+    for target in without_void(schema):
+        found = source.find(target.name)
+        if found is None:
+            values = _null(jvm, target.data_type)
+        else:
+            place = Place(table, (target.name,))
+            values = _value(jvm, sf.col(quote_identifier(found.name)), found.data_type, target.data_type, place)
+        columns.append(values.alias(target.name))
+    return data.select(*columns, *(sf.col(quote_identifier(name)) for name in also))
+
+
+def fitted_value(jvm: Jvm, values: Column | None, source: DataType, target: DataType, place: Place) -> Column:
+    """One value as `fitted` gives it; NULL of the type for None."""
+    return _null(jvm, target) if values is None else _value(jvm, values, source, target, place)
+
+
+def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
+    """A cast that fails where a value does not fit, whatever the session's ANSI setting: storing null instead would lose data."""
+    return _cast(jvm, values, data_type, "ANSI")
+
+
+def nullable_schema(schema: StructType) -> StructType:
+    """The schema with everything nullable, at every depth: what a DataFrame says of nulls binds no table."""
+    found = _nullable(schema)
+    assert isinstance(found, StructType)
+    return found
+
+
+def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:
+    """The values as data files hold them: nested fields under physical names, with field ids where columns are mapped."""
+
+    def physical(field: StructField) -> StructField:
+        metadata = {"parquet.field.id": field.field_id} if with_ids and field.field_id is not None else {}
+        return replace(field, name=field.physical_name, nullable=True, metadata=metadata)
+
+    if isinstance(column.data_type, StructType | ArrayType | MapType) and with_ids:
+        values = cast_or_fail(jvm, values, transform_fields(_nullable(column.data_type), physical))
+    metadata = physical(column).metadata
+    return values.alias(column.physical_name, metadata=dict(metadata)) if metadata else values.alias(column.physical_name)
+
+
+def _fits(source: StructField, target: StructField) -> bool:
+    """Whether the column can stay as it is."""
+    if target.data_type == _VOID or not _same(source.data_type, target.data_type):
+        return False
+    return not isinstance(target.data_type, StructType) or all(
+        _fits(one, other) for one, other in zip(cast(StructType, source.data_type), target.data_type, strict=True)
+    )
+
+
+def _cast(jvm: Jvm, values: Column, data_type: DataType, mode: str) -> Column:
+    target = jvm.data_type(to_spark_type(data_type).json())
+    how = getattr(jvm.catalyst("expressions.EvalMode"), mode)()
+    return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), how))
+
+
+def _cast_for(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
+    """A cast that fails with an error that tells column and value."""
+    one, other = (jvm.data_type(to_spark_type(kind).json()) for kind in (source, target))
+    if jvm.catalyst("expressions.Cast").canUpCast(one, other):
+        return cast_or_fail(jvm, values, target)
+
+    def made(texts: list[str | None]) -> SchemaMismatch:
+        name = ".".join(place.path)
+        return SchemaMismatch(
+            f"The value {texts[0]} ({source}) does not fit column '{name}' of table {place.table}, whose type is {target}. "
+            "Correct the value or cast it; nothing was committed.",
+            code="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            table=place.table,
+            column=name,
+        )
+
+    failing = raising_with_values(made)([values])
+    return sf.when(values.isNotNull(), sf.coalesce(_cast(jvm, values, target, "TRY"), failing))
+
+
+def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
+    if _same(source, target):
+        return values
+    match source, target:
+        case StructType(), StructType():
+            fields = []
+            for field in target:
+                found = source.find(field.name)
+                part = (
+                    _null(jvm, field.data_type)
+                    if found is None
+                    else _value(jvm, values.getField(found.name), found.data_type, field.data_type, place.inside(field.name))
+                )
+                fields.append(part.alias(field.name))
+            return sf.when(values.isNotNull(), sf.struct(*fields))
+        case ArrayType(one), ArrayType(other):
+            return sf.transform(values, lambda element: _value(jvm, element, one, other, place.inside("element")))
+        case MapType(), MapType():
+            old, new = source, target
+            if not _same(old.key_type, new.key_type):
+                values = sf.transform_keys(
+                    values, lambda key, _: _value(jvm, key, old.key_type, new.key_type, place.inside("key"))
+                )
+            if not _same(old.value_type, new.value_type):
+                values = sf.transform_values(
+                    values, lambda _, value: _value(jvm, value, old.value_type, new.value_type, place.inside("value"))
+                )
+            return values
+    return _cast_for(jvm, values, source, target, place)
+
+
+def _null(jvm: Jvm, data_type: DataType) -> Column:
+    return cast_or_fail(jvm, sf.lit(None), _nullable(data_type))
+
+
+def _same(source: DataType, target: DataType) -> bool:
+    """Equal but for nullability and metadata: names, their order and their case included."""
+    match source, target:
+        case StructType(), StructType():
+            return source.names == target.names and all(
+                _same(a.data_type, b.data_type) for a, b in zip(source, target, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same(source.element_type, target.element_type)
+        case MapType(), MapType():
+            return _same(source.key_type, target.key_type) and _same(source.value_type, target.value_type)
+    return source == target
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(replace(f, data_type=_nullable(f.data_type), nullable=True) for f in fields))
+        case ArrayType(element):
+            return ArrayType(_nullable(element), True)
+        case MapType(key, value):
+            return MapType(_nullable(key), _nullable(value), True)
+    return data_type

@@ -1,0 +1,75 @@
+"""Field ids for the elements of lists and the keys and values of maps, put into the footer of a Parquet file that is already written.
+
+Spark's Parquet writer gives ids to fields, but none to what arrays and maps hold; Iceberg readers need those
+(PROTOCOL.md, "Writer Requirements for IcebergCompatV2"). Only the footer is made anew: column chunks stay byte for byte as they are.
+The footer is Thrift's compact protocol; it is read into plain values, `SchemaElement`s get their ``field_id``, and it is written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tahoe.protocol.statistics.thrift import I32, footer_of, with_footer
+from tahoe.schema.mapping import nested_ids_of
+from tahoe.schema.types import ArrayType, DataType, MapType, StructType
+
+__all__ = ["with_nested_ids"]
+
+# Of the specification of Parquet (parquet.thrift): members of FileMetaData and of SchemaElement.
+_SCHEMA, _NAME, _NUM_CHILDREN, _FIELD_ID = 2, 4, 5, 9
+
+
+def with_nested_ids(content: bytes, schema: StructType) -> bytes:
+    """The bytes of the file with an id on each list element, map key and map value that the schema has ids for.
+
+    Args:
+        schema: logical, with column mapping metadata.
+
+    Raises:
+        CorruptTable: the bytes are no Parquet file with a plain footer.
+    """
+    start, metadata = footer_of(content)
+    ids = dict(_ids(schema))
+    for path, element in _elements(metadata[_SCHEMA][1]):
+        if path in ids:
+            element[_FIELD_ID] = (I32, ids[path])
+    return content[:start] + with_footer(metadata)
+
+
+def _ids(schema: StructType) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Ids by the path of the Parquet schema, physical names with ``list.element``, ``key_value.key``, ``key_value.value`` in between."""
+
+    def walk(data_type: DataType, path: tuple[str, ...], key: str, known: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+        match data_type:
+            case StructType():
+                for column in data_type:
+                    yield from walk(column.data_type, (*path, column.physical_name), column.physical_name, nested_ids_of(column))
+            case ArrayType(element):
+                yield from part(element, (*path, "list", "element"), f"{key}.element", known)
+            case MapType(map_key, value):
+                yield from part(map_key, (*path, "key_value", "key"), f"{key}.key", known)
+                yield from part(value, (*path, "key_value", "value"), f"{key}.value", known)
+
+    def part(data_type: DataType, path: tuple[str, ...], key: str, known: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+        if key in known:
+            yield path, known[key]
+        yield from walk(data_type, path, key, known)
+
+    yield from walk(schema, (), "", {})
+
+
+def _elements(flat: tuple[int, list[Any]]) -> Iterator[tuple[tuple[str, ...], dict[int, Any]]]:
+    """Each `SchemaElement` with its path; the list is the tree in depth-first order, root first."""
+    elements = iter(flat[1])
+
+    def children(count: int, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], dict[int, Any]]]:
+        for _ in range(count):
+            element = next(elements)
+            inner = (*path, element[_NAME][1].decode())
+            yield inner, element
+            if _NUM_CHILDREN in element:
+                yield from children(element[_NUM_CHILDREN][1], inner)
+
+    root = next(elements)
+    yield from children(root[_NUM_CHILDREN][1], ())

@@ -1,0 +1,359 @@
+"""Rows of a DataFrame → data files, written by Spark's own Parquet writer, and the `AddFile` values that bring them in.
+
+    fitted rows ─► Spark job into a folder of its own below the table's root ─► that folder's listing ─► footers ─► AddFile
+
+The folder is new and named by a UUID, so its listing is the whole of what the job wrote, and no other job shares its temporary files. On
+local disk the files are then moved under the names that Delta tables have (a rename each); on object stores, where a rename is a copy,
+they stay. The folder's name begins with a letter or digit: what a dead job leaves, any engine's VACUUM takes away. Partition values travel
+in folder names as texts of our own making and are read back from there; statistics come from the footers, so no row is looked at twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import null_found
+from tahoe.protocol.partition import HIVE_NULL, deserialize, hive_folder, serialize
+from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
+from tahoe.schema.evolve import check_holds_data, without_void
+from tahoe.schema.mapping import explode, nested_ids_of
+from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.errors import raising, without_task_failures
+from tahoe.spark.jvm.storage import hadoop_url
+from tahoe.spark.write.fitting import stored
+from tahoe.spark.write.parquet_ids import with_nested_ids
+from tahoe.store.location import encode_path, local_path
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["FileOptions", "write_files"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# Texts that name a folder as they are, and the mark of the others, which no plain text begins with and no writer escapes.
+_PLAIN = r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\z"
+_ENCODED = "!"
+_LONGEST_NAME = 255
+# Fewer footers are read here, in threads; more by Spark's executors.
+_FOOTERS_ON_DRIVER = 2_000
+_THREADS = 16
+
+_SETTINGS = {
+    # The old INT96 timestamps have no statistics, and Iceberg does not read them.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """How files are written.
+
+    Args:
+        compression: a codec of Spark's; None for the table's ``delta.parquet.compression.codec``, or else the session's.
+        max_records_per_file: more rows go to further files; None for the session's.
+        hadoop: further options for the file system and the Parquet writer.
+    """
+
+    compression: str | None = None
+    max_records_per_file: int | None = None
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_files(
+    data: DataFrame,
+    config: TableConfig,
+    store: LogStore,
+    clock: Clock,
+    options: FileOptions = FileOptions(),
+    *,
+    change_data: bool = False,
+) -> list[AddFile]:
+    """Write rows as data files of a table.
+
+    Args:
+        data: rows of `tahoe.spark.write.enforce.enforced` for this table.
+        config: protocol, schema and properties that the files must obey: those of the commit to come.
+        change_data: the files are change data files: named and placed as these.
+
+    Returns:
+        The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted.
+    """
+    check_holds_data(config.schema)
+    if store.url.startswith("memory:"):
+        raise Unsupported(f"Spark cannot write to {store.url}, a store of this Python process; use a folder or an object store.")
+    layout = _Layout.of(config)
+    folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
+    try:
+        _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
+        written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
+        adds = _described(written, config, store, data)
+        placed = _placed(store, adds, config, clock, change_data)
+    except BaseException:
+        _discard(store, folder)
+        raise
+    if local_path(store.url) is not None:
+        _discard(store, folder)
+    return placed
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the job writes.
+
+    Args:
+        in_files: the columns of the data files.
+        partition: the partition columns, in the table's order.
+        folders: for each of them the name of its folders; none is a column of the files.
+        with_ids: whether the files carry field ids.
+        table: its URL, for errors.
+    """
+
+    in_files: tuple[StructField, ...]
+    partition: tuple[StructField, ...]
+    folders: list[str]
+    with_ids: bool
+    table: str
+
+    @classmethod
+    def of(cls, config: TableConfig) -> _Layout:
+        partition = config.partition_schema.fields
+        stored_twice = config.materializes_partition_columns
+        return cls(
+            (*without_void(config.data_schema).fields, *(partition if stored_twice else ())),
+            partition,
+            [column.physical_name + ("-folder" if stored_twice else "") for column in partition],
+            config.column_mapping_mode != "none",
+            config.table,
+        )
+
+    def applied(self, data: DataFrame) -> DataFrame:
+        """The rows as they are written: physical columns, then a text for each partition column. A plain table's are so already."""
+        if not self.with_ids and not self.partition and data.columns == [column.name for column in self.in_files]:
+            return data
+        jvm = Jvm.of(data.sparkSession)
+        columns = [stored(jvm, _named(column), column, with_ids=self.with_ids) for column in self.in_files]
+        texts = [
+            self._folder_text(column, folder).alias(folder) for column, folder in zip(self.partition, self.folders, strict=True)
+        ]
+        return data.select(*columns, *texts)
+
+    def _folder_text(self, column: StructField, folder: str) -> Column:
+        """What a folder's name says of the value; a value for which no folder has room makes the job fail by name."""
+        text = _partition_text(_named(column), column.data_type)
+        if column.data_type not in (PrimitiveType("string"), PrimitiveType("binary")):
+            return text
+        room = _LONGEST_NAME - len(f"{folder}=".encode())
+        too_long = raising(
+            InvalidRequest(
+                f"Table {self.table}: a value of partition column '{column.name}' is too long. Spark's writer names folders by the values, "
+                f"which leaves room for about {room * 3 // 4} bytes. Write it without Spark (tahoe.Table.append), or partition by "
+                "another column.",
+                code="TAHOE_PARTITION_VALUE_TOO_LONG",
+                table=self.table,
+                column=column.name,
+            )
+        )
+        return sf.when(sf.octet_length(text) > room, too_long.cast("string")).otherwise(text)
+
+
+def _named(column: StructField) -> Column:
+    return sf.col(quote_identifier(column.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    entry: Entry
+    partition_values: dict[str, str | None]
+
+
+def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, options: FileOptions) -> None:
+    jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
+    laid_out: Any = layout.applied(data)
+    session = jvm.session_with(spark, _SETTINGS)
+    job = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark).write.format("parquet").mode("error")
+    for key, value in options.hadoop.items():
+        job = job.option(key, value)
+    job = job.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    compression = options.compression or config.properties.parquet_compression_codec
+    if compression is not None:
+        job = job.option("compression", compression)
+    if options.max_records_per_file is not None:
+        job = job.option("maxRecordsPerFile", str(options.max_records_per_file))
+    if layout.folders:
+        job = job.partitionBy(*layout.folders)
+    with without_task_failures(spark) if _may_refuse_rows(config) else nullcontext():
+        job.save(target)
+
+
+def _may_refuse_rows(config: TableConfig) -> bool:
+    """Whether the table demands something of its rows, so that one of them may make the job fail."""
+    fields = list(_all_fields(config.schema))
+    named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
+    return named or any(
+        not one.nullable or {"delta.invariants", "delta.generationExpression"} & one.metadata.keys() for one in fields
+    )
+
+
+def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> Iterator[_Written]:
+    for entry in store.walk(folder):
+        *folders, name = entry.name.removeprefix(f"{folder}/").split("/")
+        if name.startswith((".", "_")) or any(part.startswith("_temporary") for part in folders):
+            continue
+        texts = [part.rpartition("=")[2] for part in folders]
+        values = {column.physical_name: _logged(text, column.data_type) for column, text in zip(partition, texts, strict=True)}
+        for column in partition:
+            if not column.nullable and values[column.physical_name] is None:
+                raise null_found((column.name,), store.url)
+        yield _Written(entry, values)
+
+
+def _partition_text(values: Column, data_type: DataType) -> Column:
+    """A text that holds the whole value, whatever the session's time zone: what a folder's name says.
+
+    Texts that are not plain are written in base 64: whatever is in them, they are no other's name, not Hive's for NULL, and survive a JVM
+    whose file names are not UTF-8.
+    """
+    match data_type:
+        case PrimitiveType("string"):
+            encoded = sf.translate(sf.base64(values.cast("binary")), "+/=\r\n", "-_")
+            plain = sf.when(values.rlike(_PLAIN), values).otherwise(sf.concat(sf.lit(_ENCODED), encoded))
+            return sf.when(values != "", plain)
+        case PrimitiveType("timestamp"):
+            return sf.unix_micros(values).cast("string")
+        case PrimitiveType("binary"):
+            return sf.hex(values)
+    return values.cast("string")
+
+
+def _logged(text: str, data_type: DataType) -> str | None:
+    """The log's text of a partition value from the text of its folder's name."""
+    if text == HIVE_NULL:
+        return None
+    text = unquote(text)
+    match data_type:
+        case PrimitiveType("string"):
+            encoded = text.removeprefix(_ENCODED)
+            return text if encoded == text else urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        case PrimitiveType("timestamp"):
+            return serialize(_EPOCH + timedelta(microseconds=int(text)), data_type)
+        case PrimitiveType("binary"):
+            return serialize(bytes.fromhex(text), data_type)
+    return serialize(deserialize(text, data_type), data_type)
+
+
+def _described(written: Sequence[_Written], config: TableConfig, store: LogStore, data: DataFrame) -> list[AddFile]:
+    """An action for each file that holds rows, with statistics from its footer."""
+    describe = _Describe(store, config)
+    if len(written) <= _FOOTERS_ON_DRIVER:
+        if local_path(store.url) is not None:
+            found = [describe(one) for one in written]
+        else:
+            with ThreadPoolExecutor(_THREADS) as pool:
+                found = list(pool.map(describe, written))
+    else:
+        found = data.sparkSession.sparkContext.parallelize(written, 64).map(describe).collect()
+    return [add for add in found if add is not None]
+
+
+class _Describe:
+    """Reads one file's footer; may be sent to an executor."""
+
+    def __init__(self, store: LogStore, config: TableConfig) -> None:
+        self._store = store
+        self._config = config
+        configuration = config.metadata.configuration
+        self._indexed = indexed_columns(config.schema, config.partition_columns, configuration)
+        self._prefix_length = string_prefix_length(configuration)
+        self._patches = config.iceberg_compat_version is not None and any(map(nested_ids_of, _all_fields(config.schema)))
+
+    def __call__(self, one: _Written) -> AddFile | None:
+        entry = one.entry
+        with self._store.open_input(entry.name) as source:
+            metadata = pq.read_metadata(source)
+        if metadata.num_rows == 0:
+            return None
+        size = entry.size
+        if self._patches:
+            content = with_nested_ids(self._store.get(entry.name), self._config.schema)
+            self._store.put(entry.name, content)
+            size = len(content)
+        statistics = statistics_of_footer(metadata, self._config.schema, self._indexed, prefix_length=self._prefix_length)
+        return AddFile(entry.name, one.partition_values, size, entry.modified_ms, True, stats=statistics.to_json())
+
+
+def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
+    """The actions with the files' final paths; on local disk the files are moved there."""
+    root = local_path(store.url)
+    if root is None:
+        return [_with_path(add, add.path) for add in adds]
+    placed, known = [], set()
+    for add in adds:
+        target = "/".join(filter(None, (CHANGE_DATA_FOLDER if change_data else "", _final_folder(add, config, clock))))
+        if target not in known:
+            _make_folder(root, target)
+            known.add(target)
+        file = os.path.basename(add.path)
+        name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
+        os.rename(os.path.join(root, add.path), os.path.join(root, name))
+        placed.append(_with_path(add, name))
+    return placed
+
+
+def _final_folder(add: AddFile, config: TableConfig, clock: Clock) -> str:
+    if config.random_prefixes:
+        length = int(config.properties.get("delta.randomPrefixLength"))
+        return "".join(_LETTERS[int(clock.random() * len(_LETTERS))] for _ in range(length))
+    return hive_folder(list(add.partition_values), add.partition_values)
+
+
+def _make_folder(root: str, name: str) -> None:
+    path = os.path.join(root, name)
+    os.makedirs(path, exist_ok=True)
+    if not f"{os.path.realpath(path)}/".startswith(f"{os.path.realpath(root)}/"):
+        raise CorruptTable(
+            f"Folder '{name}' of table '{root}' is a link that leads out of the table; nothing is written there. Remove the link.",
+            code="TAHOE_PATH_OUTSIDE_TABLE",
+            table=root,
+            path=name,
+        )
+
+
+def _with_path(add: AddFile, name: str) -> AddFile:
+    return replace(add, path=encode_path(name))
+
+
+def _discard(store: LogStore, folder: str) -> None:
+    """Delete what is left in the job's folder; what storage keeps is left to VACUUM."""
+    root = local_path(store.url)
+    if root is not None:
+        shutil.rmtree(os.path.join(root, folder), ignore_errors=True)
+        return
+    with suppress(StorageFailure):
+        for entry in list(store.walk(folder)):
+            store.delete(entry.name)
+
+
+def _all_fields(schema: StructType) -> Iterator[StructField]:
+    return (column for _, column in explode(schema))

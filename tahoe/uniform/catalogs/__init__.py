@@ -1,0 +1,1 @@
+"""Where readers find the newest metadata: one port, one module for each kind of catalog."""

@@ -1,0 +1,119 @@
+"""Where readers find the newest metadata: a pointer that is moved forward, never back, and only from one file of ours to another.
+
+This is the port, and what all kinds of catalogs share. `path_catalog` is the pointer of readers that go by path; `configured` knows which
+kinds of catalogs there are besides, each in a module of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from tahoe.exceptions import ForeignWriter, StorageFailure, TahoeError
+from tahoe.uniform.formats.metadata_files import FOLDER, metadata_number
+
+__all__ = ["PATH", "Catalog", "advance", "answering", "registered"]
+
+PATH = "path"
+"""The name of the pointer of readers that go by path."""
+
+_ATTEMPTS = 8
+
+
+class Catalog(Protocol):
+    """A pointer to the newest metadata file of one table."""
+
+    @property
+    def name(self) -> str:
+        """For the status and for messages; without credentials."""
+
+    @property
+    def swaps(self) -> bool:
+        """Whether `commit` compares and moves in one step. Where it does not, whoever moved the pointer looks for newer metadata."""
+
+    def load(self) -> str | None:
+        """The URL of the metadata file that the catalog points to, None where it does not know the table."""
+
+    def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the pointer is still `old` (None: register the table); False where it is not."""
+
+
+@contextmanager
+def answering(name: str) -> Iterator[None]:
+    """A catalog's errors as Tahoe's, by their kind alone: their text may hold what is secret.
+
+    Args:
+        name: the catalog's, for the message.
+    """
+    try:
+        yield
+    except TahoeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a catalog's library raises becomes a StorageFailure
+        raise StorageFailure(
+            f"The catalog {name} failed ({type(error).__name__}); its pointer was not moved, as far as is known. "
+            "Run table.uniform.sync() later.",
+            catalog=name,
+        ) from None  # the error itself must not be shown as the context
+
+
+def registered(catalog: Any, identifier: str, location: str) -> bool:
+    """Whether the table is now registered in a catalog of PyIceberg's, its namespace made where there is none; False where the name
+    is taken."""
+    from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+
+    with suppress(NamespaceAlreadyExistsError):
+        catalog.create_namespace(identifier.rpartition(".")[0])
+    try:
+        catalog.register_table(identifier, location)
+    except TableAlreadyExistsError:
+        return False
+    return True
+
+
+def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False, is_known: bool = False) -> None:
+    """Point a catalog to `location`, unless it points to newer metadata of ours already.
+
+    Args:
+        root_url: the table's URL.
+        take_over: also from metadata in the table's own folder that another writer left, and where the entry was dropped.
+        is_known: the table was registered before: where the catalog has no entry any more, somebody has dropped it.
+
+    Raises:
+        ForeignWriter: the catalog points to metadata that is not ours, or not to the table any more; it is left alone.
+        StorageFailure: others moved the pointer again and again.
+    """
+    number = metadata_number(location) or 0
+    for _ in range(_ATTEMPTS):
+        old = catalog.load()
+        if old is None and is_known and not take_over:
+            raise _foreign(catalog, root_url, "no longer knows the table: somebody has dropped the entry")
+        if old is not None:
+            ours = old.rpartition("/")[0] == f"{root_url}/{FOLDER}"
+            shown_number = metadata_number(old)
+            if not ours or (shown_number is None and not take_over):
+                raise _foreign(
+                    catalog,
+                    root_url,
+                    f"points to {old}, which UniForm of table {root_url} did not write: another writer has committed through the "
+                    "catalog, or the name belongs to another table. Drop the entry from the catalog (keep its files)",
+                )
+            if shown_number is not None and shown_number >= number:
+                return
+        if catalog.commit(old, location):
+            return
+    raise StorageFailure(
+        f"The catalog {catalog.name} was changed by others {_ATTEMPTS} times in a row; its pointer was not moved to {location}. "
+        "Run table.uniform.sync() later.",
+        code="TAHOE_ICEBERG_CATALOG_BUSY",
+        catalog=catalog.name,
+    )
+
+
+def _foreign(catalog: Catalog, root_url: str, what: str) -> ForeignWriter:
+    return ForeignWriter(
+        f"The catalog {catalog.name} {what}. To have it point to the table again, run table.uniform.sync(rebuild=True).",
+        catalog=catalog.name,
+        table=root_url,
+    )

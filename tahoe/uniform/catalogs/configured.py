@@ -1,0 +1,161 @@
+"""The catalogs that a table is kept in next to its own folder: SQL, Hive metastore, Glue or REST, each kind in a module of its own.
+
+Which catalogs those are is a table property, ``delta.universalFormat.config.iceberg.catalogs``: a comma-separated list
+of ``<catalog>:<namespace>.<table>``. The property holds names alone. How to reach a catalog, credentials included, is PyIceberg's
+configuration on the machine that converts (``~/.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__…``), never the table's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.uniform.catalogs.catalog import Catalog, answering
+
+__all__ = ["CATALOGS_KEY", "ConfiguredCatalogs", "NamedCatalog", "adapted", "catalog_names"]
+
+CATALOGS_KEY = "delta.universalformat.config.iceberg.catalogs"
+_NAMED = re.compile(r"([^:,\s]+):([^:,\s]+\.[^:,\s]+)")
+
+
+def catalog_names(configuration: Mapping[str, str]) -> list[str]:
+    """The catalogs that the table's property names. Raises `InvalidRequest` for text that names none."""
+    text = next((value for key, value in configuration.items() if key.lower() == CATALOGS_KEY), "")
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
+        if not _NAMED.fullmatch(name):
+            raise InvalidRequest(
+                f"The table property {CATALOGS_KEY} names '{name}', which is not <catalog>:<namespace>.<table>.",
+                code="TAHOE_ICEBERG_CATALOG_NAME",
+                property=CATALOGS_KEY,
+            )
+    return names
+
+
+class NamedCatalog:
+    """A table in a catalog of PyIceberg's configuration, which is reached when it is asked: one that cannot be holds up no other.
+
+    Args:
+        catalogs: by which it is reached.
+        catalog: its name in the configuration.
+        identifier: ``<namespace>.<table>``.
+    """
+
+    def __init__(self, catalogs: ConfiguredCatalogs, catalog: str, identifier: str) -> None:
+        self._catalogs = catalogs
+        self._catalog = catalog
+        self._identifier = identifier
+
+    @property
+    def name(self) -> str:
+        """As the table property has it, ``<catalog>:<namespace>.<table>``."""
+        return f"{self._catalog}:{self._identifier}"
+
+    @property
+    def swaps(self) -> bool:
+        """Whether the kind of catalog compares and moves in one step."""
+        return self._adapted().swaps
+
+    def load(self) -> str | None:
+        """The URL of the metadata file that the entry points to; None where there is no entry."""
+        return self._adapted().load()
+
+    def commit(self, old: str | None, new: str) -> bool:
+        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
+        return self._adapted().commit(old, new)
+
+    def _adapted(self) -> Catalog:
+        return adapted(self._catalogs.loaded(self._catalog), self._identifier)
+
+
+class ConfiguredCatalogs:
+    """The catalogs of PyIceberg's configuration. One that was reached is kept, with its connections."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def named(self, name: str) -> Catalog:
+        """The catalog ``<catalog>:<namespace>.<table>``, reached as PyIceberg's configuration says. Nothing is asked of it yet."""
+        parts = _NAMED.fullmatch(name)
+        if parts is None:
+            raise InvalidRequest(
+                f"'{name}' names no table in a catalog. Write <catalog>:<namespace>.<table>.",
+                code="TAHOE_ICEBERG_CATALOG_NAME",
+                catalog=name,
+            )
+        return NamedCatalog(self, parts[1], parts[2])
+
+    def loaded(self, name: str) -> Any:
+        """PyIceberg's catalog of that name."""
+        # Two threads may load one side by side; both then use the first. No lock is held meanwhile: loading may ask the catalog, and hang.
+        return self._loaded.get(name) or self._loaded.setdefault(name, _load(name))
+
+    def forget(self) -> None:
+        """Reach every catalog anew: the configuration may be another one, or the process a forked child that shares no connections."""
+        self._loaded = {}
+
+
+def adapted(catalog: Any, identifier: str) -> Catalog:
+    """The pointer of one table in a PyIceberg catalog.
+
+    Args:
+        catalog: an instance of PyIceberg's catalog class.
+        identifier: ``<namespace>.<table>``.
+
+    Raises:
+        Unsupported: a kind of catalog whose pointer Tahoe cannot move.
+    """
+    # By the names of modules: importing a class would need the libraries of every kind.
+    for module in (parent.__module__ for parent in type(catalog).__mro__):
+        if module == "pyiceberg.catalog.sql":
+            from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
+
+            return SqlCatalog(catalog, identifier)
+        if module == "pyiceberg.catalog.hive":
+            from tahoe.uniform.catalogs.hive_catalog import HiveCatalog
+
+            return HiveCatalog(catalog, identifier)
+        if module == "pyiceberg.catalog.glue":
+            from tahoe.uniform.catalogs.glue_catalog import GlueCatalog
+
+            return GlueCatalog(catalog, identifier)
+        if module.startswith("pyiceberg.catalog.rest"):
+            from tahoe.uniform.catalogs.rest_catalog import RestCatalog
+
+            return RestCatalog(catalog, identifier)
+    raise Unsupported(
+        f"Iceberg catalogs of the kind {type(catalog).__name__} are not supported by this version of Tahoe; "
+        "use a SQL, Hive, Glue or REST catalog, or let readers go by path.",
+        code="TAHOE_ICEBERG_CATALOG_UNSUPPORTED",
+        catalog=identifier,
+    )
+
+
+def _load(name: str) -> Any:
+    try:
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NotInstalledError
+    except ImportError as error:
+        raise Unsupported(
+            "Iceberg catalogs need PyIceberg: pip install 'tahoe-delta[iceberg]'.", code="TAHOE_LIBRARY_MISSING", catalog=name
+        ) from error
+    with answering(name):
+        try:
+            return load_catalog(name)
+        except NotInstalledError as error:
+            raise Unsupported(
+                f"The catalog '{name}' needs a library that is not installed. Install tahoe-delta[hive] for a Hive metastore, "
+                "tahoe-delta[glue] for AWS Glue.",
+                code="TAHOE_LIBRARY_MISSING",
+                catalog=name,
+            ) from error
+        except ValueError:
+            # Not `from error`: PyIceberg's message may hold the catalog's URI, and that a password.
+            raise NotFound(
+                f"PyIceberg's configuration does not say how to reach the catalog '{name}'. "
+                "Describe it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
+                code="TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED",
+                catalog=name,
+            ) from None

@@ -1,0 +1,245 @@
+"""Brings the Iceberg side of a table from the version converted last to a target version.
+
+    look for other writers ─► plan (which commits, or all anew) ─► build (manifests, document) ─► put the metadata file ─► publish
+
+The version converted last is what the newest ``metadata/v<N>.metadata.json`` says of itself, so a crash, a second process or a
+retry needs no other memory. All files but that one are written under names that tell their content; it is put if absent. Whoever
+loses that race reads the winner and is done, or goes on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
+from tahoe.log.checksum import read_checksum
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
+from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
+from tahoe.uniform.convert.build import Build
+from tahoe.uniform.convert.conversion import Conversion, DeltaSide
+from tahoe.uniform.convert.garbage import orphans, unreferenced
+from tahoe.uniform.convert.manifest_caches import ManifestCaches
+from tahoe.uniform.convert.manifest_folder import ManifestFolder
+from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
+from tahoe.uniform.convert.publish import Publication, publish
+from tahoe.uniform.convert.slices import SliceEncoder
+from tahoe.uniform.formats import metadata as documents
+from tahoe.uniform.formats.metadata_files import metadata_name, seal_metadata
+from tahoe.uniform.others.foreign import find_foreign, foreign_writer
+from tahoe.uniform.others.look import Current, Look, look_at
+from tahoe.uniform.others.record import ConversionRecord, read_record
+from tahoe.wording import counted
+
+__all__ = ["MAX_PENDING_COMMITS", "Converter"]
+
+logger = logging.getLogger(__name__)
+
+MAX_PENDING_COMMITS = 1000
+"""Farther behind than this the Iceberg side is built anew from the target's live files."""
+
+_ATTEMPTS = 10
+_STORAGE_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A conversion of which only the metadata file is not written yet."""
+
+    number: int
+    data: bytes
+    result: Conversion
+    garbage: list[str]
+
+
+class Converter:
+    """Conversions of one table.
+
+    Args:
+        caches: what is remembered of the table's manifests.
+        slices: encodes the manifests of large tables; None where this process does.
+    """
+
+    def __init__(self, delta: DeltaSide, caches: ManifestCaches | None = None, slices: SliceEncoder | None = None) -> None:
+        self._delta = delta
+        self._store = delta.store
+        self._folder = ManifestFolder(delta.store, caches)
+        self._slices = slices
+
+    def convert(
+        self,
+        target: Snapshot,
+        pointers: Sequence[Pointer] = (),
+        *,
+        rebuild: bool = False,
+        catalog_seconds: float = LOOK_SECONDS,
+    ) -> Conversion:
+        """Make the Iceberg side speak of the target version, or a later one.
+
+        Args:
+            target: the version wanted.
+            pointers: those of catalogs, to be moved next to the one that readers by path use. A catalog that fails or does not answer
+                is no matter to that one.
+            rebuild: build all anew, even over metadata that another writer left.
+            catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
+
+        Raises:
+            ForeignWriter: another writer has committed to the Iceberg side.
+            Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
+            StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
+        """
+        store, clock = self._store, self._delta.clock
+        asked = Asked(pointers)
+        look = look_at(store)
+        # A catalog that does not answer in time is looked at again before its pointer is moved.
+        record = _without_foreign(store, look, asked.answers(LOOK_SECONDS)[0], rebuild)
+        for attempt in range(_ATTEMPTS):
+            current = None if rebuild else look.current()
+            if current is not None and current.version >= target.version:
+                done = Conversion("none", current.version, current.location)
+                return publish(store, pointers, Publication(done, record), catalog_seconds)
+            prepared = self._prepare(current, look.number, target)
+            if _put_metadata(store, prepared.number, prepared.data, clock):
+                publication = Publication(prepared.result, record, prepared.garbage, take_over=rebuild)
+                return publish(store, pointers, publication, catalog_seconds)
+            logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
+            # By chance, so that two that met do not meet again.
+            clock.sleep(0.05 * attempt * clock.random())
+            look = look_at(store)
+        raise StorageFailure(
+            f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
+            "Run table.uniform.sync() again.",
+            code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
+            table=store.url,
+            version=target.version,
+        )
+
+    def _prepare(self, current: Current | None, newest: int | None, target: Snapshot) -> _Prepared:
+        """Write everything but the metadata file itself.
+
+        Args:
+            current: the metadata to go on from; None to build all anew.
+            newest: the highest number of any metadata file.
+        """
+        store, folder = self._store, self._folder
+        plan = self._plan(current, target)
+        build, plan = self._carried_out(plan, current, target)
+        document, old = documents.expired(build.finished(), documents.snapshot_retention_ms(target.metadata.configuration))
+        garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
+        if current is not None:
+            document, dropped = documents.logged(document, current.document, current.location)
+            garbage += map(folder.name, dropped)
+        number = target.version if newest is None else max(target.version, newest + 1)
+        result = Conversion(
+            kind="full" if isinstance(plan, Rebuild) else "incremental",
+            version=target.version,
+            metadata_location=f"{store.url}/{metadata_name(number)}",
+            snapshots=build.snapshots,
+            files_added=build.files_added,
+            files_removed=build.files_removed,
+            reason=plan.reason if isinstance(plan, Rebuild) else None,
+        )
+        if result.kind == "full":
+            garbage += orphans(store, folder, document, self._delta.clock.now_ms())
+        return _Prepared(number, seal_metadata(document), result, garbage)
+
+    def _plan(self, current: Current | None, target: Snapshot) -> Plan:
+        if current is None:
+            return Rebuild("there was no Iceberg metadata")
+        behind = target.version - current.version
+        if behind > MAX_PENDING_COMMITS:
+            return Rebuild(f"the Iceberg side was {counted(behind, 'version')} behind")
+        try:
+            commits = [
+                DeltaCommit(version, tuple(self._delta.read_commit(version)))
+                for version in range(current.version + 1, target.version + 1)
+            ]
+            changed = any(commit.metadata is not None for commit in commits)
+            before = self._delta.snapshot_at(current.version).metadata if changed else target.metadata
+        except NotFound:
+            return Rebuild(f"the log no longer has the commits after version {current.version}")
+        return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
+
+    def _carried_out(self, plan: Plan, current: Current | None, target: Snapshot) -> tuple[Build, Plan]:
+        """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
+        store, folder = self._store, self._folder
+        document = current.document if current else None
+        if isinstance(plan, FurtherCommits):
+            build = Build(store, folder, document)
+            try:
+                difference = _difference(store, target.version, build.follow(plan.changes))
+                if difference is None:
+                    return build, plan
+                logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, difference)
+                plan = Rebuild(difference)
+            except (CorruptTable, NotFound) as error:
+                if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
+                    raise
+                logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
+                plan = Rebuild(error.message)
+        build = Build(store, folder, document, self._slices)
+        build.rebuild(target)
+        return build, plan
+
+
+def _without_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None], discard: bool) -> ConversionRecord:
+    """The record of the last conversion, after a look for other writers: an error, or with `discard` a note that theirs does not count."""
+    try:
+        record = read_record(store)
+    except CorruptTable:
+        if not discard:
+            raise
+        record = ConversionRecord()
+    findings = find_foreign(store, look, answers, record)
+    if not findings:
+        return record
+    if not discard:
+        raise foreign_writer(store.url, findings)
+    theirs = {finding.location for finding in findings if finding.kind == "metadata"}
+    return ConversionRecord(discarded=record.discarded | theirs)
+
+
+def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> str | None:
+    """How the document's totals differ from the table's own checksum, None where they agree or there is no checksum.
+
+    A writer that adds a file a second time without saying so, or names one file in two ways, is noticed here.
+    """
+    try:
+        checksum = read_checksum(store, version)
+    except CorruptTable:
+        return None
+    snapshot = documents.current_snapshot(document)
+    if checksum is None or snapshot is None:
+        return None
+    ours = documents.data_totals(snapshot)
+    theirs = (checksum.num_files, checksum.table_size_bytes)
+    if ours == theirs:
+        return None
+    return f"It has {ours[0]} files of {ours[1]} bytes where the table's checksum has {theirs[0]} of {theirs[1]}."
+
+
+def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bool:
+    """Whether the metadata file now holds our bytes; False where another conversion's hold the name."""
+    name = metadata_name(number)
+    error = ""
+    for attempt in range(_STORAGE_ATTEMPTS):
+        outcome = store.put_if_absent(name, data)
+        if isinstance(outcome, Created):
+            return True
+        if isinstance(outcome, Exists):
+            return store.get(name) == data
+        error = outcome.error
+        if isinstance(outcome, Unanswered) and store.head(name) is not None:
+            return store.get(name) == data
+        clock.sleep(0.1 * 2**attempt * clock.random())
+    raise StorageFailure(
+        f"Storage refused the Iceberg metadata {store.url}/{name} {_STORAGE_ATTEMPTS} times ({error}). "
+        "The next conversion tries again.",
+        code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
+        table=store.url,
+        file=name,
+    )

@@ -1,0 +1,159 @@
+"""Manifests, manifest lists and delete files where they lie: read, written and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
+from tahoe.uniform.convert.manifest_caches import ManifestCaches
+from tahoe.uniform.convert.manifest_draft import Draft, NewSnapshot, digest, manifest_data, manifest_name, path_hashes
+from tahoe.uniform.formats.manifest_pieces import Piece, carried
+from tahoe.uniform.formats.manifest_schema import DATA, DELETES, Spec
+from tahoe.uniform.formats.manifests import (
+    DELETED,
+    DataFile,
+    Entry,
+    ManifestFile,
+    live_urls,
+    manifest_list_bytes,
+    paths_in,
+    read_manifest,
+    read_manifest_list,
+    recorded,
+)
+from tahoe.uniform.formats.metadata_files import FOLDER
+from tahoe.uniform.formats.position_deletes import positions_in
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["ManifestFolder"]
+
+
+class ManifestFolder:
+    """Manifests, manifest lists and delete files of one table, read and written whole; names tell their content.
+
+    Args:
+        store: the table's store; everything lies in its folder ``metadata``.
+        caches: what is remembered of these files; nothing yet where none are given.
+    """
+
+    def __init__(self, store: LogStore, caches: ManifestCaches | None = None) -> None:
+        self._store = store
+        self._caches = caches or ManifestCaches()
+        self.root_url = f"{store.url}/"
+
+    def url(self, name: str) -> str:
+        """The URL of a file of ours by its store name."""
+        return self.root_url + name
+
+    def name(self, url: str) -> str:
+        """The store name of a file of ours."""
+        return url.removeprefix(self.root_url)
+
+    def file_url(self, path: str) -> str:
+        """The full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
+        return self.root_url + decode_path(path, self._store.url)
+
+    def put(self, name: str, data: bytes) -> str:
+        """Write a file; returns its URL."""
+        self._store.put(name, data)
+        return self.url(name)
+
+    def write(self, draft: Draft, snapshot: NewSnapshot, number: int, content: int = DATA) -> ManifestFile:
+        """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
+        data = manifest_data(draft, snapshot, content)
+        url = self.put(manifest_name(data, snapshot.version, number, content), data)
+        if draft.known_paths is not None:
+            self._caches.paths.put(url, draft.known_paths | path_hashes(self._paths_of(draft.entries, content)))
+        return recorded(draft.manifest_file(url, len(data), snapshot, content), snapshot.format_version)
+
+    def pieces(
+        self, manifest: ManifestFile, spec: Spec, removed: frozenset[str] = frozenset()
+    ) -> tuple[list[Piece], list[Entry]]:
+        """The manifest's live entries to be carried into another one, and those of removed files.
+
+        See `tahoe.uniform.formats.manifest_pieces.carried`.
+        """
+        return carried(self._store.get(self.name(manifest.path)), manifest, spec, removed)
+
+    def write_list(self, manifests: Sequence[ManifestFile], snapshot: NewSnapshot) -> str:
+        """The manifest list of a snapshot; returns its URL."""
+        data = manifest_list_bytes(
+            manifests,
+            snapshot_id=snapshot.snapshot_id,
+            parent_snapshot_id=snapshot.parent_id,
+            sequence_number=snapshot.sequence_number,
+            format_version=snapshot.format_version,
+        )
+        url = self.put(f"{FOLDER}/snap-{snapshot.snapshot_id}-{digest(data)}.avro", data)
+        self._caches.lists.put(url, manifests)
+        return url
+
+    def read(self, manifest: ManifestFile, spec: Spec) -> list[Entry]:
+        """All entries of a manifest, deleted ones included."""
+        return read_manifest(self._store.get(self.name(manifest.path)), manifest, spec)
+
+    def read_list(self, url: str) -> list[ManifestFile]:
+        """The manifests that a manifest list names."""
+        lists = self._caches.lists
+        return lists.get(url) or lists.put(url, read_manifest_list(self._store.get(self.name(url)), url))
+
+    def known_paths(self, manifest: ManifestFile) -> frozenset[int] | None:
+        """Hashes of the paths in a manifest, where they are known without reading it."""
+        return self._caches.paths.of([manifest])[0]
+
+    def positions_in(self, file: DataFile) -> dict[str, BitMap64]:
+        """What a position delete file says."""
+        return positions_in(self._store.get(self.name(file.url)), file.url)
+
+    def about(self, file: DataFile) -> tuple[str, ...]:
+        """The data files that a delete file deletes rows from."""
+        return tuple(self.positions_in(file)) if file.about is None else file.about
+
+    def delete_files_of(self, manifest: ManifestFile) -> set[str]:
+        """URLs of the delete files that are live in a delete manifest, whatever the partitioning was when it was written."""
+        return set(live_urls(self._store.get(self.name(manifest.path)), manifest.path))
+
+    def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
+        """The paths of those delete manifests that may say something of these data files."""
+        paths = []
+        hashes = path_hashes(urls)
+        for manifest, index in zip(manifests, self._caches.paths.of(manifests), strict=True):
+            if index is None:
+                index = self._caches.paths.put(manifest.path, path_hashes(self._paths_of(self.read(manifest, spec), DELETES)))
+            if not index.isdisjoint(hashes):
+                paths.append(manifest.path)
+        return frozenset(paths)
+
+    def containing(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> dict[str, frozenset[str]]:
+        """Which of the files each manifest may hold, by the manifest's path; manifests that hold none are left out.
+
+        What a first, fast look misses is looked for entry by entry, so nothing that is there is missed.
+        """
+        found: dict[str, frozenset[str]] = {}
+        hashes = path_hashes(urls)
+        for manifest, index in zip(manifests, self._caches.paths.of(manifests), strict=True):
+            if index is None:
+                index = self._caches.paths.put(manifest.path, self._indexed(manifest))
+            if not index.isdisjoint(hashes):
+                found[manifest.path] = frozenset(url for url in urls if hash(url) in index)
+        if not urls <= frozenset().union(*found.values()):
+            for manifest in manifests:
+                here = urls & {entry.file.url for entry in self.read(manifest, spec)}
+                if here:
+                    found[manifest.path] = found.get(manifest.path, frozenset()) | here
+        return found
+
+    def _paths_of(self, entries: Iterable[Entry], content: int) -> Iterator[str]:
+        """The data files that the live entries are, or are about."""
+        for entry in entries:
+            if entry.status != DELETED:
+                yield from (entry.file.url,) if content == DATA else self.about(entry.file)
+
+    def _indexed(self, manifest: ManifestFile) -> frozenset[int]:
+        data = self._store.get(self.name(manifest.path))
+        paths = paths_in(data, manifest.path, self.root_url.encode())
+        return path_hashes(path.decode(errors="replace") for path in paths)

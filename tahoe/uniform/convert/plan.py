@@ -1,0 +1,211 @@
+"""What a conversion must do, decided from values: which commits become which Iceberg snapshots, or that all is built anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Metadata, RemoveFile
+from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
+from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.row_tracking import high_water_mark
+
+__all__ = ["Change", "DeltaCommit", "FurtherCommits", "Marked", "Plan", "Rebuild", "change_of", "plan_conversion"]
+
+SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaCommit:
+    """One commit of the log. `timestamp_ms` is what the commit says of itself, None where it does not."""
+
+    version: int
+    actions: tuple[Action, ...]
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """When the commit was made, as it says of itself; None where it does not."""
+        for action in self.actions:
+            if isinstance(action, CommitInfo):
+                at = action.in_commit_timestamp or action.values.get("timestamp")
+                return at if isinstance(at, int) else None
+        return None
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The metadata that it sets; None where it leaves that as it is."""
+        return next((action for action in self.actions if isinstance(action, Metadata)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A file that stays, with another deletion vector.
+
+    Args:
+        add: the file as it is now; it has a vector.
+        before: the vector that the Iceberg side shows, None where it shows every row.
+    """
+
+    url: str
+    add: AddFile
+    before: DeletionVectorDescriptor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one Iceberg snapshot does.
+
+    Args:
+        version: the Delta version that it leads to.
+        metadata: the table's metadata at that version.
+        adds: files that come.
+        removed: full paths of files that go; some may never have been converted.
+        with_vectors: those of `removed` that the Iceberg side shows with a deletion vector.
+        marked: files that stay and lose rows.
+        rearranges: no rows change (OPTIMIZE and the like).
+        row_id_mark: the highest row id given so far, None where the commits do not say.
+    """
+
+    version: int
+    timestamp_ms: int
+    metadata: Metadata
+    adds: tuple[AddFile, ...] = ()
+    removed: frozenset[str] = field(default_factory=frozenset)
+    with_vectors: frozenset[str] = field(default_factory=frozenset)
+    marked: tuple[Marked, ...] = ()
+    rearranges: bool = False
+    row_id_mark: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file comes, goes or loses rows."""
+        return not self.adds and not self.removed and not self.marked
+
+    @property
+    def operation(self) -> str:
+        """Iceberg's name for it (format/spec.md, "Snapshots")."""
+        if not self.removed and not self.marked:
+            return "overwrite" if any(add.deletion_vector for add in self.adds) else "append"
+        if self.rearranges:
+            return "replace"
+        return "overwrite" if self.adds else "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Everything is made from the live files of the target version; `reason` is for the log and the status."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherCommits:
+    """The changes since the version converted last, oldest first."""
+
+    changes: tuple[Change, ...]
+
+
+Plan = Rebuild | FurtherCommits
+
+
+def plan_conversion(
+    before: Metadata,
+    target: Metadata,
+    commits: Sequence[DeltaCommit],
+    *,
+    timestamp_ms: int,
+    file_url: Callable[[str], str],
+) -> Plan:
+    """How to get from the version before `commits` to the last of them.
+
+    Args:
+        before: the table's metadata where the conversion stands.
+        target: its metadata at the last commit.
+        commits: every commit since, oldest first.
+        timestamp_ms: of the target version.
+        file_url: the full path of a file by its path in the log, where one file can be spelt in several ways.
+    """
+    metadata = before
+    for commit in commits:
+        changed = commit.metadata
+        if changed is not None:
+            reason = _breaks_history(metadata, changed, commit.version)
+            if reason:
+                return Rebuild(reason)
+            metadata = changed
+    if not _per_commit(target.configuration):
+        return FurtherCommits((change_of(commits, target, timestamp_ms, file_url),))
+    changes = []
+    metadata = before
+    for commit in commits:
+        metadata = commit.metadata or metadata
+        last = commit is commits[-1]
+        at = timestamp_ms if last or commit.timestamp_ms is None else commit.timestamp_ms
+        changes.append(change_of([commit], metadata, at, file_url))
+    return FurtherCommits(tuple(changes))
+
+
+def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int, file_url: Callable[[str], str]) -> Change:
+    """The commits as one change: what was added and removed again in between is not seen.
+
+    A file that a commit names again without a change of data (new statistics, new tags) replaces its own entry.
+    """
+    live: dict[str, AddFile | None] = {}
+    shown: dict[str, AddFile | RemoveFile] = {}  # by path, what the first action says of a file that the Iceberg side has
+    data_change = False
+    mark: int | None = None
+    for commit in commits:
+        removes = {file_url(action.path): action for action in commit.actions if isinstance(action, RemoveFile)}
+        shown.update({url: remove for url, remove in removes.items() if url not in live})
+        live.update(dict.fromkeys(removes))
+        data_change |= any(action.data_change for action in commit.actions if isinstance(action, AddFile | RemoveFile))
+        for action in commit.actions:
+            if isinstance(action, AddFile):
+                url = file_url(action.path)
+                if not action.data_change and url not in live:
+                    shown[url] = action
+                live[url] = action
+        later_mark = high_water_mark(commit.actions)
+        mark = mark if later_mark is None else later_mark
+    adds = {url: add for url, add in live.items() if add is not None}
+    marked = {url: Marked(url, add, shown[url].deletion_vector) for url, add in adds.items() if _only_marked(shown.get(url), add)}
+    return Change(
+        commits[-1].version,
+        timestamp_ms,
+        metadata,
+        tuple(add for url, add in adds.items() if url not in marked),
+        frozenset(shown.keys() - marked.keys()),
+        with_vectors=frozenset(url for url, action in shown.items() if action.deletion_vector and url not in marked),
+        marked=tuple(marked.values()),
+        rearranges=bool(adds) and not data_change,
+        row_id_mark=mark,
+    )
+
+
+def _only_marked(before: AddFile | RemoveFile | None, after: AddFile) -> bool:
+    """Whether a file that was removed and added again differs in its deletion vector alone, as far as actions tell."""
+    if not isinstance(before, RemoveFile) or after.deletion_vector is None:
+        return False
+    same_rows = (before.base_row_id, before.default_row_commit_version) == (after.base_row_id, after.default_row_commit_version)
+    return same_rows and before.deletion_vector != after.deletion_vector
+
+
+def _per_commit(configuration: Mapping[str, str]) -> bool:
+    return any(key.lower() == SNAPSHOT_PER_COMMIT and value.lower() == "true" for key, value in configuration.items())
+
+
+def _breaks_history(before: Metadata, after: Metadata, version: int) -> str | None:
+    if not uniform_is_enabled(TableProperties(after.configuration)):
+        return f"UniForm was off at version {version}"
+    if before.id != after.id:
+        return f"the table was made anew at version {version}"
+    if format_version(TableProperties(before.configuration)) != format_version(TableProperties(after.configuration)):
+        return f"the format version changed at version {version}"
+    if _partitioning(before) != _partitioning(after):
+        return f"the partitioning changed at version {version}"
+    return None
+
+
+def _partitioning(metadata: Metadata) -> list[tuple[str, int | None]]:
+    schema = metadata.schema
+    return [(name, schema.field(name).field_id) for name in metadata.partition_columns]

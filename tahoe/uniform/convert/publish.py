@@ -1,0 +1,110 @@
+"""The end of a conversion: pointers are moved to the new metadata, and what nothing names any more is deleted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tahoe.exceptions import ForeignWriter, TahoeError
+from tahoe.store.log_store import LogStore
+from tahoe.uniform.catalogs.catalog import PATH, Catalog, advance
+from tahoe.uniform.catalogs.path_catalog import PathCatalog
+from tahoe.uniform.catalogs.pointers import Pointer
+from tahoe.uniform.convert.conversion import Conversion
+from tahoe.uniform.formats.metadata_files import metadata_number
+from tahoe.uniform.others.look import newest_metadata, newest_number
+from tahoe.uniform.others.record import ConversionRecord, write_record
+
+__all__ = ["Publication", "publish"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What is to be shown to readers.
+
+    Args:
+        result: of the conversion, whose metadata lies in the table's folder by now.
+        record: of the conversion before, after a look for other writers.
+        garbage: store names of files that only metadata before `result` names.
+        take_over: pointers are moved from metadata of another writer too, and registered anew where somebody dropped the entry.
+    """
+
+    result: Conversion
+    record: ConversionRecord
+    garbage: Sequence[str] = ()
+    take_over: bool = False
+
+
+def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publication, catalog_seconds: float) -> Conversion:
+    """Move the pointers, then delete what nothing names any more. Neither can undo the conversion.
+
+    Args:
+        catalog_seconds: how long to wait for each pointer to be moved; one that is not by then is moved when its catalog answers.
+
+    Returns:
+        The result, with the errors of catalogs whose pointers stay behind.
+    """
+    result, record = publication.result, publication.record
+    errors: dict[str, TahoeError] = {}
+    move = partial(_move, store=store, publication=publication)
+    try:
+        move(PathCatalog(store))
+    except TahoeError as error:
+        errors[PATH] = error
+    location, take_over = result.metadata_location, publication.take_over
+    moves = [(pointer, pointer.move(result.version, location, move, take_over=take_over)) for pointer in pointers]
+    for pointer, future in moves:
+        try:
+            pointer.result(future, catalog_seconds)
+        except TahoeError as error:
+            errors[pointer.name] = error
+    for name, why in errors.items():
+        logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, name, why)
+    # One that was not moved in time may have been since the last conversion.
+    registered = {pointer.name: shown for pointer in pointers if (shown := pointer.shown()) is not None}
+    published = replace(
+        record,
+        number=max(record.number, metadata_number(location) or 0),
+        catalogs={**record.catalogs, **registered},
+    )
+    if published != record:
+        write_record(store, published)
+    # Metadata of another writer that a catalog points to may go on from ours, and name what ours names no longer.
+    if not any(isinstance(why, ForeignWriter) for why in errors.values()):
+        _delete(store, publication.garbage)
+    return replace(result, catalog_errors=errors)
+
+
+def _move(catalog: Catalog, store: LogStore, publication: Publication) -> None:
+    """Point a catalog to the new metadata, or to newer metadata that another conversion has put meanwhile: where pointers are not
+    compared, that one's may have been moved before ours."""
+    location = publication.result.metadata_location
+    is_known = catalog.name in publication.record.catalogs
+    advance(catalog, location, store.url, take_over=publication.take_over, is_known=is_known)
+    if not catalog.swaps and (newer := _newer(store, location)) is not None:
+        advance(catalog, newer, store.url)
+
+
+def _delete(store: LogStore, names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            store.delete(name)
+        except TahoeError as error:
+            logger.warning("%s/%s is no longer needed but could not be deleted: %s", store.url, name, error)
+
+
+def _newer(store: LogStore, location: str) -> str | None:
+    """The URL of newer metadata of ours, put by another conversion meanwhile."""
+    try:
+        number = newest_number(store)
+        if number is None or number <= (metadata_number(location) or 0):
+            return None
+        current = newest_metadata(store, number)
+    except TahoeError as error:
+        logger.warning("%s: could not look for metadata newer than %s: %s", store.url, location, error)
+        return None
+    return current.location if current is not None else None

@@ -1,0 +1,214 @@
+"""A full conversion in slices: runs of the table's files, each of which gives its manifests by itself, in any process.
+
+    files, in their order ─► slices as Arrow ─► encode_slice, in processes of a `SliceEncoder` ─► manifests ─► written here, in their order
+
+What a slice gives depends on nothing but the slice and a `SliceOrder`, and a slice is a whole number of manifests: so the same files have
+the same names and bytes as when one process encodes them all; and whatever goes wrong on the way, that is done instead. Storage is
+written by the process that converts: the others need no access to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.exceptions import StorageFailure
+from tahoe.protocol.actions import Metadata
+from tahoe.schema.types import StructType, schema_from_json
+from tahoe.store.location import decode_path
+from tahoe.uniform.convert.manifest_draft import Draft, NewSnapshot, manifest_data, manifest_name
+from tahoe.uniform.convert.manifest_policy import most_entries
+from tahoe.uniform.formats.data_files import FILES_COLUMNS, FileEncoder, spec_of
+from tahoe.uniform.formats.manifest_schema import Spec
+from tahoe.uniform.formats.manifests import ADDED, Entry, ManifestFile, manifest_entry, read_manifest_entry, recorded
+from tahoe.uniform.formats.metadata import Totals
+
+if TYPE_CHECKING:
+    from tahoe.uniform.convert.manifest_folder import ManifestFolder
+
+__all__ = [
+    "Encoded",
+    "Slice",
+    "SliceEncoder",
+    "SliceOrder",
+    "encode_slice",
+    "collect_vectors",
+    "sliced_manifests",
+]
+
+FILES_IN_SLICE = 16_384
+"""About so many files at once: a task of half a second."""
+
+
+class Slice(NamedTuple):
+    """Files of some manifests.
+
+    Args:
+        number: of the first manifest.
+        files: as an Arrow stream.
+    """
+
+    number: int
+    files: bytes
+
+
+class Encoded(NamedTuple):
+    """One manifest.
+
+    Args:
+        entry: its entry in a manifest list, without a path.
+        data_size: of its data files, in bytes.
+    """
+
+    number: int
+    data: bytes
+    entry: bytes
+    data_size: int
+
+
+class SliceEncoder(Protocol):
+    """Processes that encode slices."""
+
+    @property
+    def least_files(self) -> int:
+        """A table of fewer files is encoded by one process."""
+
+    def encode(self, order: str, slices: Iterable[Slice]) -> Iterator[Encoded]:
+        """What `encode_slice` gives for each slice, in the order of the slices; asks for few slices at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceOrder:
+    """What all slices of a conversion share, in values that JSON holds.
+
+    Args:
+        schema: the table's logical schema, as in the log.
+        iceberg_schema: with its ``schema-id``.
+        entries: files in each manifest but the last.
+    """
+
+    root_url: str
+    schema: str
+    partition_columns: tuple[str, ...]
+    spec_id: int
+    spec_fields: tuple[Mapping[str, Any], ...]
+    iceberg_schema: Mapping[str, Any]
+    snapshot_id: int
+    sequence_number: int
+    version: int
+    format_version: int
+    first_row_id: int | None
+    entries: int
+
+    @classmethod
+    def of(cls, root_url: str, metadata: Metadata, snapshot: NewSnapshot, files: int) -> SliceOrder:
+        """For a table of so many files."""
+        return cls(
+            root_url=root_url,
+            schema=metadata.schema_string,
+            partition_columns=tuple(metadata.partition_columns),
+            spec_id=snapshot.spec.spec_id,
+            spec_fields=snapshot.spec.fields,
+            iceberg_schema=snapshot.schema,
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            version=snapshot.version,
+            format_version=snapshot.format_version,
+            first_row_id=snapshot.first_row_id,
+            entries=most_entries(files),
+        )
+
+    def snapshot(self, schema: StructType) -> NewSnapshot:
+        """The snapshot that the slices are of.
+
+        Args:
+            schema: `self.schema`, parsed.
+        """
+        codecs = spec_of(schema, self.partition_columns).codecs
+        return NewSnapshot(
+            snapshot_id=self.snapshot_id,
+            parent_id=None,
+            sequence_number=self.sequence_number,
+            version=self.version,
+            spec=Spec(self.spec_id, tuple(self.spec_fields), codecs),
+            schema=self.iceberg_schema,
+            format_version=self.format_version,
+            first_row_id=self.first_row_id,
+        )
+
+
+def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
+    """The manifests of a slice.
+
+    Args:
+        order: a `SliceOrder` as JSON.
+    """
+    shared = SliceOrder(**json.loads(order))
+    schema = schema_from_json(shared.schema)
+    snapshot = shared.snapshot(schema)
+    encoder = FileEncoder(
+        schema,
+        shared.partition_columns,
+        lambda path: f"{shared.root_url}/{decode_path(path, shared.root_url)}",
+        format_version=shared.format_version,
+    )
+    with pa.ipc.open_stream(part.files) as stream:
+        files = iter(encoder.encode_table(stream.read_all()))
+    for number in count(part.number):
+        draft = Draft(
+            Entry(ADDED, snapshot.snapshot_id, file.sequence_number, None, file) for file in islice(files, shared.entries)
+        )
+        if not draft.entries:
+            return
+        data = manifest_data(draft, snapshot)
+        entry = manifest_entry(draft.manifest_file("", len(data), snapshot), snapshot.format_version)
+        yield Encoded(number, data, entry, sum(entry.file.size for entry in draft.entries))
+
+
+def sliced_manifests(
+    files: pa.Table, order: SliceOrder, encoder: SliceEncoder, folder: ManifestFolder
+) -> tuple[list[ManifestFile], Totals]:
+    """The manifests of all files, encoded elsewhere and written here, and what they add. Deletion vectors are none of their business.
+
+    Args:
+        files: the live files, in the order in which manifests hold them.
+    """
+    manifests: list[ManifestFile] = []
+    size = 0
+    for number, data, entry, data_size in encoder.encode(json.dumps(asdict(order)), _slices(files, order.entries)):
+        url = folder.put(manifest_name(data, order.version, number), data)
+        manifest = replace(read_manifest_entry(entry, order.format_version), path=url)
+        manifests.append(recorded(manifest, order.format_version))
+        size += data_size
+    added = sum(manifest.added_files for manifest in manifests)
+    if added != files.num_rows:
+        raise StorageFailure(
+            f"{files.num_rows} files of {order.root_url} were to be encoded, and {added} were.",
+            code="TAHOE_SLICES_INCOMPLETE",
+            table=order.root_url,
+        )
+    return manifests, Totals(added, sum(manifest.added_rows for manifest in manifests), size)
+
+
+def collect_vectors(files: pa.Table, encoder: FileEncoder) -> None:
+    """Give the deletion vectors of the files to the encoder's `on_vector`, in their order: who encodes slices knows none of them."""
+    for _ in encoder.encode_table(files.filter(pc.is_valid(files["deletionVector"]))):
+        pass
+
+
+def _slices(files: pa.Table, entries: int) -> Iterator[Slice]:
+    """In Arrow's streaming format, compressed: texts of statistics resemble each other."""
+    columns = files.select([name for name in FILES_COLUMNS if name in files.column_names and name != "deletionVector"])
+    rows = entries * max(FILES_IN_SLICE // entries, 1)
+    for first in range(0, files.num_rows, rows):
+        part = columns.slice(first, rows)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, part.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+            stream.write_table(part)
+        yield Slice(first // entries, sink.getvalue().to_pybytes())

@@ -1,0 +1,171 @@
+"""A Delta schema as an Iceberg schema: same ids, same names, types by `iceberg_primitive` (format/spec.md, appendix C).
+
+Ids are Delta's column mapping ids, so that data files written under column mapping are read by id; ids of list elements, map keys
+and map values are the nested ids that IcebergCompatV2 keeps in the nearest ancestor field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tahoe.exceptions import CorruptTable
+from tahoe.schema.mapping import nested_ids_of
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.uniform.formats.single_values import VOID, iceberg_primitive, no_iceberg_type
+
+__all__ = ["FIRST_PARTITION_ID", "iceberg_schema", "last_column_id", "name_mapping", "partition_fields", "primitive_columns"]
+
+FIRST_PARTITION_ID = 1000
+
+
+def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any]:
+    """The schema as Iceberg's JSON value, without a ``schema-id``.
+
+    Raises `Unsupported` for a type that Iceberg's format version lacks, `CorruptTable` for a field without an id.
+    """
+    if format_version < 3:
+        for column in _fields(schema):
+            if column.data_type == VOID:
+                raise no_iceberg_type(VOID)
+    return _struct(schema)
+
+
+def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> list[dict[str, Any]]:
+    """The fields of the partition spec: Delta's partition columns, unchanged (identity), with ids from 1000."""
+    return [
+        {
+            "source-id": _id(schema.field(name)),
+            "field-id": FIRST_PARTITION_ID + position,
+            "transform": "identity",
+            "name": schema.field(name).name,
+        }
+        for position, name in enumerate(partition_columns)
+    ]
+
+
+def name_mapping(schema: StructType, others: Mapping[str, int] | None = None) -> str:
+    """``schema.name-mapping.default``: how a reader finds columns in data files that carry no ids.
+
+    Files know columns by their physical names; the logical name follows for files from before column mapping.
+
+    Args:
+        others: ids of columns that files may have beside the table's, by name; there are readers that stop at a column they cannot name.
+    """
+    mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (others or {}).items())]
+    return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
+
+
+def last_column_id(schema: StructType) -> int:
+    """The highest id in use, nested ones included."""
+    highest = 0
+    for column in _fields(schema):
+        highest = max(highest, _id(column), *nested_ids_of(column).values())
+    return highest
+
+
+def primitive_columns(schema: StructType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Columns whose statistics Iceberg can hold, by physical path: primitives, also inside structs, not inside lists and maps."""
+    for column in schema:
+        inner = (*path, column.physical_name)
+        if isinstance(column.data_type, StructType):
+            yield from primitive_columns(column.data_type, inner)
+        elif not isinstance(column.data_type, ArrayType | MapType) and column.data_type != VOID:
+            yield inner, column
+
+
+def _struct(data_type: StructType) -> dict[str, Any]:
+    return {"type": "struct", "fields": [_field(column) for column in data_type]}
+
+
+def _field(column: StructField) -> dict[str, Any]:
+    value = {
+        "id": _id(column),
+        "name": column.name,
+        "required": not column.nullable,
+        "type": _type(column.data_type, column, column.physical_name),
+    }
+    comment = column.metadata.get("comment")
+    if comment:
+        value["doc"] = str(comment)
+    return value
+
+
+def _type(data_type: DataType, owner: StructField, path: str) -> Any:
+    """`owner` is the nearest field above, whose metadata holds the nested ids; `path` is the key to them."""
+    match data_type:
+        case StructType():
+            return _struct(data_type)
+        case ArrayType(element, contains_null):
+            return {
+                "type": "list",
+                "element-id": _nested_id(owner, f"{path}.element"),
+                "element": _type(element, owner, f"{path}.element"),
+                "element-required": not contains_null,
+            }
+        case MapType(key, value, value_contains_null):
+            return {
+                "type": "map",
+                "key-id": _nested_id(owner, f"{path}.key"),
+                "key": _type(key, owner, f"{path}.key"),
+                "value-id": _nested_id(owner, f"{path}.value"),
+                "value": _type(value, owner, f"{path}.value"),
+                "value-required": not value_contains_null,
+            }
+    return iceberg_primitive(data_type)
+
+
+def _mapped(data_type: DataType, owner: StructField | None = None, path: str = "") -> list[dict[str, Any]]:
+    match data_type:
+        case StructType(fields):
+            return [_entry(_id(f), [f.physical_name, f.name], _mapped(f.data_type, f, f.physical_name)) for f in fields]
+        case ArrayType(element) if owner is not None:
+            inner = f"{path}.element"
+            return [_entry(_nested_id(owner, inner), ["element"], _mapped(element, owner, inner))]
+        case MapType(key, value) if owner is not None:
+            return [
+                _entry(_nested_id(owner, f"{path}.{name}"), [name], _mapped(part, owner, f"{path}.{name}"))
+                for name, part in (("key", key), ("value", value))
+            ]
+    return []
+
+
+def _entry(number: int, names: list[str], fields: list[dict[str, Any]]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"field-id": number, "names": list(dict.fromkeys(names))}
+    return {**entry, "fields": fields} if fields else entry
+
+
+def _fields(data_type: DataType) -> Iterator[StructField]:
+    match data_type:
+        case StructType(fields):
+            for column in fields:
+                yield column
+                yield from _fields(column.data_type)
+        case ArrayType(element):
+            yield from _fields(element)
+        case MapType(key, value):
+            yield from _fields(key)
+            yield from _fields(value)
+
+
+def _id(column: StructField) -> int:
+    if column.field_id is None:
+        raise _without_id(column.name)
+    return column.field_id
+
+
+def _nested_id(owner: StructField, key: str) -> int:
+    found = nested_ids_of(owner).get(key)
+    if found is None:
+        raise _without_id(f"{owner.name} ({key})")
+    return int(found)
+
+
+def _without_id(column: str) -> CorruptTable:
+    return CorruptTable(
+        f"Column {column} has no column mapping id, which Iceberg needs to find it in data files. "
+        "Enable delta.columnMapping.mode together with delta.enableIcebergCompatV2.",
+        code="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
+        column=column,
+    )

@@ -1,0 +1,394 @@
+"""Iceberg's table metadata, format versions 2 and 3, as values: each function takes a metadata document and gives the next one
+(format/spec.md, "Table Metadata").
+
+Nothing here depends on the time of the conversion: times are those of the Delta commits, ids come from the table's id and the
+version. So the same conversion made twice, or by two processes, gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.protocol.actions import Metadata
+from tahoe.protocol.iceberg_compat import format_version
+from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.row_tracking import (
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+    ROW_COMMIT_VERSION_FIELD_ID,
+    ROW_ID_FIELD_ID,
+)
+from tahoe.uniform.formats.iceberg_schema import (
+    FIRST_PARTITION_ID,
+    iceberg_schema,
+    last_column_id,
+    name_mapping,
+    partition_fields,
+)
+from tahoe.uniform.formats.manifest_schema import Spec
+from tahoe.version import __version__
+
+__all__ = [
+    "MAX_SNAPSHOTS",
+    "AddedSnapshot",
+    "Totals",
+    "converted_timestamp_ms",
+    "converted_version",
+    "current_schema",
+    "current_snapshot",
+    "data_totals",
+    "described",
+    "expired",
+    "logged",
+    "next_sequence_number",
+    "next_snapshot_id",
+    "snapshot_retention_ms",
+    "spec_from",
+    "table_properties",
+    "with_snapshot",
+]
+
+MAX_METADATA_LOG = 100
+"""Former metadata files that the newest one still names; older ones are deleted."""
+
+MAX_SNAPSHOTS = 1000
+"""Snapshots kept at most, whatever their age: each lengthens every metadata file."""
+
+CONFIG_PREFIX = "delta.universalformat.config.iceberg."
+_DELTA_VERSION = "delta-version"
+_DELTA_TIMESTAMP = "delta-timestamp"
+_DELETES_SIZE = "total-delete-files-size"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts of a snapshot's summary: what it changed, of data files or of delete files."""
+
+    added_files: int = 0
+    added_rows: int = 0
+    added_bytes: int = 0
+    deleted_files: int = 0
+    deleted_rows: int = 0
+    deleted_bytes: int = 0
+
+
+def described(
+    base: Mapping[str, Any] | None,
+    metadata: Metadata,
+    *,
+    location: str,
+    version: int,
+    timestamp_ms: int,
+) -> dict[str, Any]:
+    """The document that speaks of a Delta version: its schema, partitioning and properties; snapshots are those of `base`.
+
+    Args:
+        base: the document to go on from, None for the first.
+        location: the table's URL.
+    """
+    schema = metadata.schema
+    document = dict(base) if base is not None else _empty(metadata.id, location)
+    document["format-version"] = max(document["format-version"], format_version(TableProperties(metadata.configuration)))
+    if document["format-version"] >= 3:
+        document.setdefault("next-row-id", 0)
+    document["schemas"], document["current-schema-id"] = _with_schema(
+        document["schemas"], iceberg_schema(schema, document["format-version"])
+    )
+    maximum = TableProperties(metadata.configuration).max_column_id
+    document["last-column-id"] = max(document["last-column-id"], last_column_id(schema), maximum)
+    _set_spec(document, partition_fields(schema, metadata.partition_columns))
+    document["last-updated-ms"] = max(document["last-updated-ms"], timestamp_ms)
+    properties = table_properties(metadata, version, timestamp_ms)
+    if base is not None:
+        properties["base-delta-version"] = str(converted_version(base))
+    document["properties"] = properties
+    return document
+
+
+def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, str]:
+    """Where the conversion stands, and what readers need, and what ``delta.universalFormat.config.iceberg.*`` asks for."""
+    asked = {
+        key[len(CONFIG_PREFIX) :]: value for key, value in metadata.configuration.items() if key.lower().startswith(CONFIG_PREFIX)
+    }
+    retention = {"history.expire.max-snapshot-age-ms": str(snapshot_retention_ms(metadata.configuration))}
+    return {
+        **retention,
+        **asked,
+        _DELTA_VERSION: str(version),
+        _DELTA_TIMESTAMP: str(timestamp_ms),
+        "converted_delta_version": str(version),
+        "converted_delta_timestamp": str(timestamp_ms),
+        "schema.name-mapping.default": name_mapping(metadata.schema, _row_id_columns(metadata.configuration)),
+        # Data files belong to the Delta table: Iceberg's own expiry and purge must leave them alone.
+        "gc.enabled": "false",
+    }
+
+
+def _row_id_columns(configuration: Mapping[str, str]) -> dict[str, int]:
+    """The columns under which data files may hold row ids and row commit versions, with Iceberg's ids of them."""
+    keys = {MATERIALIZED_ROW_ID: ROW_ID_FIELD_ID, MATERIALIZED_ROW_COMMIT_VERSION: ROW_COMMIT_VERSION_FIELD_ID}
+    return {configuration[key]: number for key, number in keys.items() if key in configuration}
+
+
+def snapshot_retention_ms(configuration: Mapping[str, str]) -> int:
+    """How long an Iceberg snapshot is kept: as long as Delta surely keeps both the version and its files."""
+    properties = TableProperties(configuration)
+    return min(properties.log_retention_ms, properties.deleted_file_retention_ms)
+
+
+def data_totals(snapshot: Mapping[str, Any]) -> tuple[int, int]:
+    """The number of live data files of a snapshot, and their size in bytes."""
+    summary: Mapping[str, str] = snapshot["summary"]
+    return int(summary["total-data-files"]), int(summary["total-files-size"]) - int(summary.get(_DELETES_SIZE, "0"))
+
+
+def converted_version(document: Mapping[str, Any]) -> int:
+    """The Delta version that the document speaks of."""
+    return int(document["properties"][_DELTA_VERSION])
+
+
+def converted_timestamp_ms(document: Mapping[str, Any]) -> int:
+    """When that version was committed."""
+    return int(document["properties"][_DELTA_TIMESTAMP])
+
+
+def current_snapshot(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The snapshot that readers see; None for a table without."""
+    wanted = document.get("current-snapshot-id")
+    return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == wanted), None)
+
+
+def current_schema(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The Iceberg schema in force, with its ``schema-id``."""
+    current: dict[str, Any] = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
+    return current
+
+
+def spec_from(document: Mapping[str, Any], spec: Spec) -> Spec:
+    """`spec` under the ids that the document gave to it and its fields."""
+    current = next(s for s in document["partition-specs"] if s["spec-id"] == document["default-spec-id"])
+    return Spec(int(current["spec-id"]), tuple(current["fields"]), spec.codecs)
+
+
+def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
+    """The id of a Delta version's snapshot: from the table's id and the version, so that a second try gives the same one."""
+    known = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
+    for attempt in range(len(known) + 1):
+        digest = hashlib.sha256(f"{document['table-uuid']}/{version}/{attempt}".encode()).digest()
+        number = int.from_bytes(digest[:8], "big") >> 1
+        if number and number not in known:
+            return number
+    raise AssertionError("more snapshots share one hash than there are snapshots")
+
+
+def next_sequence_number(document: Mapping[str, Any], version: int) -> int:
+    """The sequence number of a Delta version's snapshot. In format version 3 it is the version, as far as numbers must rise: so the
+    data sequence numbers of files, which are Delta's row commit versions, and those of snapshots are one count."""
+    last: int = document["last-sequence-number"]
+    if document["format-version"] < 3:
+        return last + 1
+    return max(last + 1, version) if document["snapshots"] else max(last, version)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedSnapshot:
+    """One more snapshot of the table.
+
+    Args:
+        version: the Delta version that it shows.
+        operation: Iceberg's name of what it does.
+        manifest_list: the URL of its manifest list.
+        totals, deletes: what it changed, of data files and of delete files.
+        row_id_mark: the highest row id given so far.
+        is_rebuilt: whether it names all files anew: its totals are then what was added, whatever the snapshot before had.
+    """
+
+    snapshot_id: int
+    version: int
+    timestamp_ms: int
+    operation: str
+    manifest_list: str
+    totals: Totals
+    deletes: Totals = Totals()
+    row_id_mark: int | None = None
+    is_rebuilt: bool = False
+
+
+def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str, Any]:
+    """The document with one more snapshot, which becomes the current one."""
+    parent = current_snapshot(document)
+    at = max(added.timestamp_ms, parent["timestamp-ms"] if parent else 0)
+    sequence_number = next_sequence_number(document, added.version)
+    snapshot: dict[str, Any] = {
+        "snapshot-id": added.snapshot_id,
+        "sequence-number": sequence_number,
+        "timestamp-ms": at,
+        "manifest-list": added.manifest_list,
+        "summary": {
+            "operation": added.operation,
+            **_summary(parent, added, document["format-version"]),
+            _DELTA_VERSION: str(added.version),
+            _DELTA_TIMESTAMP: str(added.timestamp_ms),
+            "engine-name": "tahoe",
+            "engine-version": __version__,
+        },
+        "schema-id": document["current-schema-id"],
+    }
+    row_ids: dict[str, int] = {}
+    if document["format-version"] >= 3:
+        first = document["next-row-id"]
+        row_ids["next-row-id"] = max(first, -1 if added.row_id_mark is None else added.row_id_mark + 1)
+        # Every file names its own first row id; so much is taken from the numbers that the table has still to give.
+        snapshot |= {"first-row-id": first, "added-rows": row_ids["next-row-id"] - first}
+    if parent is not None:
+        snapshot["parent-snapshot-id"] = parent["snapshot-id"]
+    return {
+        **document,
+        **row_ids,
+        "last-sequence-number": sequence_number,
+        "last-updated-ms": max(document["last-updated-ms"], at),
+        "current-snapshot-id": added.snapshot_id,
+        "snapshots": [*document["snapshots"], snapshot],
+        "snapshot-log": [*document["snapshot-log"], {"timestamp-ms": at, "snapshot-id": added.snapshot_id}],
+        "refs": {"main": {"snapshot-id": added.snapshot_id, "type": "branch"}},
+    }
+
+
+def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The document without the snapshots that are too old, and those snapshots, oldest first. The current one always stays.
+
+    Schemas that no kept snapshot names go too.
+    """
+    snapshots = document["snapshots"]
+    oldest = document["last-updated-ms"] - retention_ms
+    first = next((i for i, snapshot in enumerate(snapshots) if snapshot["timestamp-ms"] >= oldest), len(snapshots))
+    first = min(max(first, len(snapshots) - MAX_SNAPSHOTS), max(len(snapshots) - 1, 0))
+    if first == 0:
+        return dict(document), []
+    kept = snapshots[first:]
+    ids = {snapshot["snapshot-id"] for snapshot in kept}
+    schema_ids = {snapshot["schema-id"] for snapshot in kept} | {document["current-schema-id"]}
+    without = {
+        **document,
+        "snapshots": kept,
+        "snapshot-log": [entry for entry in document["snapshot-log"] if entry["snapshot-id"] in ids],
+        "schemas": [schema for schema in document["schemas"] if schema["schema-id"] in schema_ids],
+    }
+    return without, snapshots[:first]
+
+
+def logged(
+    document: Mapping[str, Any], base: Mapping[str, Any] | None, base_location: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """The document with its predecessor's file in the metadata log, and the files that dropped out of the log."""
+    if base is None or base_location is None:
+        return dict(document), []
+    entries = [*document["metadata-log"], {"timestamp-ms": base["last-updated-ms"], "metadata-file": base_location}]
+    dropped = [entry["metadata-file"] for entry in entries[:-MAX_METADATA_LOG]]
+    return {**document, "metadata-log": entries[-MAX_METADATA_LOG:]}, dropped
+
+
+def _empty(table_id: str, location: str) -> dict[str, Any]:
+    return {
+        "format-version": 2,
+        "table-uuid": _table_uuid(table_id),
+        "location": location,
+        "last-sequence-number": 0,
+        "last-updated-ms": 0,
+        "last-column-id": 0,
+        "schemas": [],
+        "current-schema-id": 0,
+        "partition-specs": [],
+        "default-spec-id": 0,
+        "last-partition-id": FIRST_PARTITION_ID - 1,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "properties": {},
+        "snapshots": [],
+        "snapshot-log": [],
+        "metadata-log": [],
+        "refs": {},
+    }
+
+
+def _table_uuid(table_id: str) -> str:
+    """Delta's table id, which is a UUID by custom alone; from another text one is derived."""
+    try:
+        return str(uuid.UUID(table_id))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, table_id))
+
+
+def _with_schema(schemas: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> tuple[list[Any], int]:
+    for schema in schemas:
+        if {key: value for key, value in schema.items() if key != "schema-id"} == wanted:
+            return list(schemas), int(schema["schema-id"])
+    number = max((int(schema["schema-id"]) for schema in schemas), default=-1) + 1
+    return [*schemas, {**wanted, "schema-id": number}], number
+
+
+def _set_spec(document: dict[str, Any], wanted: Sequence[Mapping[str, Any]]) -> None:
+    """The partition spec in force. Fields keep the ids they had in any earlier spec; a rename changes the spec in place."""
+    specs = [dict(spec) for spec in document["partition-specs"]]
+    known = {field["source-id"]: field["field-id"] for spec in specs for field in spec["fields"]}
+    last = document["last-partition-id"]
+    fields = []
+    for field in wanted:
+        number = known.get(field["source-id"])
+        if number is None:
+            number = last = last + 1
+        fields.append({**field, "field-id": number})
+    same = [spec for spec in specs if [f["field-id"] for f in spec["fields"]] == [f["field-id"] for f in fields]]
+    if same:
+        same[0]["fields"] = fields
+        chosen = same[0]["spec-id"]
+    else:
+        chosen = max((spec["spec-id"] for spec in specs), default=-1) + 1
+        specs.append({"spec-id": chosen, "fields": fields})
+    document["partition-specs"] = specs
+    document["default-spec-id"] = chosen
+    document["last-partition-id"] = last
+
+
+def _summary(parent: Mapping[str, Any] | None, added: AddedSnapshot, format_version: int) -> dict[str, str]:
+    """Counts of a summary (format/spec.md, "Optional Snapshot Summary Fields"); sizes are of data files and delete files together."""
+    totals, deletes, is_rebuilt = added.totals, added.deletes, added.is_rebuilt
+    before: Mapping[str, str] = {} if parent is None or is_rebuilt else parent["summary"]
+
+    def total(name: str, more: int, less: int) -> int:
+        return int(before.get(name, "0")) + more - (0 if is_rebuilt else less)
+
+    kind = "dvs" if format_version >= 3 else "position-delete-files"
+    counts = {
+        "added-data-files": totals.added_files,
+        "added-records": totals.added_rows,
+        "added-files-size": totals.added_bytes + deletes.added_bytes,
+        "deleted-data-files": totals.deleted_files,
+        "deleted-records": totals.deleted_rows,
+        "removed-files-size": totals.deleted_bytes + deletes.deleted_bytes,
+        "added-delete-files": deletes.added_files,
+        f"added-{kind}": deletes.added_files,
+        "added-position-deletes": deletes.added_rows,
+        "removed-delete-files": deletes.deleted_files,
+        f"removed-{kind}": deletes.deleted_files,
+        "removed-position-deletes": deletes.deleted_rows,
+        _DELETES_SIZE: total(_DELETES_SIZE, deletes.added_bytes, deletes.deleted_bytes),
+    }
+    always = {
+        "total-data-files": total("total-data-files", totals.added_files, totals.deleted_files),
+        "total-records": total("total-records", totals.added_rows, totals.deleted_rows),
+        "total-files-size": total(
+            "total-files-size", totals.added_bytes + deletes.added_bytes, totals.deleted_bytes + deletes.deleted_bytes
+        ),
+        "total-delete-files": total("total-delete-files", deletes.added_files, deletes.deleted_files),
+        "total-position-deletes": total("total-position-deletes", deletes.added_rows, deletes.deleted_rows),
+        "total-equality-deletes": 0,
+    }
+    return {
+        **{name: str(count) for name, count in counts.items() if count},
+        **{name: str(count) for name, count in always.items()},
+    }

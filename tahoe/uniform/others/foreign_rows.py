@@ -1,0 +1,123 @@
+"""Iceberg metadata that another writer left in a table's folder, read by PyIceberg through the table's own store.
+
+Needs PyIceberg (the extra ``iceberg``): importing this module without it raises `ImportError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO, InputFile
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import FileScanTask
+
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.store.log_store import LogStore
+
+__all__ = ["ForeignTable"]
+
+
+class ForeignTable:
+    """One metadata file, and what it refers to; nothing outside the table's root is opened.
+
+    Args:
+        url: of the metadata file.
+    """
+
+    def __init__(self, store: LogStore, url: str) -> None:
+        self._io = _StoreIO(store)
+        self.url = url
+        self.metadata = FromInputFile.table_metadata(self._io.new_input(url))
+
+    def snapshot(self, snapshot_id: int) -> Any:
+        """PyIceberg's snapshot of that id. Raises `CorruptTable` where there is none."""
+        snapshot = self.metadata.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise CorruptTable(
+                f"The metadata file {self.url} has no snapshot {snapshot_id}.",
+                code="TAHOE_CORRUPT_ICEBERG_METADATA",
+                file=self.url,
+            )
+        return snapshot
+
+    def added_files(self, snapshot_id: int) -> list[str]:
+        """URLs of the data files that a snapshot added."""
+        return [entry.data_file.file_path for entry in self._added(snapshot_id)]
+
+    def has_deletes(self, snapshot_id: int) -> bool:
+        """Whether the snapshot removed a file or brought delete files."""
+        return any(
+            manifest.content != 0 or (manifest.deleted_files_count or 0) > 0
+            for manifest in self.snapshot(snapshot_id).manifests(self._io)
+            if manifest.added_snapshot_id == snapshot_id
+        )
+
+    def rows(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        """The rows of the data files that a snapshot added, in the columns of the current schema."""
+        scan = ArrowScan(self.metadata, self._io, self.metadata.schema(), AlwaysTrue())
+        yield from scan.to_record_batches([FileScanTask(entry.data_file) for entry in self._added(snapshot_id)])
+
+    def _added(self, snapshot_id: int) -> Iterator[Any]:
+        for manifest in self.snapshot(snapshot_id).manifests(self._io):
+            if manifest.content != 0 or manifest.added_snapshot_id != snapshot_id:
+                continue
+            for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=True):
+                if entry.status == ManifestEntryStatus.ADDED:
+                    yield entry
+
+
+class _StoreIO(FileIO):
+    """PyIceberg's files over a table's store, for reading."""
+
+    def __init__(self, store: LogStore) -> None:
+        super().__init__({})
+        self._store = store
+
+    def new_input(self, location: str) -> InputFile:
+        name = location.removeprefix(f"{self._store.url}/")
+        if name == location or ".." in name.split("/"):
+            raise CorruptTable(
+                f"Iceberg metadata of table {self._store.url} refers to {location}, which is outside the table; it is not opened.",
+                code="TAHOE_PATH_OUTSIDE_TABLE",
+                table=self._store.url,
+                path=location,
+            )
+        return _StoreFile(self._store, location, name)
+
+    def new_output(self, location: str) -> Any:
+        raise CorruptTable(
+            f"Nothing is written to the Iceberg side of another writer: {location}.",
+            code="TAHOE_ICEBERG_READ_ONLY",
+            file=location,
+        )
+
+    def delete(self, location: Any) -> None:
+        raise CorruptTable(
+            f"Nothing is deleted of the Iceberg side of another writer: {location}.",
+            code="TAHOE_ICEBERG_READ_ONLY",
+            file=str(location),
+        )
+
+
+class _StoreFile(InputFile):
+    def __init__(self, store: LogStore, location: str, name: str) -> None:
+        super().__init__(location)
+        self._store = store
+        self._name = name
+
+    def __len__(self) -> int:
+        entry = self._store.head(self._name)
+        if entry is None:
+            raise NotFound(f"There is no file {self.location}.", code="TAHOE_FILE_NOT_FOUND", file=self.location)
+        return entry.size
+
+    def exists(self) -> bool:
+        return self._store.head(self._name) is not None
+
+    def open(self, seekable: bool = True) -> Any:
+        return self._store.open_input(self._name)

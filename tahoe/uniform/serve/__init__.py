@@ -1,0 +1,1 @@
+"""The server of Iceberg's REST protocol, over all tables below a folder."""

@@ -1,0 +1,257 @@
+"""The Delta tables below one folder, as an Iceberg catalog names them: a folder is a namespace, a folder with a log is a table.
+
+Names come from strangers. Each part is looked up as a name and never read as a path: what holds a slash, a dot in front, or a
+control character names nothing. Symbolic links that lead out of the warehouse are as if they were not there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from threading import Lock
+
+from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
+from tahoe.log.files.commits import read_commit
+from tahoe.protocol.iceberg_compat import uniform_is_enabled
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import local_path
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.uniform.convert.conversion import DeltaSide
+from tahoe.uniform.handle import UniformHandle
+from tahoe.uniform.others.look import Current, newest_metadata
+from tahoe.uniform.runtime import UniformRuntime
+
+__all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Warehouse"]
+
+Namespace = tuple[str, ...]
+
+DEFAULT = "default"
+"""The namespace of the tables that lie in the warehouse's folder itself: Iceberg has no table without a namespace."""
+
+NAMESPACE_NOT_FOUND = "TAHOE_NAMESPACE_NOT_FOUND"
+TABLE_NOT_FOUND = "DELTA_TABLE_NOT_FOUND"
+
+_LOG_FOLDER = "_delta_log"
+_TABLES_KEPT = 64
+_MOST_LEVELS = 32
+_LONGEST_NAME = 255
+
+
+class Warehouse:
+    """What lies below a folder or URL.
+
+    Args:
+        path: the folder above the tables, or its URL.
+        storage_options: for the object store; never shown.
+        runtime: what conversions of the tables share.
+        wait_seconds: how long `load` waits for a conversion.
+
+    Raises:
+        InvalidRequest: the folder is a table itself.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        runtime: UniformRuntime,
+        clock: Clock = SYSTEM_CLOCK,
+        wait_seconds: float = 30.0,
+    ) -> None:
+        self._store = open_store(path, storage_options)
+        self._options = storage_options
+        self._runtime = runtime
+        self._clock = clock
+        self._wait_seconds = wait_seconds
+        self._tables: OrderedDict[str, _Table] = OrderedDict()
+        self._lock = Lock()
+        if self._store.has_folder(_LOG_FOLDER):
+            raise InvalidRequest(
+                f"'{self.url}' is a Delta table itself: give the folder above it, of which it is then one table.",
+                code="TAHOE_WAREHOUSE_IS_A_TABLE",
+                path=self.url,
+            )
+
+    @property
+    def url(self) -> str:
+        """Of the folder above the tables."""
+        return self._store.url
+
+    def refuse_if_absent(self) -> None:
+        """See that there is something to show: a mistyped folder would be served as a warehouse without tables.
+
+        Object stores have no folders of their own, so what is empty there is shown as empty.
+
+        Raises:
+            NotFound: there is no such folder, or it is a file.
+            StorageFailure: it cannot be listed.
+        """
+        path = local_path(self.url)
+        if path is not None and not os.path.isdir(path):
+            what = "is no folder" if os.path.lexists(path) else "does not exist"
+            raise NotFound(
+                f"'{self.url}' {what}: give the folder above the tables, or make it first.",
+                code="TAHOE_WAREHOUSE_NOT_FOUND",
+                path=self.url,
+            )
+        self._store.folders()
+
+    def namespaces(self, parent: Namespace = ()) -> Iterator[Namespace]:
+        """The namespaces directly in `parent`, sorted. Raises `NotFound` where there is no such namespace."""
+        if not parent:
+            yield from sorted({(DEFAULT,)} | {(name,) for name in self._folders("") if not self._is_table(name)})
+            return
+        folder = self._existing(parent)[-1]
+        if folder:
+            for name in self._folders(folder):
+                if not self._is_table(f"{folder}/{name}"):
+                    yield (*parent, name)
+
+    def has_namespace(self, namespace: Namespace) -> bool:
+        """Whether there is such a namespace; an odd name has none."""
+        return bool(self._folders_of(namespace))
+
+    def tables(self, namespace: Namespace) -> Iterator[str]:
+        """The names of the tables directly in a namespace, sorted, whether or not they ask for UniForm.
+
+        Raises:
+            NotFound: there is no such namespace.
+        """
+        candidates = ((name, folder) for folder in self._existing(namespace) for name in self._folders(folder))
+        last = None
+        for name, folder in sorted(candidates):
+            if name != last and self._is_table(_join(folder, name)):
+                last = name
+                yield name
+
+    def has_table(self, namespace: Namespace, name: str) -> bool:
+        """Whether there is a table of that name, whether or not it asks for UniForm."""
+        return bool(self._folders_of_table(namespace, name))
+
+    def load(self, namespace: Namespace, name: str) -> Current:
+        """The Iceberg metadata of a table at its newest version; a table that lags is converted first.
+
+        Raises:
+            NotFound: there is no such namespace or table.
+            InvalidRequest: the table does not ask for UniForm, or two tables have the name.
+            StorageFailure: the newest version was not converted within `wait_seconds`, or could not be.
+            ForeignWriter: another writer has committed to the table's Iceberg side.
+        """
+        self._existing(namespace)
+        folders = self._folders_of_table(namespace, name)
+        if not folders:
+            raise NotFound(
+                f"There is no table '{name}' in namespace '{'.'.join(namespace)}' of {self.url}. A table is a folder that holds "
+                f"{_LOG_FOLDER}.",
+                code=TABLE_NOT_FOUND,
+                name=name,
+            )
+        if len(folders) > 1:
+            raise InvalidRequest(
+                f"Two tables are named {DEFAULT}.{name}: {self.url}/{folders[0]} and {self.url}/{folders[1]}. Rename one folder.",
+                code="TAHOE_AMBIGUOUS_TABLE",
+                name=name,
+            )
+        return self._table(folders[0]).current(self._wait_seconds)
+
+    def _table(self, folder: str) -> _Table:
+        with self._lock:
+            table = self._tables.pop(folder, None) or _Table(
+                open_store(f"{self.url}/{folder}", self._options), self._runtime, self._clock
+            )
+            self._tables[folder] = table
+            if len(self._tables) > _TABLES_KEPT:
+                self._tables.popitem(last=False)
+            return table
+
+    def _existing(self, namespace: Namespace) -> list[str]:
+        folders = self._folders_of(namespace)
+        if not folders:
+            raise NotFound(
+                f"There is no namespace '{'.'.join(namespace)}' in {self.url}: no folder has that name, or it is a table.",
+                code=NAMESPACE_NOT_FOUND,
+                namespace=".".join(namespace),
+            )
+        return folders
+
+    def _folders_of(self, namespace: Namespace) -> list[str]:
+        """The store names of the folders that make up a namespace; '' is the warehouse's own."""
+        root = [""] if namespace == (DEFAULT,) else []
+        return root + (["/".join(namespace)] if self._is_namespace(namespace) else [])
+
+    def _folders_of_table(self, namespace: Namespace, name: str) -> list[str]:
+        if not _can_be_named(name):
+            return []
+        return [path for folder in self._folders_of(namespace) if self._is_table(path := _join(folder, name))]
+
+    def _is_namespace(self, namespace: Namespace) -> bool:
+        if not namespace or len(namespace) > _MOST_LEVELS or not all(map(_can_be_named, namespace)):
+            return False
+        folders = ["/".join(namespace[: level + 1]) for level in range(len(namespace))]
+        return self._store.has_folder(folders[-1]) and not any(self._is_table(folder) for folder in folders)
+
+    def _is_table(self, folder: str) -> bool:
+        return self._store.has_folder(f"{folder}/{_LOG_FOLDER}")
+
+    def _folders(self, folder: str) -> Sequence[str]:
+        return [name for name in self._store.folders(folder) if _can_be_named(name)]
+
+
+class _Table:
+    """One table, with what was read of its log last."""
+
+    def __init__(self, store: LogStore, runtime: UniformRuntime, clock: Clock) -> None:
+        self._store = store
+        self._latest: Snapshot | None = None
+        self._handle = UniformHandle(DeltaSide(store, self._snapshot, partial(read_commit, store), clock), runtime)
+
+    def current(self, wait_seconds: float) -> Current:
+        """The metadata of the newest version."""
+        target = self._snapshot()
+        if not uniform_is_enabled(target.config.properties):
+            raise InvalidRequest(
+                f"The Delta table {self._store.url} does not ask for UniForm, so Iceberg cannot read it. Have it do so: ALTER TABLE "
+                f"delta.`{self._store.url}` SET TBLPROPERTIES ('delta.universalFormat.enabledFormats' = 'iceberg', "
+                "'delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name').",
+                code="TAHOE_UNIFORM_NOT_ENABLED",
+                table=self._store.url,
+            )
+        current = newest_metadata(self._store)
+        if current is not None and current.version >= target.version:
+            return current
+        self._handle.start()
+        self._handle.wait(target.version, wait_seconds)
+        current = newest_metadata(self._store)
+        if current is None:
+            raise StorageFailure(
+                f"The Iceberg metadata of {self._store.url} has vanished. Try again.",
+                code="TAHOE_ICEBERG_METADATA_VANISHED",
+                table=self._store.url,
+            )
+        return current
+
+    def _snapshot(self, version: int | None = None) -> Snapshot:
+        if version is not None:
+            return Snapshot.at(self._store, version)
+        latest = self._latest
+        self._latest = newest = Snapshot.at(self._store) if latest is None else latest.refreshed()
+        return newest
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _can_be_named(name: str) -> bool:
+    """Whether a part of a name is one folder's; what Spark takes for hidden (``_temporary``, ``.staging``) is not."""
+    if not name or name[0] in "._" or "/" in name or "\\" in name or not name.isprintable():
+        return False
+    try:
+        return len(name.encode()) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False

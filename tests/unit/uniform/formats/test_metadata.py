@@ -1,0 +1,141 @@
+"""The metadata document: ids, schemas, specs, expiry and the log, as values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from pyiceberg.table.metadata import TableMetadataV2
+
+from tahoe.schema.types import DecimalType, PrimitiveType
+from tahoe.uniform.formats import metadata as documents
+from tahoe.uniform.formats.metadata import AddedSnapshot, Totals
+from tahoe.uniform.formats.metadata_files import seal_metadata
+from tests.unit.uniform.sample_documents import DAY, ID, TABLE_ID, advanced, column, described, history, metadata
+
+
+def test_pyiceberg_accepts_what_is_written():
+    document = json.loads(seal_metadata(history(3, metadata(by=("day",)))))
+    theirs = TableMetadataV2.model_validate(document)
+    assert [field.name for field in theirs.schema().fields] == ["id", "day"]
+    assert theirs.spec().fields[0].field_id == 1000
+    assert theirs.current_snapshot().summary["delta-version"] == "2"
+    assert theirs.last_sequence_number == 3
+    assert theirs.snapshots[1].parent_snapshot_id == theirs.snapshots[0].snapshot_id
+
+
+def test_a_table_id_that_is_no_uuid_becomes_one():
+    odd = replace(metadata(), id="testId")
+    theirs = TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0))))
+    assert theirs.table_uuid == TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0)))).table_uuid
+    assert str(TableMetadataV2.model_validate(json.loads(seal_metadata(history(1)))).table_uuid) == TABLE_ID
+
+
+def test_the_same_conversion_gives_the_same_bytes():
+    assert seal_metadata(history(4)) == seal_metadata(history(4))
+
+
+def test_snapshot_ids_come_from_the_table_and_the_version():
+    first = described(None, metadata(), 5)
+    assert documents.next_snapshot_id(first, 5) == documents.next_snapshot_id(first, 5)
+    assert documents.next_snapshot_id(first, 5) != documents.next_snapshot_id(first, 6)
+    other = described(None, replace(metadata(), id="another"), 5)
+    assert documents.next_snapshot_id(first, 5) != documents.next_snapshot_id(other, 5)
+    assert 0 < documents.next_snapshot_id(first, 5) < 2**63
+
+
+def test_a_version_converted_twice_gets_a_second_id():
+    document = history(2)
+    assert documents.next_snapshot_id(document, 1) not in {s["snapshot-id"] for s in document["snapshots"]}
+
+
+def test_properties_say_where_the_conversion_stands_and_carry_the_user_s():
+    asked = {
+        "delta.universalformat.config.iceberg.owner": "me",
+        "delta.universalFormat.config.iceberg.delta-version": "99",
+        "delta.logRetentionDuration": "interval 2 days",
+    }
+    found = described(history(3), metadata(**asked), 7)["properties"]
+    assert found["delta-version"] == found["converted_delta_version"] == "7"
+    assert found["delta-timestamp"] == found["converted_delta_timestamp"] == "7000"
+    assert found["base-delta-version"] == "2"
+    assert found["owner"] == "me"
+    assert found["gc.enabled"] == "false"
+    assert found["history.expire.max-snapshot-age-ms"] == str(2 * 86_400_000)
+
+
+def test_a_changed_schema_is_added_and_one_seen_before_is_found_again():
+    wider = metadata(ID, DAY, column("c", DecimalType(9, 2), 3))
+    document = advanced(advanced(advanced(None, metadata(), 0), wider, 1), metadata(), 2)
+    assert [schema["schema-id"] for schema in document["schemas"]] == [0, 1]
+    assert document["current-schema-id"] == 0
+    assert [snapshot["schema-id"] for snapshot in document["snapshots"]] == [0, 1, 0]
+    assert document["last-column-id"] == 3, "ids once given are never given again"
+
+
+def test_the_highest_column_id_counts_dropped_columns():
+    found = described(None, metadata(**{"delta.columnMapping.maxColumnId": "41"}), 0)
+    assert found["last-column-id"] == 41
+
+
+def test_a_renamed_partition_column_keeps_its_spec_and_field_id():
+    document = advanced(None, metadata(by=("day",)), 0)
+    renamed = metadata(ID, replace(DAY, name="date"), by=("date",))
+    specs = advanced(document, renamed, 1)["partition-specs"]
+    assert specs == [{"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "transform": "identity", "name": "date"}]}]
+
+
+def test_another_partitioning_is_another_spec_whose_new_fields_get_new_ids():
+    document = advanced(advanced(None, metadata(by=("day",)), 0), metadata(by=("id", "day")), 1)
+    assert [[f["field-id"] for f in spec["fields"]] for spec in document["partition-specs"]] == [[1000], [1001, 1000]]
+    assert (document["default-spec-id"], document["last-partition-id"]) == (1, 1001)
+
+
+def test_totals_go_on_from_the_snapshot_before():
+    document = history(2)
+    gone = AddedSnapshot(
+        snapshot_id=9,
+        version=2,
+        timestamp_ms=0,
+        operation="delete",
+        manifest_list="file:///t/metadata/x",
+        totals=Totals(deleted_files=1, deleted_rows=5, deleted_bytes=50),
+    )
+    deleted = documents.with_snapshot(document, gone)
+    summary = deleted["snapshots"][-1]["summary"]
+    assert (summary["total-data-files"], summary["total-records"], summary["total-files-size"]) == ("3", "15", "150")
+    assert (summary["deleted-data-files"], summary["deleted-records"]) == ("1", "5")
+    assert "added-data-files" not in summary
+    assert deleted["snapshots"][-1]["timestamp-ms"] == 1000, "a snapshot is never older than its parent"
+
+
+def test_old_snapshots_expire_with_their_schemas_but_the_current_one_stays():
+    wider = metadata(ID, DAY, column("c", PrimitiveType("binary"), 3))
+    document = advanced(advanced(advanced(None, metadata(), 0), wider, 10), wider, 20)
+    kept, old = documents.expired(document, retention_ms=10_000)
+    assert [s["timestamp-ms"] for s in old] == [0]
+    assert [s["timestamp-ms"] for s in kept["snapshots"]] == [10_000, 20_000]
+    assert [s["schema-id"] for s in kept["schemas"]] == [1]
+    assert len(kept["snapshot-log"]) == 2
+    late = {**document, "last-updated-ms": 10**12}
+    kept, old = documents.expired(late, retention_ms=0)
+    assert (len(old), len(kept["snapshots"])) == (2, 1)
+    assert documents.expired(kept, 0) == (kept, [])
+
+
+def test_there_are_never_more_snapshots_than_the_most():
+    document = history(3)
+    many = {**document, "snapshots": [document["snapshots"][-1]] * (documents.MAX_SNAPSHOTS + 5)}
+    kept, old = documents.expired(many, 10**12)
+    assert (len(old), len(kept["snapshots"])) == (5, documents.MAX_SNAPSHOTS)
+
+
+def test_the_metadata_log_is_bounded_and_names_what_may_be_deleted():
+    document, dropped = None, []
+    for version in range(103):
+        base = document
+        document, gone = documents.logged(advanced(base, metadata(), version), base, f"v{version - 1}" if base else None)
+        dropped += gone
+    assert len(document["metadata-log"]) == 100
+    assert document["metadata-log"][-1] == {"timestamp-ms": 101_000, "metadata-file": "v101"}
+    assert dropped == ["v0", "v1"]

@@ -1,0 +1,54 @@
+"""The seal of metadata files that shows another writer's hand, and their names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tahoe.exceptions import CorruptTable, ForeignWriter
+from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number, open_metadata, seal_metadata
+from tests.unit.uniform.sample_documents import history
+
+
+def test_the_seal_is_kept_by_what_tahoe_wrote():
+    document = history(2)
+    opened = open_metadata(seal_metadata(document), "v1")
+    assert seal_metadata(opened) == seal_metadata(document)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["properties"].pop("tahoe-fingerprint"),
+        lambda d: d["properties"].update({"delta-version": "9"}),
+        lambda d: d["snapshots"].pop(),
+        lambda d: d.update({"current-snapshot-id": 1}),
+    ],
+)
+def test_metadata_that_another_writer_made_or_changed_is_told_apart(change):
+    document = json.loads(seal_metadata(history(2)))
+    change(document)
+    with pytest.raises(ForeignWriter, match=r"v7\.metadata\.json.*rebuild=True"):
+        open_metadata(json.dumps(document).encode(), "file:///t/metadata/v7.metadata.json")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"properties": 5}', b"\xff"])
+def test_metadata_that_is_none_is_refused(data):
+    with pytest.raises((ForeignWriter, CorruptTable), match=r"v7"):
+        open_metadata(data, "v7")
+
+
+@pytest.mark.parametrize(
+    ("location", "number"),
+    [
+        ("file:///t/metadata/v7.metadata.json", 7),
+        ("v0.metadata.json", 0),
+        ("file:///t/metadata/00007-abc.metadata.json", None),
+        ("v7.metadata.json.crc", None),
+        ("vv7.metadata.json", None),
+    ],
+)
+def test_metadata_files_are_named_by_their_number(location, number):
+    assert metadata_number(location) == number
+    assert metadata_number(metadata_name(41)) == 41

@@ -1,0 +1,62 @@
+"""Traces of another writer, each found by what it breaks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tahoe.uniform.others.foreign import Finding, find_foreign, foreign_writer
+from tahoe.uniform.others.look import look_at
+from tahoe.uniform.others.record import ConversionRecord, read_record
+from tests.unit.uniform.deltalog import DeltaLog
+from tests.unit.uniform.verifier import newest_document
+
+
+@pytest.fixture
+def log() -> DeltaLog:
+    log = DeltaLog()
+    log.change(["a1"])
+    log.convert()
+    log.change(["a2"])
+    log.convert()
+    return log
+
+
+def kinds(log: DeltaLog, answers: dict[str, str | None] | None = None, record: ConversionRecord | None = None) -> list[str]:
+    record = record or read_record(log.store)
+    return [finding.kind for finding in find_foreign(log.store, look_at(log.store), answers or {}, record)]
+
+
+def test_where_only_tahoe_was_at_work_nothing_is_found(log: DeltaLog) -> None:
+    assert kinds(log, {"c:a.b": f"{log.store.url}/metadata/v1.metadata.json", "new:a.b": None}) == []
+
+
+def test_a_metadata_file_of_another_name_is_told_with_its_snapshots(log: DeltaLog) -> None:
+    theirs = newest_document(log.store)
+    theirs["snapshots"].append(
+        {"snapshot-id": 5, "summary": {"operation": "append", "added-records": "3", "engine-name": "other"}, "manifest-list": "x"}
+    )
+    log.store.put("metadata/00003-abc.metadata.json", json.dumps(theirs).encode())
+    (finding,) = find_foreign(log.store, look_at(log.store), {}, read_record(log.store))
+    assert finding.kind == "metadata"
+    assert "snapshot 5 (append by other: 3 rows added, 0 deleted)" in finding.sentence
+    error = foreign_writer(log.store.url, [finding])
+    assert (error.code, error.facts["snapshots"], error.facts["rows"]) == ("TAHOE_UNIFORM_FOREIGN_WRITER", [5], 3)
+    assert kinds(log, record=ConversionRecord(2, {}, frozenset({finding.location}))) == [], (
+        "what a repair dealt with counts no more"
+    )
+
+
+def test_metadata_that_is_gone_a_hint_that_leads_astray_and_moved_pointers_are_found(log: DeltaLog) -> None:
+    assert kinds(log, record=ConversionRecord(9)) == ["missing"]
+    log.store.put("metadata/version-hint.text", b"17")
+    assert kinds(log) == ["hint"]
+    log.store.put("metadata/version-hint.text", b"")
+    assert kinds(log) == []
+    assert kinds(log, {"c:a.b": "file:///elsewhere/metadata/v1.metadata.json"}) == ["catalog"]
+    assert kinds(log, {"c:a.b": None}, ConversionRecord(2, {"c:a.b": "x"})) == ["catalog"], "the entry was dropped"
+
+
+def test_a_finding_is_a_value() -> None:
+    assert Finding("hint", "l", "s") == Finding("hint", "l", "s", ())

@@ -1,0 +1,58 @@
+"""Tables in a warehouse, and questions to the server over it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import tahoe
+from tahoe.process import UNIFORM_RUNTIME
+from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
+from tahoe.uniform.serve.warehouse import Warehouse
+
+UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
+
+
+ROWS = pa.table({"id": pa.array(range(5), pa.int64())})
+
+
+LOCAL = {"host": "127.0.0.1:8181"}
+
+
+def warehouse_of(path: Path | str, options: dict[str, str] | None = None, **more: float) -> Warehouse:
+    """As `tahoe serve` makes it."""
+    return Warehouse(path, options, runtime=UNIFORM_RUNTIME, **more)
+
+
+def make_table(path: Path | str, properties: dict[str, str] | None = None) -> tahoe.Table:
+    table = tahoe.Table.create(path, ROWS.schema, properties=UNIFORM if properties is None else properties)
+    table.append(ROWS)
+    UNIFORM_RUNTIME.queue.drain(30)
+    return table
+
+
+def ask(catalog: ReadOnlyCatalog, path: str, query: str = "", method: str = "GET", **headers: str) -> Answer:
+    return catalog.answer(
+        Request(method, path, query, {**LOCAL, **{name.replace("_", "-"): text for name, text in headers.items()}})
+    )
+
+
+def content(answer: Answer) -> Any:
+    assert answer.status == 200, answer
+    return json.loads(answer.body)
+
+
+def names(answer: Answer) -> list[str]:
+    return [found["name"] for found in content(answer)["identifiers"]]
+
+
+def refused(answer: Answer, status: int, kind: str) -> str:
+    """The message of an error in the form that the protocol gives it."""
+    assert answer.status == status, answer
+    error = json.loads(answer.body)["error"]
+    assert (error["code"], error["type"]) == (status, kind)
+    assert set(error) == {"message", "type", "code"}
+    return str(error["message"])

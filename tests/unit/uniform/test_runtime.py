@@ -1,0 +1,203 @@
+"""What conversions share has one owner: two runtimes know nothing of each other, and the process's own is finished at its exit."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from threading import Event
+
+import pytest
+from pyroaring import BitMap64
+
+import tahoe
+from tahoe.clock import SeededClock
+from tahoe.exceptions import TahoeError
+from tahoe.log.files.commits import read_commit
+from tahoe.store.object_store import open_store
+from tahoe.testing.faulty_store import Call, Faults, FaultyStore, TracingStore
+from tahoe.uniform.convert.conversion import DeltaSide
+from tahoe.uniform.handle import UniformHandle
+from tahoe.uniform.runtime import LastError, UniformRuntime
+from tests.unit.uniform.deltalog import V2_DELETES, DeltaLog
+
+SECONDS = 10
+
+
+def test_what_waits_is_finished_when_the_interpreter_exits():
+    program = """
+from time import sleep
+from tahoe.process import UNIFORM_RUNTIME
+def run(version):
+    sleep(0.1)
+    print(version, flush=True)
+UNIFORM_RUNTIME.queue.submit("t", run, 1)
+sleep(0.02)
+UNIFORM_RUNTIME.queue.submit("t", run, 2)
+UNIFORM_RUNTIME.queue.submit("t", run, 3)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.split() == ["1", "3"]
+
+
+def test_what_is_finished_at_the_exit_may_use_several_threads():
+    """Python refuses them to what runs later."""
+    program = """
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+from tahoe.process import UNIFORM_RUNTIME
+def run(version):
+    sleep(0.2)
+    with ThreadPoolExecutor(2) as pool:
+        print(sum(pool.map(abs, [-version, version])), flush=True)
+UNIFORM_RUNTIME.queue.submit("t", run, 4)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert (found.stdout, found.stderr) == ("8\n", "")
+
+
+def test_what_a_thread_commits_while_the_interpreter_exits_is_finished_too():
+    program = """
+from threading import Thread
+from time import sleep
+from tahoe.process import UNIFORM_RUNTIME
+def commit():
+    sleep(0.3)
+    UNIFORM_RUNTIME.queue.submit("t", lambda version: (sleep(0.2), print(version, flush=True)), 7)
+Thread(target=commit).start()
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == "7\n"
+
+
+# -- one owner -----------------------------------------------------------------------------------------------------------------
+
+
+def test_two_runtimes_know_nothing_of_each_other():
+    here, there = UniformRuntime(), UniformRuntime()
+    go_on = Event()
+    here.queue.submit("t", lambda version: go_on.wait(SECONDS), 1)
+    here.errors.put("t", LastError(1, "TAHOE_ERROR", "no"))
+    assert here.drain(0.01, 0.0) == ["the conversion of t to Iceberg was not finished"]
+    assert there.drain(SECONDS, SECONDS) == []
+    assert there.errors.get("t") is None
+    go_on.set()
+    assert here.drain(SECONDS, SECONDS) == []
+
+
+def test_nothing_in_the_package_is_changed_by_a_conversion_but_its_runtime():
+    """A conversion by a runtime of its own leaves the process's runtime as it was."""
+    from tahoe.process import UNIFORM_RUNTIME
+
+    log = DeltaLog()
+    log.change(["a1"])
+    runtime = UniformRuntime()
+    UniformHandle(log.delta(), runtime).sync()
+    (written,) = [name.name for name in log.store.walk("metadata") if name.name.startswith("metadata/snap-")]
+    assert runtime.caches.lists.get(f"{log.store.url}/{written}") is not None
+    assert UNIFORM_RUNTIME.caches.lists.get(f"{log.store.url}/{written}") is None
+
+
+def test_no_function_of_the_package_changes_its_module():
+    """Neither by a `global` statement, nor by an empty collection at the top of a module, which only a function could fill."""
+    for path in sorted(Path(tahoe.__path__[0], "uniform").rglob("*.py")):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        assert not [node for node in ast.walk(module) if isinstance(node, ast.Global)], path
+        for node in module.body:
+            value = getattr(node, "value", None)
+            assert not (isinstance(value, ast.Dict | ast.List | ast.Set) and not ast.unparse(value).strip("{}[]")), (
+                path,
+                node.lineno,
+            )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_forked_child_begins_afresh_whatever_its_parent_s_threads_do():
+    program = """
+import os, warnings
+from threading import Event
+from tahoe.process import UNIFORM_RUNTIME
+warnings.simplefilter("ignore", DeprecationWarning)
+started, go_on = Event(), Event()
+UNIFORM_RUNTIME.queue.submit("t", lambda version: (started.set(), go_on.wait(10)), 1)
+started.wait(10)
+UNIFORM_RUNTIME.errors._lock.acquire()
+child = os.fork()
+if child == 0:
+    print(UNIFORM_RUNTIME.queue.busy(), UNIFORM_RUNTIME.errors.get("t"), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(UNIFORM_RUNTIME.queue.busy(), flush=True)
+go_on.set()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["[] None", "['t']"]
+
+
+# -- replay --------------------------------------------------------------------------------------------------------------------
+
+
+class Waits(SeededClock):
+    """Notes how long it was slept."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        super().sleep(seconds)
+
+
+FAULTS = Faults(answer_lost=0.1, answered_taken=0.1, request_lost=0.2, refused=0.3, read_failed=0.02, write_failed=0.03)
+
+
+def replayed(seed: int) -> tuple[list[Call], list[float], list[str]]:
+    """What a history of conversions asks of a store that fails by a seed, how long it waits, and how each of them ends.
+
+    Each runs on a table of its own at one URL: it stands in the manifests, whose names tell their content.
+    """
+    store = open_store("memory://replay/t")
+    for entry in list(store.walk()):
+        store.delete(entry.name)
+    log, clock, ends = DeltaLog(store, V2_DELETES), Waits(seed), []
+    traced = TracingStore(FaultyStore(store, FAULTS, seed=seed))
+    handle = UniformHandle(DeltaSide(traced, log.snapshot, partial(read_commit, traced), clock), UniformRuntime())
+    for number in range(8):
+        log.change([f"a{number}", f"b{number}"], [f"a{number - 1}"] if number else [])
+        if number > 4:
+            log.mark({f"b{number}": (None, BitMap64([1, number]))})
+        try:
+            ends.append(handle.sync(rebuild=number == 6).kind)
+        except TahoeError as error:
+            ends.append(f"{error.code}: {error.message}")
+    return traced.calls, clock.slept, ends
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_conversions_replay_from_a_seed(seed):
+    """The same seed, faults and clock give the same calls of storage in the same order, the same waits and the same ends."""
+    first = replayed(seed)
+    assert replayed(seed) == first
+    assert {"full", "incremental"} & set(first[2]), "some of them end well"
+    assert first[1], "something went wrong and was tried again"
+
+
+def test_the_order_of_calls_does_not_depend_on_hashes_of_text():
+    """Python gives each process other ones."""
+    program = "from tests.unit.uniform.test_runtime import replayed; print(replayed(3))"
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert told[0] == told[1] != ""

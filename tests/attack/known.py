@@ -42,9 +42,8 @@ def _of_foreign_commits(*damages: str) -> Callable[[Failure], bool]:
 
 
 def _newest_version_gone(found: Failure) -> bool:
-    return (
-        found.outcome in _SILENT and found.case.damage == "removed" and "newest commit gone with its checksum" in found.case.what
-    )
+    silent = found.outcome in _SILENT or found.question == "check"
+    return silent and found.case.damage == "removed" and "newest commit gone with its checksum" in found.case.what
 
 
 def _page_without_checksum(found: Failure) -> bool:

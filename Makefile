@@ -49,8 +49,8 @@ $(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
 demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it (about three minutes)
 	@$(JAVA) $(BIN)/python -m demo
 
-test: $(VENV)/.package ## the whole test suite, with and without Spark side by side
-	@$(JAVA) scripts/run_tests.sh $(CURDIR)/$(BIN)/python
+test: $(VENV)/.package ## the whole test suite, with and without Spark side by side; FILES="tests/unit/log" runs that room alone
+	@$(JAVA) $(if $(FILES),$(PYTEST) $(FILES),scripts/run_tests.sh $(CURDIR)/$(BIN)/python)
 
 test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
 	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm and not readers"

@@ -84,7 +84,9 @@ def many_commits(root: Path, commits: int) -> Path:
         path = f"part-{version:05d}.parquet"
         (root / path).write_bytes(content)
         write(root, version, [{"commitInfo": {"timestamp": version, "txnId": f"t{version}"}}, {"add": add | {"path": path}}])
-        counted = replace(checksum, transaction_id=f"t{version}", num_files=version, table_size_bytes=version * size, file_sizes=None)
+        counted = replace(
+            checksum, transaction_id=f"t{version}", num_files=version, table_size_bytes=version * size, file_sizes=None
+        )
         (root / checksum_name(version)).write_bytes(encode_checksum(version, counted))
         if version % 10 == 0:
             checkpoint_snapshot(Snapshot.at(store, version), tahoe.clock.SYSTEM_CLOCK)

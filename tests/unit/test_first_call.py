@@ -55,11 +55,16 @@ COMMANDS = {
 }
 
 
+@pytest.fixture(params=[(), ("v",)], ids=["plain", "partitioned"])
+def partition_by(request):
+    return request.param
+
+
 @pytest.fixture
-def table(tmp_path):
-    made = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("v", pa.string())]))
-    made.append(pa.table({"id": range(10), "v": ["a"] * 10}))
-    made.append(pa.table({"id": range(10, 20), "v": ["b"] * 10}))
+def table(tmp_path, partition_by):
+    made = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("v", pa.string())]), partition_by=partition_by)
+    for start, value in ((0, "a"), (10, "b"), (20, None)):
+        made.append(pa.table({"id": range(start, start + 10), "v": pa.array([value] * 10, pa.string())}))
     return made
 
 

@@ -30,6 +30,7 @@ from tahoe.protocol.constraints import null_found, with_optional_generated
 from tahoe.protocol.partition import hive_folder, serialize
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import FIELD_ID, CannotCast, conform, find_logical, nulls_where_forbidden, store_cast
 from tahoe.schema.evolve import check_holds_data, check_writable, without_void
 from tahoe.schema.mapping import nested_ids_of
@@ -360,7 +361,7 @@ def _empty_as_null(values: pa.Array) -> pa.Array:
     """The log cannot tell an empty partition value from null, so it becomes null before NOT NULL is checked."""
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         return values
-    return pc.if_else(pc.equal(pc.binary_length(values), 0), pa.scalar(None, values.type), values)
+    return pc.if_else(pc.equal(pc.binary_length(values), scalar(0)), scalar(None, values.type), values)
 
 
 _ROWS_LOOKED_AT = 4096

@@ -25,7 +25,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import tahoe
-from tahoe.log.files.paths import commit_name
+from tahoe.log.checksum import encode_checksum, read_checksum
+from tahoe.log.files.paths import checksum_name, commit_name
 from tahoe.ops.upkeep.check import check_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import descriptor_in_file, inline_descriptor, new_file_name, pack
@@ -77,16 +78,16 @@ def many_commits(root: Path, commits: int) -> Path:
     (add,) = (line["add"] for line in lines(root, 1) if "add" in line)
     store = LocalLogStore(root)
     size = add["size"]
-    checksum = json.loads((root / "_delta_log" / f"{1:020d}.crc").read_text())
+    checksum = read_checksum(store, 1)
     content = (root / add["path"]).read_bytes()
     for version in range(2, commits):
         path = f"part-{version:05d}.parquet"
         (root / path).write_bytes(content)
         write(root, version, [{"commitInfo": {"timestamp": version, "txnId": f"t{version}"}}, {"add": add | {"path": path}}])
-        counted = checksum | {"txnId": f"t{version}", "numFiles": version, "tableSizeBytes": version * size}
-        (root / "_delta_log" / f"{version:020d}.crc").write_text(
-            json.dumps({k: v for k, v in counted.items() if k != "fileSizeHistogram"})
+        counted = replace(
+            checksum, transaction_id=f"t{version}", num_files=version, table_size_bytes=version * size, file_sizes=None
         )
+        (root / checksum_name(version)).write_bytes(encode_checksum(version, counted))
         if version % 10 == 0:
             checkpoint_snapshot(Snapshot.at(store, version), tahoe.clock.SYSTEM_CLOCK)
     return root

@@ -90,7 +90,10 @@ def shown(clock: Clock = SYSTEM_CLOCK, *, console: Any = None) -> Iterator[Progr
 
 
 class _Bar:
-    """Draws with rich, which is imported only once there is something to draw."""
+    """Draws with rich, which is imported only once there is something to draw.
+
+    What was told last before the two seconds were over is drawn when they are: the next report may be far away, as with one large file.
+    """
 
     def __init__(self, clock: Clock, console: Any) -> None:
         self._clock = clock
@@ -100,10 +103,15 @@ class _Bar:
         self._rich: Any = None
         self._tasks: dict[str, Any] = {}
         self._lock = threading.Lock()
+        self._last: tuple[str, int, int | None] | None = None
+        self._patience: threading.Timer | None = None
 
     def __call__(self, step: str, done: int, total: int | None = None) -> None:
         now = self._clock.now_ms()
         if now < self._next_ms and not (self._tasks and done == total):
+            self._last = step, done, total
+            if self._patience is None and not self._stopped:
+                self._wait((self._next_ms - now) / 1000)
             return
         with self._lock:
             if not self._stopped:
@@ -113,9 +121,23 @@ class _Bar:
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
+            if self._patience is not None:
+                self._patience.cancel()
             if self._rich is not None:
                 self._rich.stop()
                 self._rich = None
+
+    def _wait(self, seconds: float) -> None:
+        with self._lock:
+            if self._patience is None and not self._stopped:
+                self._patience = threading.Timer(seconds, self._draw_last)
+                self._patience.daemon = True
+                self._patience.start()
+
+    def _draw_last(self) -> None:
+        with self._lock:
+            if not self._stopped and not self._tasks and self._last is not None:
+                self._draw(*self._last)
 
     def _draw(self, step: str, done: int, total: int | None) -> None:
         if self._rich is None:

@@ -14,7 +14,7 @@ from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.files.commits import read_commit
-from tahoe.progress import Progress, shown
+from tahoe.progress import Progress, shown, tracked
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.schema.types import StructType
@@ -164,7 +164,8 @@ class Table(Readable):
         """The commits in the log, newest first: see `tahoe.log.history.history`."""
         from tahoe.log.history import history
 
-        return list(history(self.store, self.snapshot().config, limit))
+        with shown(self.clock) as progress:
+            return list(tracked(history(self.store, self.snapshot().config, limit), progress, "commits read"))
 
     def detail(self) -> dict[str, Any]:
         """What DESCRIBE DETAIL tells: see `tahoe.ops.tables.detail.detail`."""
@@ -232,7 +233,8 @@ class Table(Readable):
         transaction = self.begin()
         if already_written(transaction, options.app):
             return self.version()
-        operation = stage_write(transaction, data, options)
+        with shown(self.clock) as progress:
+            operation = stage_write(transaction, data, options, progress)
         try:
             return self.commit(transaction, operation, user_metadata=user_metadata).version
         except DeltaConcurrentModificationException:
@@ -250,7 +252,9 @@ class Table(Readable):
         from tahoe.ops.rows.delete import stage_delete
 
         transaction = self.begin()
-        return self._change_rows(transaction, stage_delete(transaction, where), user_metadata)
+        with shown(self.clock) as progress:
+            staged = stage_delete(transaction, where, progress=progress)
+        return self._change_rows(transaction, staged, user_metadata)
 
     def update(
         self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
@@ -263,7 +267,9 @@ class Table(Readable):
         from tahoe.ops.rows.update import stage_update
 
         transaction = self.begin()
-        return self._change_rows(transaction, stage_update(transaction, values, where), user_metadata)
+        with shown(self.clock) as progress:
+            staged = stage_update(transaction, values, where, progress=progress)
+        return self._change_rows(transaction, staged, user_metadata)
 
     def merge(
         self,
@@ -287,7 +293,9 @@ class Table(Readable):
 
         def run(statement: MergeStatement) -> RowsChanged:
             transaction = self.begin()
-            return self._change_rows(transaction, stage_merge(transaction, statement), user_metadata)
+            with shown(self.clock) as progress:
+                staged = stage_merge(transaction, statement, progress)
+            return self._change_rows(transaction, staged, user_metadata)
 
         def look(statement: MergeStatement) -> MergeExplained:
             return explain_merge(self.begin(), statement)
@@ -345,7 +353,8 @@ class Table(Readable):
         from tahoe.ops.upkeep.purge import stage_purge
 
         transaction = self.begin()
-        operation = stage_purge(transaction, parse_filter(where, self._existing(transaction)))
+        with shown(self.clock) as progress:
+            operation = stage_purge(transaction, parse_filter(where, self._existing(transaction)), progress)
         return self.version() if operation is None else self.commit(transaction, operation).version
 
     def add_constraint(self, name: str, condition: str) -> int:
@@ -372,7 +381,8 @@ class Table(Readable):
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""
         snapshot = self.snapshot()
-        checkpoint_snapshot(snapshot, self.clock)
+        with shown(self.clock) as progress:
+            checkpoint_snapshot(snapshot, self.clock, progress)
         return snapshot.version
 
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> list[Violation]:
@@ -438,7 +448,8 @@ class Table(Readable):
     def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> Upgrade:
         from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
 
-        return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run)
+        with shown(self.clock) as progress:
+            return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
 
     def _existing(self, transaction: Transaction) -> Snapshot:
         if transaction.snapshot is None:

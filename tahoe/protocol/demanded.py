@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable
+from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructType
 
 __all__ = [
@@ -263,14 +264,15 @@ def _fault_of_columns(of: str, columns: Mapping[str, pa.ChunkedArray], what: str
 def _first_without(maps: pa.MapArray, name: str) -> int | None:
     """The first row whose map does not have the key exactly once."""
     if maps.null_count:
-        return int(pc.index(maps.is_null(), True).as_py())
+        return int(pc.index(maps.is_null(), scalar(True)).as_py())
     offsets = maps.offsets
     start = offsets[0].as_py()
     keys = maps.keys.slice(start, offsets[len(maps)].as_py() - start)
-    before = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(pc.equal(keys, name).cast(pa.int32()))])
-    at = before.take(pc.subtract(offsets, start))
-    wrong = pc.not_equal(pc.subtract(at.slice(1), at.slice(0, len(maps))), 1)
-    position = int(pc.index(wrong, True).as_py())
+    is_it = pc.equal(keys, scalar(name, keys.type)).cast(pa.int32())
+    before = pa.concat_arrays([array([0], pa.int32()), pc.cumulative_sum(is_it)])
+    at = before.take(pc.subtract(offsets, scalar(start, offsets.type)))
+    wrong = pc.not_equal(pc.subtract(at.slice(1), at.slice(0, len(maps))), scalar(1, pa.int32()))
+    position = int(pc.index(wrong, scalar(True)).as_py())
     return None if position < 0 else position
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
 __all__ = ["HIVE_NULL", "deserialize", "deserialize_column", "hive_folder", "serialize"]
@@ -71,13 +72,13 @@ def deserialize_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) 
         values = values.combine_chunks()
     encoded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
     texts = encoded.dictionary.cast(pa.string())
-    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    texts = pc.if_else(pc.equal(texts, scalar("")), scalar(None, pa.string()), texts)
     target = to_arrow_type(data_type)
     try:
         distinct = _fast(texts, data_type, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Something that Arrow's parsers do not know: Spark's spellings of numbers, a time zone, or garbage.
-        distinct = pa.array([deserialize(text, data_type) for text in texts.to_pylist()], target)
+        distinct = array([deserialize(text, data_type) for text in texts.to_pylist()], target)
     return distinct.take(encoded.indices)
 
 

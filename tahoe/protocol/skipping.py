@@ -311,7 +311,7 @@ def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
 
 
 def _counting(rows: int) -> pa.Array:
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows)), 1)
+    return pc.subtract(pc.cumulative_sum(pa.repeat(scalar(1, pa.int64()), rows)), scalar(1))
 
 
 def _narrow(parsed: pa.ChunkedArray, wanted: pa.StructType) -> pa.ChunkedArray:
@@ -348,9 +348,9 @@ def _map_values(maps: pa.MapArray, key: str) -> pa.Array:
     """The value of one key in each map; null where the key is missing."""
     at = _regular_position(maps, key)
     if at is None:
-        return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first").cast(pa.string())
+        return pc.map_lookup(maps, scalar(key, maps.type.key_type), "first").cast(pa.string())
     start, width = at
-    indices = pc.add(pc.multiply(_counting(len(maps)), width), start)
+    indices = pc.add(pc.multiply(_counting(len(maps)), scalar(width)), scalar(start))
     return maps.items.take(indices).cast(pa.string())
 
 
@@ -364,11 +364,12 @@ def _regular_position(maps: pa.MapArray, key: str) -> tuple[int, int] | None:
     if not width or width != widths["max"].as_py():
         return None
     start = offsets[0].as_py()
-    at = pc.index(maps.keys.slice(start, width), key).as_py()
+    at = pc.index(maps.keys.slice(start, width), scalar(key, maps.type.key_type)).as_py()
     if at < 0:
         return None
-    indices = pc.add(pc.multiply(_counting(len(maps)), width), start + at)
-    return (start + at, width) if pc.all(pc.equal(maps.keys.take(indices), key)).as_py() else None
+    indices = pc.add(pc.multiply(_counting(len(maps)), scalar(width)), scalar(start + at))
+    alike = pc.equal(maps.keys.take(indices), scalar(key, maps.type.key_type))
+    return (start + at, width) if pc.all(alike).as_py() else None
 
 
 def _struct(tree: dict[str, Any]) -> pa.StructType:

@@ -25,6 +25,7 @@ from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import row_groups_that_may_match
@@ -296,7 +297,7 @@ class _FileReader:
     def _partition_value(self, column: StructField) -> pa.Scalar:
         check_partition_values(self.task.name, self.task.partition_values, self.schema, (column.name,), "")
         text = self.task.partition_values[column.physical_name]
-        return pa.scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
+        return scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:
         file_type = pa.struct(file_schema)

@@ -59,7 +59,8 @@ class Readable(ABC):
     ) -> pa.RecordBatchReader:
         """As `to_arrow`, as a stream of batches in file order: for tables larger than memory.
 
-        A few files are read ahead side by side, within some 16 MB of rows; a reader that nobody asks reads no further.
+        A few files are read ahead side by side, within some 16 MB of rows; a reader that nobody asks reads no further. What is left in the
+        middle is freed when the reader is dropped (``del reader``); Arrow's own ``close()`` does nothing for it.
 
         Args:
             limit: at most so many rows.

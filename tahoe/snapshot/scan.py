@@ -91,7 +91,9 @@ class Scan:
     def to_batches(self, limit: int | None = None) -> pa.RecordBatchReader:
         """The matching rows as a stream, file by file, in `arrow_schema`; a few files are read ahead, within `MOST_BYTES_AHEAD`.
 
-        An error of reading is raised by the reader as it is. A reader that is closed or dropped reads no further.
+        An error of reading is raised by the reader as it is. A reader that nobody asks reads no further, and one that is dropped frees what
+        it holds. (Arrow's `close()` does nothing for a reader whose batches Python makes: whoever wants an end at a certain place takes
+        ``contextlib.closing(scan.batches())``.)
 
         Args:
             limit: at most so many rows; what is not needed for them is not read.

@@ -12,6 +12,7 @@ from tahoe.clock import Clock
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.checksum_writer import write_checksum_after
 from tahoe.log.cleanup import clean_up_log
+from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 
@@ -36,7 +37,7 @@ def default_hooks(clock: Clock) -> list[Hook]:
     return [_checksum, checkpoint]
 
 
-def checkpoint_snapshot(snapshot: Snapshot, clock: Clock) -> None:
+def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent) -> None:
     """Write the classic checkpoint of a version, and ``_last_checkpoint``."""
     write_checkpoint(
         snapshot.store,
@@ -46,6 +47,7 @@ def checkpoint_snapshot(snapshot: Snapshot, clock: Clock) -> None:
         snapshot.tombstones(),
         snapshot.config,
         now_ms=clock.now_ms(),
+        progress=progress,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
+from tahoe.progress import Progress, shown, silent
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
@@ -112,7 +113,8 @@ class UniformHandle:
             extra = [self._runtime.pointer(self._store.url, self._runtime.catalogs.named(catalog))]
         elif catalog is not None:
             extra = [self._runtime.pointer(self._store.url, catalog, here=True)]
-        result = self._conversions.run(target, extra, rebuild=rebuild, catalog_seconds=timeout)
+        with shown(self._delta.clock) as progress:
+            result = self._conversions.run(target, extra, rebuild=rebuild, catalog_seconds=timeout, progress=progress)
         for error in result.catalog_errors.values():
             raise error
         return result
@@ -253,6 +255,7 @@ class _Conversions:
         *,
         rebuild: bool = False,
         catalog_seconds: float = LOOK_SECONDS,
+        progress: Progress = silent,
     ) -> Conversion:
         """Convert now.
 
@@ -264,7 +267,8 @@ class _Conversions:
             pointers = [*self.pointers(target), *extra]
             runtime.calls.keep(url, [pointer.name for pointer in pointers])
             converter = Converter(self.delta, runtime.caches, runtime.slices)
-            result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=catalog_seconds)
+            seconds = catalog_seconds
+            result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=seconds, progress=progress)
         except BaseException as error:  # a panic of a compiled library is no Exception
             code = error.code if isinstance(error, TahoeError) else type(error).__name__
             runtime.errors.put(url, LastError(target.version, code, str(error)))

@@ -29,67 +29,80 @@ PARSER = {"sqlglot"}
 SCREEN = {"rich", "typer", "click"}
 """What the command line needs, and nothing else may import."""
 
-CALLS = {
-    "nothing": ("pass", PARSER | SCREEN | {"numpy", "pyarrow", "obstore"}),
-    "files": ("table.files()", PARSER | SCREEN | {"pyroaring"}),
-    "files with a filter": ("table.files(filter='id > 3 and v != \\'x\\'')", SCREEN | {"pyroaring"}),
-    "to_arrow": ("table.to_arrow(filter='id in (1, 2)')", SCREEN | {"pyroaring"}),
-    "to_batches": ("table.to_batches(columns=['id'], limit=3).read_all()", PARSER | SCREEN | {"pyroaring"}),
-    "append": ("table.append(pa.table({'id': pa.arange(0, 3), 'v': pa.nulls(3, pa.string())}))", PARSER | SCREEN | {"pyroaring"}),
-    "delete": ("table.delete('id = 3')", SCREEN),
+# What is imported stays: the calls of a process stand in such an order that none may import what a later one may not.
+WITHOUT_A_CONDITION = {
+    "nothing": ("pass", PARSER | SCREEN | {"numpy", "pyarrow", "obstore", "pyroaring"}),
+    "files": ("table = tahoe.Table(url); table.files()", PARSER | SCREEN | {"pyroaring"}),
     "history": ("table.history(); table.detail(); table.version()", PARSER | SCREEN | {"pyroaring"}),
-    "checkpoint": ("table.checkpoint(); tahoe.Table(table.url).files('id > 3')", SCREEN | {"pyroaring"}),
+    "to_batches": ("table.to_batches(columns=['id'], limit=3).read_all()", PARSER | SCREEN | {"pyroaring"}),
+    "append": (
+        "import pyarrow as pa; table.append(pa.table({'id': pa.arange(0, 3), 'v': pa.nulls(3, pa.string())}))",
+        PARSER | SCREEN | {"pyroaring"},
+    ),
     "check": ("table.check()", PARSER | SCREEN),
+}
+WITH_A_CONDITION = {
+    "files": ("table = tahoe.Table(url); table.files(filter='id > 3 and v != \\'x\\'')", SCREEN | {"pyroaring"}),
+    "to_arrow": ("table.to_arrow(filter='id in (1, 2)')", SCREEN | {"pyroaring"}),
+    "checkpoint": ("table.checkpoint(); tahoe.Table(url).files('id > 3')", SCREEN | {"pyroaring"}),
+    "delete": ("table.delete('id = 3')", SCREEN),
 }
 COMMANDS = {
     "detail": ("detail",),
     "history": ("history",),
-    "files": ("files", "--filter", "id > 3"),
     "check": ("check",),
+    "files": ("files", "--filter", "id > 3"),
 }
 
 
+@pytest.fixture(params=[(), ("v",)], ids=["plain", "partitioned"])
+def partition_by(request):
+    return request.param
+
+
 @pytest.fixture
-def table(tmp_path):
-    made = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("v", pa.string())]))
-    made.append(pa.table({"id": range(10), "v": ["a"] * 10}))
-    made.append(pa.table({"id": range(10, 20), "v": ["b"] * 10}))
+def table(tmp_path, partition_by):
+    made = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("v", pa.string())]), partition_by=partition_by)
+    for start, value in ((0, "a"), (10, "b"), (20, None)):
+        made.append(pa.table({"id": range(start, start + 10), "v": pa.array([value] * 10, pa.string())}))
     return made
 
 
-def imported_by(program: str) -> set[str]:
-    told = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-c",
-            f"{program}\nimport sys\nprint('imported', *{{n.split('.')[0] for n in sys.modules}})",
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return set(told.stdout.splitlines()[-1].split()[1:])
+def imported_after(opening: str, steps: dict[str, str]) -> dict[str, set[str]]:
+    """What a new process has imported after each step, one step after the other."""
+    program = [opening, "import sys"]
+    for name, step in steps.items():
+        told = f"print('after', {name!r}, *sorted({{each.split('.')[0] for each in sys.modules}}))"
+        program += [step, told]
+    command = [sys.executable, "-W", "error", "-c", "\n".join(program)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in out.splitlines() if line.startswith("after ")]
+    assert [line[1] for line in lines] == list(steps)
+    return {line[1]: set(line[2:]) for line in lines}
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_first_call_imports_only_what_it_needs(table, call):
-    text, forbidden = CALLS[call]
-    opening = "import tahoe" if call == "nothing" else f"import tahoe, pyarrow as pa\ntable = tahoe.Table({table.url!r})"
-    assert not imported_by(f"{opening}\n{text}") & (NEVER | forbidden)
+@pytest.mark.parametrize("calls", [WITHOUT_A_CONDITION, WITH_A_CONDITION], ids=["without a condition", "with a condition"])
+def test_the_first_calls_of_a_process_import_only_what_they_need(table, calls):
+    imported = imported_after(f"import tahoe; url = {table.url!r}", {name: step for name, (step, _) in calls.items()})
+    too_much = {name: imported[name] & (NEVER | forbidden) for name, (_, forbidden) in calls.items()}
+    assert too_much == {name: set() for name in calls}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_answers_in_json_imports_only_what_it_needs(table, command):
-    words = ["tahoe", *COMMANDS[command], table.url, "--json"]
-    program = f"""
-import sys
-sys.argv = {words!r}
-from tahoe.cli.main import main
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
+RUN = """
+def run(*words):
+    sys.argv = ["tahoe", *words]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, end.code
 """
-    assert not imported_by(program) & (NEVER | {"numpy", "rich"} | (set() if "--filter" in words else PARSER))
+
+
+def test_commands_that_answer_in_json_import_only_what_they_need(table):
+    steps = {name: f"run(*{(*words, table.url, '--json')!r})" for name, words in COMMANDS.items()}
+    imported = imported_after(f"import sys\nfrom tahoe.cli.main import main\n{RUN}", steps)
+    too_much = {
+        name: imported[name] & (NEVER | {"numpy", "rich"} | (set() if "--filter" in words else PARSER))
+        for name, words in COMMANDS.items()
+    }
+    assert too_much == {name: set() for name in COMMANDS}

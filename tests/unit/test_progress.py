@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 from rich.console import Console
@@ -47,6 +48,17 @@ def test_what_lasts_longer_shows_the_step_and_leaves_nothing_behind() -> None:
         progress("commits [read]", 200, 300)
     assert "commits [read]" in text.getvalue() and "200/300" in text.getvalue()
     assert text.getvalue().endswith("\x1b[2K")
+
+
+def test_what_is_told_once_is_shown_after_two_seconds_though_nothing_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    console, text = terminal()
+    monkeypatch.setattr("tahoe.progress.PATIENCE_MS", 20)
+    with shown(console=console) as progress:
+        progress("files searched", 0, 1)
+        deadline = time.monotonic() + 10
+        while "files searched" not in text.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "0/1" in text.getvalue() and text.getvalue().endswith("\x1b[2K")
 
 
 def test_the_outer_operation_keeps_the_bar() -> None:

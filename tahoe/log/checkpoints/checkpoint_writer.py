@@ -31,6 +31,7 @@ from tahoe.log.files.columns import cast_members
 from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint, write_last_checkpoint
 from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.log.files.paths import checkpoint_name
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.skipping import partition_column
@@ -59,6 +60,7 @@ def write_checkpoint(
     config: TableConfig,
     *,
     now_ms: int,
+    progress: Progress = silent,
 ) -> LastCheckpoint:
     """Write the classic checkpoint of a version, and ``_last_checkpoint`` unless that names a newer one.
 
@@ -70,10 +72,11 @@ def write_checkpoint(
             ``delta.setTransactionRetentionDuration``.
         config: of that version.
         now_ms: milliseconds since the epoch.
+        progress: told of row groups encoded.
     """
     kept = _unexpired(tombstones, now_ms - config.properties.deleted_file_retention_ms)
     single = _single_actions(state, config, now_ms)
-    data = encode_checkpoint(single, files, kept, config)
+    data = encode_checkpoint(single, files, kept, config, progress)
     expected = len(single) + kept.num_rows + files.num_rows
     _verify(data, expected, files.num_rows, store.url, version)
     data = checkpoint_with_seal(data, version)
@@ -87,7 +90,13 @@ def write_checkpoint(
     return hint
 
 
-def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombstones: pa.Table, config: TableConfig) -> bytes:
+def encode_checkpoint(
+    single: Sequence[dict[str, Any]],
+    files: pa.Table,
+    tombstones: pa.Table,
+    config: TableConfig,
+    progress: Progress = silent,
+) -> bytes:
     """The bytes of a checkpoint.
 
     Args:
@@ -102,7 +111,8 @@ def encode_checkpoint(single: Sequence[dict[str, Any]], files: pa.Table, tombsto
     if files.num_rows + tombstones.num_rows <= _ROWS_WORTH_THREADS:
         return encoder.encode(job() for job in jobs)
     with ThreadPoolExecutor(_THREADS) as pool:
-        return join_parquet(list(pool.map(lambda job: encoder.encode([job()]), jobs)))
+        parts = pool.map(lambda job: encoder.encode([job()]), jobs)
+        return join_parquet(list(tracked(parts, progress, "row groups encoded", len(jobs))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tahoe.expr.tree.expression import Call, Expression, Reference, columns, con
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
 from tahoe.ops.rows.row_changes import file_with_positions
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table
@@ -75,12 +76,14 @@ def pruning_predicate(on: Expression, source: Side, target_alias: str, time_zone
     return all_of(part for part in parts if part is not None)
 
 
-def read_target(snapshot: Snapshot, adds: Sequence[AddFile], names: Iterable[str]) -> tuple[pa.Table, list[pa.Array]]:
+def read_target(
+    snapshot: Snapshot, adds: Sequence[AddFile], names: Iterable[str], progress: Progress = silent
+) -> tuple[pa.Table, list[pa.Array]]:
     """Some columns of all living rows of the files, one after the other, and the positions of the rows of each file."""
     wanted = sorted(names)
     tables = [empty_table(to_arrow_schema(snapshot.schema.select(wanted)))]
     positions = []
-    for add in adds:
+    for add in tracked(adds, progress, "files searched"):
         rows, places = file_with_positions(snapshot, add, wanted)
         tables.append(rows)
         positions.append(places)

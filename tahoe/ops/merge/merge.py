@@ -51,6 +51,7 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.write.arrow_data import as_table
 from tahoe.ops.write.row_ids import RowIds
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema
@@ -64,8 +65,11 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["explain_merge", "stage_merge"]
 
 
-def stage_merge(transaction: Transaction, statement: MergeStatement) -> Staged:
+def stage_merge(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> Staged:
     """Stage what the clauses make of the target.
+
+    Args:
+        progress: told of files searched, and of files rewritten.
 
     Raises:
         InvalidRequest: text that is not understood, clauses that break a rule, a value that cannot be computed, an append-only
@@ -74,8 +78,8 @@ def stage_merge(transaction: Transaction, statement: MergeStatement) -> Staged:
         NotFound: there is no table.
     """
     started = transaction.clock.now_ms()
-    writing = _matched(transaction, statement)
-    return writing.staged(started, transaction.clock.now_ms())
+    writing = _matched(transaction, statement, progress)
+    return writing.staged(started, transaction.clock.now_ms(), progress)
 
 
 def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeExplained:
@@ -97,7 +101,7 @@ def explain_merge(transaction: Transaction, statement: MergeStatement) -> MergeE
     )
 
 
-def _matched(transaction: Transaction, statement: MergeStatement) -> _Writing:
+def _matched(transaction: Transaction, statement: MergeStatement, progress: Progress = silent) -> _Writing:
     """Everything but the writing."""
     statement.check()
     snapshot = snapshot_to_change(transaction)
@@ -106,7 +110,7 @@ def _matched(transaction: Transaction, statement: MergeStatement) -> _Writing:
     table = as_table(statement.source)
     source = Side(statement.source_alias, table, table.num_rows)
     plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
-    return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source), source)
+    return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source, progress), source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +214,7 @@ def _star(clause: Clause[str], statement: MergeStatement, source: StructType, sc
 # ---- matching
 
 
-def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Side) -> _Match:
+def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Side, progress: Progress) -> _Match:
     statement = plan.statement
     by_source = plan.of(Kind.NOT_MATCHED_BY_SOURCE)
     predicate: Predicate = TRUE
@@ -220,7 +224,7 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
         predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
         transaction.read(predicate)
     adds = add_files(snapshot.files_matching(predicate))
-    rows, positions = read_target(snapshot, adds, plan.target_columns_to_match())
+    rows, positions = read_target(snapshot, adds, plan.target_columns_to_match(), progress)
     offsets = [0]
     for places in positions:
         offsets.append(offsets[-1] + len(places))
@@ -292,7 +296,7 @@ class _Writing:
     match: _Match
     source: Side
 
-    def staged(self, started: int, scanned: int) -> Staged:
+    def staged(self, started: int, scanned: int, progress: Progress) -> Staged:
         transaction, config, statement = self.transaction, self.plan.config, self.plan.statement
         counts = self.counts()
         if not any(one.rows for one in counts) and transaction.metadata is None:
@@ -302,7 +306,7 @@ class _Writing:
         stay = without_dead_files(changes)
         gone = [change.add for change in changes if change.is_whole or not marked]
         remove_files(transaction, gone)
-        added = write_rows(transaction, config, self._rows(changes, marked))
+        added = write_rows(transaction, config, self._rows(changes, marked, progress))
         feed = []
         if changes and config.properties.enable_change_data_feed:
             feed = write_change_data(transaction, config, self._feed(changes))
@@ -335,7 +339,7 @@ class _Writing:
                 changes.append(FileChange(add, self.match.living(number), bitmap(rows)))
         return changes
 
-    def _numbered(self, changes: Sequence[FileChange]) -> Iterator[tuple[int, FileChange]]:
+    def _numbered(self, changes: Iterable[FileChange]) -> Iterator[tuple[int, FileChange]]:
         """Each change with its file's number."""
         numbers = {add.key: number for number, add in enumerate(self.match.adds)}
         return ((numbers[change.add.key], change) for change in changes)
@@ -350,9 +354,9 @@ class _Writing:
                 found.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
         return found
 
-    def _rows(self, changes: Sequence[FileChange], marked: bool) -> Iterator[pa.Table]:
+    def _rows(self, changes: Sequence[FileChange], marked: bool, progress: Progress) -> Iterator[pa.Table]:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
-        for number, change in self._numbered(changes):
+        for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
             found = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
             if marked and not found:
                 continue

@@ -16,6 +16,7 @@ from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import TRUE, Predicate, references
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array, scalar
@@ -91,11 +92,14 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
     return [add for add, met in zip(adds, mask.to_pylist(), strict=True) if met]
 
 
-def find_changes(transaction: Transaction, snapshot: Snapshot, condition: RowCondition) -> list[FileChange]:
+def find_changes(
+    transaction: Transaction, snapshot: Snapshot, condition: RowCondition, progress: Progress = silent
+) -> list[FileChange]:
     """The rows that are meant, file by file; notes what was looked for."""
     transaction.read(condition.predicate)
     candidates = add_files(snapshot.files_matching(condition.predicate))
-    return [change for add in candidates if (change := find_rows(snapshot, add, condition)) is not None]
+    searched = tracked(candidates, progress, "files searched")
+    return [change for add in searched if (change := find_rows(snapshot, add, condition)) is not None]
 
 
 def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> FileChange | None:

@@ -26,6 +26,7 @@ from tahoe.ops.rows.row_changes import (
     write_change_data,
     write_rows,
 )
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
@@ -33,12 +34,15 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["stage_delete", "stage_deleted_files", "stage_deleted_rows"]
 
 
-def stage_delete(transaction: Transaction, where: str | Predicate | None = None, *, time_zone: str = "UTC") -> Staged:
+def stage_delete(
+    transaction: Transaction, where: str | Predicate | None = None, *, time_zone: str = "UTC", progress: Progress = silent
+) -> Staged:
     """Stage the deletion of the rows for which `where` is true; rows for which it is NULL stay.
 
     Args:
         where: SQL text, or a predicate; None for all rows.
         time_zone: of the session, for texts that become timestamps.
+        progress: told of files searched, and of files rewritten.
 
     Raises:
         InvalidRequest: a condition that is not understood, or an append-only table.
@@ -55,10 +59,10 @@ def stage_delete(transaction: Transaction, where: str | Predicate | None = None,
     return stage_deleted_rows(
         transaction,
         snapshot,
-        find_changes(transaction, snapshot, condition),
+        find_changes(transaction, snapshot, condition, progress),
         condition.text,
         started,
-        lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)),
+        lambda changes: write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten"))),
         lambda changes: write_change_data(transaction, config, change_rows(snapshot, changes, "delete")),
     )
 

@@ -33,6 +33,7 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
 from tahoe.ops.write.writer import tagged, write_arrow
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_dependents, with_optional_generated
@@ -131,8 +132,12 @@ class Replaced:
     deleted_rows: int | None = None
 
 
-def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions) -> Operation:
-    """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit."""
+def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions, progress: Progress = silent) -> Operation:
+    """Write the rows as data files and stage everything that the commit needs; nothing is visible before the commit.
+
+    Args:
+        progress: told of rows written and, where rows of others are replaced, of files searched and rewritten.
+    """
     snapshot = transaction.snapshot
     rows = in_hand(data, None if snapshot is None or options.overwrite_schema else snapshot.schema)
     transaction.enforces = ENFORCED
@@ -140,18 +145,24 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
     if predicate is not None:
         rows = _checked(rows, predicate, options.replace_where or "", config)
-    adds = write_arrow(config, transaction.store, rows, transaction.clock, max_rows_per_file=options.max_rows_per_file)
-    return stage_adds(transaction, config, adds, predicate, options)
+    store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
+    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress)
+    return stage_adds(transaction, config, adds, predicate, options, progress)
 
 
 def stage_adds(
-    transaction: Transaction, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate | None, options: WriteOptions
+    transaction: Transaction,
+    config: TableConfig,
+    adds: Sequence[AddFile],
+    predicate: Predicate | None,
+    options: WriteOptions,
+    progress: Progress = silent,
 ) -> Operation:
     """Stage files that are written already, and what they replace."""
     staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
     replaced = Replaced()
     if options.mode == "overwrite" and transaction.snapshot is not None:
-        replaced = stage_removals(transaction, config, staged, predicate, options)
+        replaced = stage_removals(transaction, config, staged, predicate, options, progress)
     transaction.stage(*staged)
     if options.app is not None:
         transaction.stage_app(*options.app)
@@ -213,13 +224,14 @@ def stage_removals(
     adds: Sequence[AddFile],
     predicate: Predicate | None,
     options: WriteOptions,
+    progress: Progress = silent,
 ) -> Replaced:
     """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
     snapshot = transaction.snapshot
     assert snapshot is not None
     partition_columns = set(config.partition_columns)
     if predicate is not None and any(path[0] not in partition_columns for path in references(predicate)):
-        return _replaced_rows(transaction, snapshot, config, adds, predicate)
+        return _replaced_rows(transaction, snapshot, config, adds, predicate, progress)
     now = transaction.clock.now_ms()
     if options.dynamic_partitions and config.partition_columns:
         removed = _dynamic(transaction, snapshot, config, adds, now, options.data_change)
@@ -317,7 +329,12 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
 
 
 def _replaced_rows(
-    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate
+    transaction: Transaction,
+    snapshot: Snapshot,
+    config: TableConfig,
+    adds: Sequence[AddFile],
+    predicate: Predicate,
+    progress: Progress,
 ) -> Replaced:
     refuse_if_append_only(config)
 
@@ -326,10 +343,11 @@ def _replaced_rows(
         new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
         return write_change_data(transaction, config, chain(gone, new))
 
-    changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema))
-    return stage_replaced(
-        transaction, config, changes, lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)), tell
-    )
+    def copy(changes: Sequence[FileChange]) -> list[AddFile]:
+        return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")))
+
+    changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema), progress)
+    return stage_replaced(transaction, config, changes, copy, tell)
 
 
 def stage_replaced(

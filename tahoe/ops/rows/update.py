@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,7 @@ from tahoe.ops.rows.row_changes import (
     write_rows,
 )
 from tahoe.ops.write.row_ids import RowIds
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
@@ -40,7 +41,12 @@ __all__ = ["stage_update", "stage_updated_rows"]
 
 
 def stage_update(
-    transaction: Transaction, values: Mapping[str, str], where: str | Predicate | None = None, *, time_zone: str = "UTC"
+    transaction: Transaction,
+    values: Mapping[str, str],
+    where: str | Predicate | None = None,
+    *,
+    time_zone: str = "UTC",
+    progress: Progress = silent,
 ) -> Staged:
     """Stage new values for the rows for which `where` is true; the others stay as they are.
 
@@ -48,6 +54,7 @@ def stage_update(
         values: column, or nested field as ``a.b`` → SQL expression over the row as it was.
         where: SQL text, or a predicate; None for all rows.
         time_zone: of the session, for texts that become timestamps.
+        progress: told of files searched, and of files rewritten.
 
     Raises:
         InvalidRequest: text that is not understood, a value that cannot be computed or stored, or an append-only table.
@@ -64,12 +71,12 @@ def stage_update(
 
     def write(changes: Sequence[FileChange]) -> list[AddFile]:
         made = _new_rows if uses_vectors(config) else _whole_new_files
-        return write_rows(transaction, config, made(snapshot, changes, assignments))
+        return write_rows(transaction, config, made(snapshot, tracked(changes, progress, "files rewritten"), assignments))
 
     def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         return write_change_data(transaction, config, _feed(snapshot, changes, assignments))
 
-    changes = find_changes(transaction, snapshot, condition)
+    changes = find_changes(transaction, snapshot, condition, progress)
     return stage_updated_rows(transaction, snapshot, changes, condition.text, started, write, tell)
 
 
@@ -125,7 +132,7 @@ def stage_updated_rows(
     return Staged(Operation("UPDATE", parameters, metrics), num_updated_rows=updated)
 
 
-def _new_rows(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+def _new_rows(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
     """File by file, the changed rows as they will be."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)
@@ -135,7 +142,7 @@ def _new_rows(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Se
         yield RowIds.of(snapshot, change.add).onto(after, chosen, changed=True)
 
 
-def _whole_new_files(snapshot: Snapshot, changes: Sequence[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
+def _whole_new_files(snapshot: Snapshot, changes: Iterable[FileChange], assignments: Sequence[Assignment]) -> Iterator[pa.Table]:
     """File by file, all rows as they will be, in their old order."""
     for change in changes:
         rows, positions = file_with_positions(snapshot, change.add)

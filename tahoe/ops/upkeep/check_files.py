@@ -25,6 +25,7 @@ from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import has_row_tracking, high_water_mark
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.protocol.statistics.stats_json import parse_statistics
+from tahoe.schema.arrow_values import array, scalar
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -71,7 +72,8 @@ class LiveFiles:
             parsed = self.table["stats_parsed"]
             if parsed.type.get_field_index("numRecords") >= 0:
                 # Statistics that only the checkpoint's struct holds.
-                found = pc.coalesce(found, pc.if_else(self.table["stats"].is_null(), pc.struct_field(parsed, "numRecords"), None))
+                told = pc.struct_field(parsed, "numRecords")
+                found = pc.coalesce(found, pc.if_else(self.table["stats"].is_null(), told, pa.nulls(len(told), told.type)))
         values: list[int | None] = found.to_pylist()
         return values
 
@@ -142,8 +144,8 @@ def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
 def _statistics(files: LiveFiles) -> Iterator[Violation]:
     """Statistics are JSON with a row count."""
     texts = files.table["stats"]
-    counts = pa.array(files.num_records, pa.int64())
-    doubtful = pc.and_(pc.is_valid(texts), pc.fill_null(pc.less(counts, 0), True))
+    counts = array(files.num_records, pa.int64())
+    doubtful = pc.and_(pc.is_valid(texts), pc.fill_null(pc.less(counts, scalar(0)), scalar(True)))
     for index in pc.indices_nonzero(doubtful).to_pylist():
         name = files.shown(index)
         try:
@@ -167,12 +169,12 @@ def _partition_values(files: LiveFiles) -> Iterator[Violation]:
                 name = files.shown(index)
                 yield Violation("partition", f"file {name} has no value of partition column {min(missing)}.", file=name)
     for column in columns:
-        texts = pc.map_lookup(values, pa.scalar(column.physical_name, values.type.key_type), "first")
+        texts = pc.map_lookup(values, scalar(column.physical_name, values.type.key_type), "first")
         for text in pc.unique(texts).to_pylist():
             try:
                 deserialize(text, column.data_type)
             except TahoeError as error:
-                index = pc.index(texts, pa.scalar(text, texts.type)).as_py()
+                index = pc.index(texts, scalar(text, texts.type)).as_py()
                 yield violation_of(error, "partition", f"Column {column.name}", file=files.shown(index))
 
 

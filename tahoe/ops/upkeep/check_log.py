@@ -41,6 +41,7 @@ from tahoe.protocol.actions import (
 )
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 
@@ -329,17 +330,18 @@ def file_texts(files: pa.Table) -> list[str]:
     Args:
         files: with columns of `tahoe.log.replay.FILES_SCHEMA`.
     """
+    nothing = scalar("")
     parts = [files["path"].cast(pa.string())]
     vectors = files["deletionVector"]
     for member in ("storageType", "pathOrInlineDv", "offset"):
-        parts.append(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), ""))
-    parts.append(pc.coalesce(files["size"].cast(pa.string()), ""))
-    found = pc.binary_join_element_wise(*parts, _BETWEEN)
+        parts.append(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), nothing))
+    parts.append(pc.coalesce(files["size"].cast(pa.string()), nothing))
+    found = pc.binary_join_element_wise(*parts, scalar(_BETWEEN))
     values = files["partitionValues"]
     for name in sorted(_distinct_keys(values)):
-        value = pc.coalesce(pc.map_lookup(values, pa.scalar(name, values.type.key_type), "first"), "")
-        said = pc.binary_join_element_wise(f"{_BETWEEN}{name}", value, "=")
-        found = pc.binary_join_element_wise(found, pc.if_else(pc.equal(value, ""), "", said), "")
+        value = pc.coalesce(pc.map_lookup(values, scalar(name, values.type.key_type), "first"), nothing)
+        said = pc.binary_join_element_wise(scalar(f"{_BETWEEN}{name}"), value, scalar("="))
+        found = pc.binary_join_element_wise(found, pc.if_else(pc.equal(value, nothing), nothing, said), nothing)
     texts: list[str] = found.to_pylist()
     return texts
 

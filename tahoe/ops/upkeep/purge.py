@@ -7,6 +7,7 @@ from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.log.replay import add_files
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
 from tahoe.ops.write.rewrite import footers, stage_rewrite
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
@@ -15,11 +16,12 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["files_to_purge", "stage_purge"]
 
 
-def stage_purge(transaction: Transaction, where: Predicate | None = None) -> Operation | None:
+def stage_purge(transaction: Transaction, where: Predicate | None = None, progress: Progress = silent) -> Operation | None:
     """Stage that the files with dead rows or dropped columns are replaced.
 
     Args:
         where: on partition columns; only these partitions.
+        progress: told of footers read, and of files rewritten.
 
     Returns:
         The operation; None where no file needs it.
@@ -31,11 +33,11 @@ def stage_purge(transaction: Transaction, where: Predicate | None = None) -> Ope
     snapshot = transaction.snapshot
     if snapshot is None:
         raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
-    found = files_to_purge(snapshot, where)
-    return stage_rewrite(transaction, snapshot, found) if found else None
+    found = files_to_purge(snapshot, where, progress)
+    return stage_rewrite(transaction, snapshot, found, progress) if found else None
 
 
-def files_to_purge(snapshot: Snapshot, where: Predicate | None = None) -> list[AddFile]:
+def files_to_purge(snapshot: Snapshot, where: Predicate | None = None, progress: Progress = silent) -> list[AddFile]:
     """The files with a deletion vector, and those with columns that were dropped from the table."""
     config = snapshot.config
     _check_predicate(config, where)
@@ -45,7 +47,7 @@ def files_to_purge(snapshot: Snapshot, where: Predicate | None = None) -> list[A
         return marked  # columns cannot be dropped
     whole = [add for add in adds if add.deletion_vector is None]
     expected, partition = expected_schema(config), [column.physical_name for column in config.partition_schema]
-    read = zip(whole, footers(snapshot, whole), strict=True)
+    read = zip(whole, tracked(footers(snapshot, whole), progress, "footers read", len(whole)), strict=True)
     return marked + [add for add, footer in read if has_dropped_columns(footer, expected, partition)]
 
 

@@ -22,6 +22,7 @@ from tahoe.ops.tables.create import with_properties
 from tahoe.ops.write.file_layout import expected_schema, iceberg_faults
 from tahoe.ops.write.rewrite import footers, reorg_operation, stage_rewrite
 from tahoe.ops.write.writer import tagged
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import check_iceberg_compat, deletes_form, uniform_is_enabled
@@ -46,13 +47,16 @@ Begin = Callable[[], Transaction]
 Commit = Callable[[Transaction, Operation], Committed]
 
 
-def upgrade_uniform(begin: Begin, commit: Commit, compat_version: int, *, dry_run: bool = False) -> Upgrade:
+def upgrade_uniform(
+    begin: Begin, commit: Commit, compat_version: int, *, dry_run: bool = False, progress: Progress = silent
+) -> Upgrade:
     """Make a table readable as Iceberg, whatever it was before; for one that is so already, nothing is committed.
 
     Args:
         begin, commit: `Table.begin` and `Table.commit`.
         compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
         dry_run: report what would be done, and commit nothing.
+        progress: told of footers read, and of files rewritten.
 
     Raises:
         NotFound: there is no table.
@@ -68,12 +72,12 @@ def upgrade_uniform(begin: Begin, commit: Commit, compat_version: int, *, dry_ru
         )
     steps = _steps(snapshot.config, compat_version)
     if dry_run:
-        return _planned(begin(), snapshot, compat_version, steps)
+        return _planned(begin(), snapshot, compat_version, steps, progress)
     properties: dict[str, str] = {}
     for operation, wanted in steps:
         _set(begin, commit, operation, wanted)
         properties |= wanted
-    rewritten, noted = _bring_files(begin, commit, compat_version)
+    rewritten, noted = _bring_files(begin, commit, compat_version, progress)
     if not uniform_is_enabled(_existing(begin()).config.properties):
         _set(begin, commit, "SET TBLPROPERTIES", {_ENABLED_FORMATS: "iceberg"})
         properties[_ENABLED_FORMATS] = "iceberg"
@@ -112,7 +116,7 @@ def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, 
     commit(transaction, Operation(operation, {"properties": json.dumps(properties, separators=(",", ":"))}))
 
 
-def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, steps: _Steps) -> Upgrade:
+def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, steps: _Steps, progress: Progress) -> Upgrade:
     properties: dict[str, str] = {}
     config = snapshot.config
     for _, wanted in steps:
@@ -122,7 +126,7 @@ def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, 
         check_iceberg_compat(config, before, ())
     if not uniform_is_enabled(config.properties):
         properties[_ENABLED_FORMATS] = "iceberg"
-    plans = list(_plans(snapshot, config, compat_version))
+    plans = list(_plans(snapshot, config, compat_version, progress))
     return Upgrade(compat_version, snapshot.version, properties, *_reasons(plans))
 
 
@@ -142,17 +146,17 @@ class _Plan:
 _Reasons = dict[str, tuple[str, ...]]
 
 
-def _bring_files(begin: Begin, commit: Commit, compat_version: int) -> tuple[_Reasons, _Reasons]:
+def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Progress) -> tuple[_Reasons, _Reasons]:
     """Rewrite and tag until no file needs it; path → why of the rewritten ones, and of those noted."""
     rewritten: _Reasons = {}
     noted: _Reasons = {}
     for attempt in range(_ATTEMPTS):
         transaction = begin()
         snapshot = _existing(transaction)
-        plans = list(_plans(snapshot, snapshot.config, compat_version))
+        plans = list(_plans(snapshot, snapshot.config, compat_version, progress))
         if not plans:
             return rewritten, noted
-        operation = stage_rewrite(transaction, snapshot, [plan.add for plan in plans if plan.faults])
+        operation = stage_rewrite(transaction, snapshot, [plan.add for plan in plans if plan.faults], progress)
         again = [plan.noted for plan in plans if plan.noted is not None]
         transaction.read_files(add.key for add in again)
         transaction.stage(*again)
@@ -185,7 +189,7 @@ def _reasons(plans: list[_Plan]) -> tuple[_Reasons, _Reasons]:
     )
 
 
-def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int) -> Iterator[_Plan]:
+def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progress: Progress) -> Iterator[_Plan]:
     """The files that need something.
 
     Args:
@@ -201,7 +205,8 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int) -> Iter
         elif compat_version > 1 and _tag(add) != str(compat_version):
             yield _Plan(add, (), ("tag",), _noted(tagged(config, add)))
     expected, partition = expected_schema(config), [column.physical_name for column in config.partition_schema]
-    for add, footer in zip(unsure, footers(snapshot, unsure), strict=True):
+    read = tracked(footers(snapshot, unsure), progress, "footers read", len(unsure))
+    for add, footer in zip(unsure, read, strict=True):
         faults = iceberg_faults(footer, expected, partition) if compat_version > 1 else ()
         if faults:
             yield _Plan(add, faults)

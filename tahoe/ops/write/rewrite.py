@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import tagged, write_arrow
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan
@@ -29,12 +30,15 @@ __all__ = ["footers", "reorg_operation", "stage_rewrite"]
 _FOOTERS_AT_ONCE = 16
 
 
-def stage_rewrite(transaction: Transaction, snapshot: Snapshot, adds: Iterable[AddFile]) -> Operation:
+def stage_rewrite(
+    transaction: Transaction, snapshot: Snapshot, adds: Iterable[AddFile], progress: Progress = silent
+) -> Operation:
     """Stage that these files are replaced by new ones with the same living rows, which keep their ids.
 
     Args:
         snapshot: of the transaction.
         adds: live files.
+        progress: told of files rewritten.
 
     Returns:
         The operation, with the metrics that the history shows.
@@ -43,7 +47,7 @@ def stage_rewrite(transaction: Transaction, snapshot: Snapshot, adds: Iterable[A
     transaction.enforces = ENFORCED  # the rows were in the table before
     removed: list[AddFile] = []
     added: list[AddFile] = []
-    for add in adds:
+    for add in tracked(adds, progress, "files rewritten"):
         written = write_arrow(config_with_row_ids(config), transaction.store, _rows(snapshot, add), clock)
         fresh = [replace(tagged(config, without_id_statistics(config, new)), data_change=False) for new in written]
         transaction.stage(replace(add.remove(clock.now_ms()), data_change=False), *fresh)

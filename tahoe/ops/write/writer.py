@@ -23,12 +23,14 @@ from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.enforce import Enforcer
+from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found, with_optional_generated
 from tahoe.protocol.partition import hive_folder, serialize
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import FIELD_ID, CannotCast, conform, find_logical, nulls_where_forbidden, store_cast
 from tahoe.schema.evolve import check_holds_data, check_writable, without_void
 from tahoe.schema.mapping import nested_ids_of
@@ -68,6 +70,7 @@ def write_arrow(
     *,
     change_data: bool = False,
     bytes_per_file: int = MOST_BYTES_IN_MEMORY,
+    progress: Progress = silent,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
@@ -80,6 +83,7 @@ def write_arrow(
         change_data: the files are change data files: named and placed as these.
         bytes_per_file: of a stream, when so many bytes in memory wait for a partition, they become a file; the file is a good
             deal smaller.
+        progress: told of the rows written.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
@@ -100,8 +104,10 @@ def write_arrow(
     fitted = layout.conformed if enforcer is None else lambda table: enforcer.checked(table, layout.conformed)
     writer = _Writer(config, layout, store, clock, _codec(compression, config), change_data)
     try:
+        told = _RowsTold(progress, data.num_rows if isinstance(data, pa.Table) else None)
         for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file, bytes_per_file):
             writer.write(partition, rows)
+            told.more(rows.num_rows)
         return writer.added()
     except BaseException:
         writer.delete_written()
@@ -213,6 +219,18 @@ class _Layout:
             first = [rows.column(column.physical_name)[0].as_py() for column in self.partition]
             yield tuple(serialize(v, c.data_type) for v, c in zip(first, self.partition, strict=True)), rows
             start = end
+
+
+class _RowsTold:
+    """Tells how many rows went into files, beginning with none."""
+
+    def __init__(self, progress: Progress, total: int | None) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+        self.more(0)
+
+    def more(self, rows: int) -> None:
+        self._done += rows
+        self._progress("rows written", self._done, self._total)
 
 
 class _Writer:
@@ -343,7 +361,7 @@ def _empty_as_null(values: pa.Array) -> pa.Array:
     """The log cannot tell an empty partition value from null, so it becomes null before NOT NULL is checked."""
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         return values
-    return pc.if_else(pc.equal(pc.binary_length(values), 0), pa.scalar(None, values.type), values)
+    return pc.if_else(pc.equal(pc.binary_length(values), scalar(0)), scalar(None, values.type), values)
 
 
 _ROWS_LOOKED_AT = 4096

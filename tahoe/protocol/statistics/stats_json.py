@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tahoe.schema.arrow_values import array, scalar
+
 __all__ = ["parse_statistics"]
 
 
@@ -60,7 +62,7 @@ def _slices(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
 
 def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     if not wanted.num_fields:
-        return pa.array([None if text is None else {} for text in texts.to_pylist()], wanted)
+        return array([None if text is None else {} for text in texts.to_pylist()], wanted)
     valid = texts.drop_null() if texts.null_count else texts
     parsed = _parse_valid(valid, wanted)
     if not texts.null_count:
@@ -68,12 +70,12 @@ def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     # Texts that are null were left out: put the gaps back.
     present = texts.is_valid()
     ranks = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
-    return parsed.take(pc.if_else(present, ranks, pa.scalar(None, pa.int64())))
+    return parsed.take(pc.if_else(present, ranks, scalar(None, pa.int64())))
 
 
 def _parse_valid(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     if len(texts) <= _FEW:
-        return pa.array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
+        return array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
     found = _read_block(texts, wanted)
     if found is None:
         # As Spark writes them; a bound that is not finite says nothing that unknown does not say as safely.
@@ -84,13 +86,13 @@ def _parse_valid(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     if len(texts) > _RETRY_ROWS:
         parts = [_parse_valid(texts.slice(start, _RETRY_ROWS), wanted) for start in range(0, len(texts), _RETRY_ROWS)]
         return pa.concat_arrays(parts)
-    return pa.array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
+    return array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
 
 
 def _read_block(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray | None:
     """All texts in one go, or None where that fails or the rows would not line up."""
     if not len(texts):
-        return pa.array([], wanted)
+        return array([], wanted)
     if not (pc.all(pc.starts_with(texts, "{")).as_py() and pc.all(pc.ends_with(texts, "}")).as_py()):
         return None
     content = _content(texts)
@@ -149,7 +151,7 @@ def _member(value: Any, kind: pa.DataType) -> Any:
         return {member.name: _member(value.get(member.name), member.type) for member in kind.fields}
     try:
         found = _plain(value, kind)
-        return None if found is None else pa.scalar(found, kind).as_py()
+        return None if found is None else scalar(found, kind).as_py()
     except (pa.ArrowException, ValueError, TypeError, OverflowError, InvalidOperation):
         return None
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.protocol.properties import TableProperties
@@ -38,6 +40,8 @@ __all__ = ["Build"]
 
 logger = logging.getLogger(__name__)
 
+_CONVERTED = "files converted"
+
 
 class Build:
     """One conversion under way; nothing that it writes is seen by readers until its `document` is put.
@@ -45,6 +49,7 @@ class Build:
     Args:
         document: the metadata to go on from, None for a table without.
         slices: encodes the manifests of large tables, None where this process does.
+        progress: told by `rebuild` of files converted.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Build:
         folder: ManifestFolder,
         document: Mapping[str, Any] | None,
         slices: SliceEncoder | None = None,
+        progress: Progress = silent,
     ) -> None:
         self.document = document
         self.snapshots = 0
@@ -61,6 +67,7 @@ class Build:
         self._store = store
         self._folder = folder
         self._slices = slices
+        self._progress = progress
         self._vectors = Vectors(store)
         self._manifests: list[ManifestFile] | None = None
 
@@ -116,7 +123,9 @@ class Build:
             [manifest for manifest in manifests if manifest.content == DATA],
             FileChanges(encoder.encode_adds(change.adds), len(change.adds), change.removed)
             if rebuilt is None
-            else FileChanges(encoder.encode_table(rebuilt), rebuilt.num_rows),
+            else FileChanges(
+                tracked(encoder.encode_table(rebuilt), self._progress, _CONVERTED, rebuilt.num_rows), rebuilt.num_rows
+            ),
             snapshot,
             self._folder,
         )
@@ -150,7 +159,7 @@ class Build:
             return None
         order = SliceOrder.of(self._store.url, metadata, snapshot, files.num_rows)
         try:
-            sliced = sliced_manifests(files, order, self._slices, self._folder)
+            sliced = sliced_manifests(files, order, self._slices, self._folder, partial(self._progress, _CONVERTED))
         except Exception as error:  # noqa: BLE001 - whatever it is, this process can do without them, and says what is wrong with a file
             logger.warning("%s: manifests are encoded by this process alone: %s", self._store.url, error)
             return None

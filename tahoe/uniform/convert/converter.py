@@ -17,6 +17,7 @@ from typing import Any
 from tahoe.clock import Clock
 from tahoe.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.log.checksum import read_checksum
+from tahoe.progress import Progress, silent, tracked
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
 from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
@@ -77,6 +78,7 @@ class Converter:
         *,
         rebuild: bool = False,
         catalog_seconds: float = LOOK_SECONDS,
+        progress: Progress = silent,
     ) -> Conversion:
         """Make the Iceberg side speak of the target version, or a later one.
 
@@ -86,6 +88,7 @@ class Converter:
                 is no matter to that one.
             rebuild: build all anew, even over metadata that another writer left.
             catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
+            progress: told of files converted where all is built anew, else of commits read and snapshots written.
 
         Raises:
             ForeignWriter: another writer has committed to the Iceberg side.
@@ -102,7 +105,7 @@ class Converter:
             if current is not None and current.version >= target.version:
                 done = Conversion("none", current.version, current.location)
                 return publish(store, pointers, Publication(done, record), catalog_seconds)
-            prepared = self._prepare(current, look.number, target)
+            prepared = self._prepare(current, look.number, target, progress)
             if _put_metadata(store, prepared.number, prepared.data, clock):
                 publication = Publication(prepared.result, record, prepared.garbage, take_over=rebuild)
                 return publish(store, pointers, publication, catalog_seconds)
@@ -118,7 +121,7 @@ class Converter:
             version=target.version,
         )
 
-    def _prepare(self, current: Current | None, newest: int | None, target: Snapshot) -> _Prepared:
+    def _prepare(self, current: Current | None, newest: int | None, target: Snapshot, progress: Progress) -> _Prepared:
         """Write everything but the metadata file itself.
 
         Args:
@@ -126,8 +129,8 @@ class Converter:
             newest: the highest number of any metadata file.
         """
         store, folder = self._store, self._folder
-        plan = self._plan(current, target)
-        build, plan = self._carried_out(plan, current, target)
+        plan = self._plan(current, target, progress)
+        build, plan = self._carried_out(plan, current, target, progress)
         document, old = documents.expired(build.finished(), documents.snapshot_retention_ms(target.metadata.configuration))
         garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
         if current is not None:
@@ -147,7 +150,7 @@ class Converter:
             garbage += orphans(store, folder, document, self._delta.clock.now_ms())
         return _Prepared(number, seal_metadata(document), result, garbage)
 
-    def _plan(self, current: Current | None, target: Snapshot) -> Plan:
+    def _plan(self, current: Current | None, target: Snapshot, progress: Progress) -> Plan:
         if current is None:
             return Rebuild("there was no Iceberg metadata")
         behind = target.version - current.version
@@ -156,7 +159,7 @@ class Converter:
         try:
             commits = [
                 DeltaCommit(version, tuple(self._delta.read_commit(version)))
-                for version in range(current.version + 1, target.version + 1)
+                for version in tracked(range(current.version + 1, target.version + 1), progress, "commits read")
             ]
             changed = any(commit.metadata is not None for commit in commits)
             before = self._delta.snapshot_at(current.version).metadata if changed else target.metadata
@@ -164,14 +167,16 @@ class Converter:
             return Rebuild(f"the log no longer has the commits after version {current.version}")
         return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
 
-    def _carried_out(self, plan: Plan, current: Current | None, target: Snapshot) -> tuple[Build, Plan]:
+    def _carried_out(self, plan: Plan, current: Current | None, target: Snapshot, progress: Progress) -> tuple[Build, Plan]:
         """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
         store, folder = self._store, self._folder
         document = current.document if current else None
         if isinstance(plan, FurtherCommits):
             build = Build(store, folder, document)
             try:
-                difference = _difference(store, target.version, build.follow(plan.changes))
+                difference = _difference(
+                    store, target.version, build.follow(tracked(plan.changes, progress, "snapshots written"))
+                )
                 if difference is None:
                     return build, plan
                 logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, difference)
@@ -181,7 +186,7 @@ class Converter:
                     raise
                 logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
                 plan = Rebuild(error.message)
-        build = Build(store, folder, document, self._slices)
+        build = Build(store, folder, document, self._slices, progress)
         build.rebuild(target)
         return build, plan
 

@@ -10,7 +10,7 @@ written by the process that converts: the others need no access to it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -172,13 +172,19 @@ def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
 
 
 def sliced_manifests(
-    files: pa.Table, order: SliceOrder, encoder: SliceEncoder, folder: ManifestFolder
+    files: pa.Table,
+    order: SliceOrder,
+    encoder: SliceEncoder,
+    folder: ManifestFolder,
+    told: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[ManifestFile], Totals]:
     """The manifests of all files, encoded elsewhere and written here, and what they add. Deletion vectors are none of their business.
 
     Args:
         files: the live files, in the order in which manifests hold them.
+        told: how many files are in manifests, and of how many.
     """
+    done = 0
     manifests: list[ManifestFile] = []
     size = 0
     for number, data, entry, data_size in encoder.encode(json.dumps(asdict(order)), _slices(files, order.entries)):
@@ -186,6 +192,8 @@ def sliced_manifests(
         manifest = replace(read_manifest_entry(entry, order.format_version), path=url)
         manifests.append(recorded(manifest, order.format_version))
         size += data_size
+        done += manifest.added_files
+        told(done, files.num_rows)
     added = sum(manifest.added_files for manifest in manifests)
     if added != files.num_rows:
         raise StorageFailure(

@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import tahoe
 from tahoe.cli.hints import in_shell_words
+from tahoe.cli.main import app
 from tahoe.wording import counted
 
 
@@ -35,13 +34,11 @@ def test_one_is_one_file_and_not_one_files() -> None:
 def test_history_in_a_pipe_is_as_wide_as_a_terminal_and_json_is_whole(tmp_path: Path, columns: str | None, widest: int) -> None:
     table = tahoe.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties={"a.b": "x" * 300})
     table.append(pa.table({"id": pa.array([1], pa.int64())}))
-    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | (
-        {"COLUMNS": columns} if columns else {}
-    )
 
     def printed(*words: str) -> str:
-        command = [sys.executable, "-m", "tahoe.cli", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=variables).stdout
+        result = CliRunner().invoke(app, list(words), env={"COLUMNS": columns})
+        assert result.exit_code == 0, result.output
+        return result.output
 
     shown = printed("history", table.url)
     assert max(map(len, shown.splitlines())) <= widest

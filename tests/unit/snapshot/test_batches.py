@@ -6,12 +6,14 @@ import gc
 import os
 import threading
 import time
+from contextlib import closing
 from datetime import date
 
 import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tahoe.exceptions import InvalidRequest, NotFound, TahoeError, Unsupported
@@ -224,6 +226,14 @@ def test_a_reader_that_is_dropped_leaves_no_thread_and_no_open_file(table):
 
 
 @pytest.mark.usefixtures("with_threads")
+def test_batches_can_be_closed_at_a_certain_place(table):
+    with closing(table.snapshot().scan().batches()) as batches:
+        assert next(batches).num_rows == 10
+    assert no_thread_is_left()
+    assert next(batches, None) is None, "nothing is read after the end"
+
+
+@pytest.mark.usefixtures("with_threads")
 def test_many_small_files_are_streamed(tmp_path):
     made = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
     made.append(pa.table({"id": range(600)}), max_rows_per_file=2)
@@ -250,11 +260,13 @@ def test_memory_is_bounded_by_batches_and_not_by_row_groups_or_files(tmp_path, m
     monkeypatch.setattr("tahoe.store.local_store._MOST_BYTES_MAPPED", mapped)
     monkeypatch.setattr(arrow_reader, "_BYTES_OF_A_BATCH", 200_000)
     monkeypatch.setattr(scan, "MOST_BYTES_AHEAD", 400_000)
-    rows = pa.table({"id": range(400_000), "x": [f"{i * 7919 % 1_000_003:030d}" for i in range(400_000)]})
+    numbers = pa.arange(0, 400_000)
+    texts = pc.utf8_lpad(pc.subtract(pa.scalar(10**12), pc.multiply(numbers, 7919)).cast(pa.string()), 30, "0")
+    rows = pa.table({"id": numbers, "x": texts})
     made = Table.create(tmp_path / "t", rows.schema)
     for start in range(0, 400_000, 200_000):
         made.append(rows.slice(start, 200_000))  # one row group of some 8 MB each
-    del rows
+    del rows, numbers, texts
     gc.collect()
     before, most, count = pa.total_allocated_bytes(), 0, 0
     for part in made.to_batches():

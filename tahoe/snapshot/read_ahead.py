@@ -72,6 +72,7 @@ class _Ahead:
         self.most_threads, self.most_open, self.most_bytes = threads, most_open, most_bytes
         self.threads: set[threading.Thread] = set()
         self.bytes = 0
+        self.since_release = 0
         self.stopped = False
 
     def next(self) -> pa.RecordBatch | None:
@@ -86,6 +87,7 @@ class _Ahead:
                     batch = first.waiting.popleft()
                     self.bytes -= batch.nbytes
                     self._go_on()
+                    self._release(batch.nbytes)
                     return batch
                 if first.error is not None:
                     raise first.error
@@ -94,6 +96,13 @@ class _Ahead:
                     continue
                 self._go_on()
                 self.changed.wait()
+
+    def _release(self, size: int) -> None:
+        """Now and then have Arrow give back what it keeps for later: with several threads that is more than what is in use."""
+        self.since_release += size
+        if self.since_release >= _BYTES_BETWEEN_RELEASES:
+            self.since_release = 0
+            pa.default_memory_pool().release_unused()
 
     def stop(self) -> None:
         """No further batch is begun. Threads are not waited for: the garbage collector may call this from within one of them."""
@@ -168,5 +177,6 @@ class _Ahead:
 
 _MOST_NEAR = 64
 """Streams that may have been read to their end before their turn: many small files are read ahead as well as a few large ones."""
+_BYTES_BETWEEN_RELEASES = 32 * 1024 * 1024
 _SECONDS_OF_PATIENCE = 0.02
 """A thread without work waits so long before it ends: a new one costs more than a short wait."""

@@ -70,9 +70,11 @@ class Jvm:
         return self._classes[name]
 
     def catalyst(self, name: str) -> JavaObject:
+        """The class of that name below the package in which Spark keeps expressions, plans and their rules."""
         return self.java_class(f"{_CATALYST}.{name}")
 
     def datasources(self, name: str) -> JavaObject:
+        """The class of that name below the package in which Spark keeps scans of files."""
         return self.java_class(f"{_DATASOURCES}.{name}")
 
     def reflected(self, name: str) -> JavaObject:
@@ -114,6 +116,7 @@ class Jvm:
         return {str(key): str(value) for key, value in converted.items()}
 
     def option(self, value: Any) -> JavaObject:
+        """A Scala `Option`: ``Some`` of the value, ``None`` for None."""
         return self.java_class("scala.Option").apply(value)
 
     def array(self, element_class: str, items: Sequence[Any]) -> JavaObject:
@@ -154,6 +157,7 @@ class Jvm:
 
     @cached_property
     def bulk(self) -> Bulk:
+        """What makes many objects in a few calls; one for each JVM, as it remembers the methods that it has looked up."""
         return Bulk(self)
 
 

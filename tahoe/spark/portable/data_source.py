@@ -71,13 +71,16 @@ class DeltaDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """What users write in ``format(…)``."""
         return "delta"
 
     def schema(self) -> SparkStruct:
+        """The columns of the version that is read, or of its change data feed. Spark asks for them first: here the version is chosen."""
         changes = self._changes()
         return to_spark_schema(with_shown_metadata(self._snapshot().schema if changes is None else changes.schema))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
+        """What plans and reads the chosen version; a schema that the user gave must be the table's."""
         changes = self._changes()
         if changes is not None:
             _check_schema(schema, changes.schema, changes.store)
@@ -88,6 +91,7 @@ class DeltaDataSource(DataSource):
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
+        """What writes rows of these columns; all that can be refused is refused here, before a task runs."""
         asked = _option(self._given, "partitionBy", "")
         columns = [name.strip() for name in asked.split(",") if name.strip()] or None
         options = {key: value for key, value in self._given.items() if key.lower() != "partitionby"}
@@ -101,12 +105,15 @@ class DeltaDataSource(DataSource):
         return _Writer(table, from_spark_schema(schema), request)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
+        """Raises `Unsupported`: there is no streaming in this version of Tahoe."""
         raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
 
     def simpleStreamReader(self, schema: SparkStruct) -> Any:  # noqa: N802
+        """Raises `Unsupported`, as `streamReader` does."""
         raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
+        """Raises `Unsupported`, as `streamReader` does."""
         raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.")
 
     def _changes(self) -> Feed | None:

@@ -21,6 +21,7 @@ from tahoe.spark.commands.row_changes import (
     snapshot_to_change,
     write_change_data,
 )
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import condition_of
 from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.writer import FileOptions
@@ -56,7 +57,8 @@ def delete(
     def run() -> RowsChanged:
         return commit(spark, table, transaction, stage_delete(transaction, spark, condition, alias=alias, options=options))
 
-    return once(spark, transaction, run)
+    with shown_jobs(spark, table.clock):
+        return once(spark, transaction, run)
 
 
 def stage_delete(

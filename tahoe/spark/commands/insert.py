@@ -10,7 +10,7 @@ removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -19,7 +19,6 @@ from tahoe.exceptions import DeltaConcurrentModificationException, InvalidReques
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
     Replaced,
-    WriteOptions,
     already_written,
     prepare_schema,
     stage_adds,
@@ -34,35 +33,20 @@ from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.conditions import check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
+from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import raising
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import Condition, condition_of
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.writer import FileOptions, write_files
+from tahoe.spark.write.writer import write_files
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Insert", "insert"]
+__all__ = ["insert"]
 
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """What is asked of a write.
-
-    Args:
-        mode: ``append``, ``overwrite``, ``error`` (the table must not be there) or ``ignore`` (if it is there, nothing is done).
-        options: of the rows' way into the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
-        files: of the data files.
-        user_metadata: for commitInfo.
-    """
-
-    mode: str
-    options: WriteOptions
-    files: FileOptions = field(default_factory=FileOptions)
-    user_metadata: str | None = None
 
 
 def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
@@ -83,7 +67,8 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
         return None
     if already_written(transaction, request.options.app):
         return None
-    operation = _staged(transaction, data, request)
+    with shown_jobs(data.sparkSession, table.clock):
+        operation = _staged(transaction, data, request)
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:

@@ -31,6 +31,7 @@ from tahoe.spark.commands.row_changes import (
     write_rows,
 )
 from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import EVERY_ROW, condition_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed
 from tahoe.spark.write.idempotent import once
@@ -73,7 +74,8 @@ def update(
             spark, table, transaction, stage_update(transaction, spark, values, condition, alias=alias, options=options)
         )
 
-    return once(spark, transaction, run)
+    with shown_jobs(spark, table.clock):
+        return once(spark, transaction, run)
 
 
 def stage_update(

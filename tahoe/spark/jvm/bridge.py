@@ -79,6 +79,7 @@ class Jvm:
 
     def reflected(self, name: str) -> JavaObject:
         """The `java.lang.Class` of that full name, loaded as Spark loads its own."""
+        # What `java_class` gives is py4j's, no object of the JVM; a method that takes a `Class` wants one from there.
         return self.java_class("org.apache.spark.util.Utils").classForName(name, True, False)
 
     # -- Scala -------------------------------------------------------------------------------------------------------------

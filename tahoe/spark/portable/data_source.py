@@ -36,8 +36,7 @@ from tahoe.snapshot.arrow_reader import ReadTask, read_file
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.insert import Insert
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.jvm.storage import storage_options
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling

@@ -63,6 +63,12 @@ def plain(spark: SparkSession) -> SparkSession:
     return found
 
 
+@pytest.fixture(scope="session")
+def java_options() -> str:
+    """What a program that starts a Spark of its own should give as ``spark.driver.extraJavaOptions``."""
+    return SETTINGS["spark.driver.extraJavaOptions"]
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Where a test may make a table."""

@@ -11,7 +11,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, refuse_if_append_only
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.spark.commands.conditions import check_condition, find_changes, whole_files
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import (
     commit,
     copy_rows,
@@ -87,7 +87,7 @@ def stage_delete(
     return stage_deleted_rows(
         transaction,
         snapshot,
-        find_changes(transaction, spark, snapshot, condition, meaning, alias, hadoop),
+        find_changes(transaction, Meant(spark, snapshot, condition, meaning, alias, hadoop)),
         text,
         started,
         lambda changes: copy_rows(transaction, spark, config, changes, files),

@@ -42,7 +42,6 @@ __all__ = [
     "checksum_or_none",
     "list_files",
     "opaque_columns",
-    "partition_schema_json",
 ]
 
 _BLOCK_SIZE = 134_217_728
@@ -125,7 +124,7 @@ class FileIndex:
     @kept_for_the_caller
     def partitionSchema(self) -> JavaObject:  # noqa: N802
         """The columns whose values come from the log, hidden ones last, as Spark's ``StructType``."""
-        return self._jvm.data_type(partition_schema_json(self._snapshot, self._hidden))
+        return self._jvm.data_type(_partition_schema_json(self._snapshot, self._hidden))
 
     def isTimeTravel(self) -> bool:  # noqa: N802
         """False: the version was chosen before, so to Spark no scan here is one of an older version."""
@@ -277,7 +276,7 @@ def checksum_or_none(snapshot: Snapshot) -> VersionChecksum | None:
         return None
 
 
-def partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
+def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
     """The partition columns of the relation under their physical names, as Spark's JSON."""
     columns = [
         replace(column, name=column.physical_name, metadata=shown_metadata(column)) for column in snapshot.config.partition_schema

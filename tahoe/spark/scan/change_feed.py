@@ -30,7 +30,7 @@ from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive, packed
 from tahoe.spark.scan.file_index import FileIndex
-from tahoe.spark.scan.relation import logical_column, scan_of
+from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
 from tahoe.table import Table
 
@@ -114,12 +114,13 @@ def _scan(spark: SparkSession, changes: Feed, files: Sequence[ChangedFile], opti
     if dead:
         base = base.where(is_alive(jvm, base[DELETED_ROWS], position(jvm, base)))
     kind: Column = base[(CHANGE_TYPE if told else _KIND).name]
-    return base.select(
+    rows = base.select(
         *(logical_column(base, column) for column in snapshot.schema),
         kind.alias(CHANGE_TYPE.name),
         base[_VERSION.name].alias(COMMIT_VERSION.name),
         base[_TIME.name].alias(COMMIT_TIMESTAMP.name),
     )
+    return without_preview_types(rows, snapshot)
 
 
 def _deleted(file: ChangedFile) -> DeletionVectorDescriptor | None:

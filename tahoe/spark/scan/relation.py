@@ -16,15 +16,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.evolve import preview_type_changes
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.errors import install, raising
 from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
@@ -179,7 +180,7 @@ def _scan(
     index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden)
     base = scan_of(spark, index, snapshot.config, options, in_files)
     if not hidden:
-        return _as_logical(base, snapshot.schema)
+        return without_preview_types(_as_logical(base, snapshot.schema), snapshot)
     file = None
     if metadata or tracked is not None:
         base, file = row_ids.with_file_metadata(jvm, base)
@@ -191,7 +192,29 @@ def _scan(
         columns += [base[FILE], row_index.alias(ROW)]
     if CHOSEN in more:
         columns.append((~is_alive(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
-    return base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
+    rows = base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
+    return without_preview_types(rows, snapshot)
+
+
+def without_preview_types(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The rows; a query that reads a column whose old files Spark's Parquet reader does not understand fails and says so. (A column that
+    is not read is taken out by Spark's optimizer, and the error with it.)"""
+    changes = preview_type_changes(snapshot.schema)
+    return (
+        rows.withColumns({name: _refused(name, change, rows, snapshot) for name, change in changes.items()}) if changes else rows
+    )
+
+
+def _refused(name: str, change: str, rows: DataFrame, snapshot: Snapshot) -> Column:
+    url = snapshot.store.url
+    error = Unsupported(
+        f"Table {url}, version {snapshot.version}: column '{name}' was changed from {change} by a preview of type widening, and Spark "
+        f"cannot read the files from before. Select other columns, or read it without Spark: tahoe.Table({url!r}).to_arrow().",
+        code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+        table=url,
+        column=name,
+    )
+    return raising(error).cast(rows.schema[name].dataType)
 
 
 def scan_of(

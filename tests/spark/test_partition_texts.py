@@ -92,6 +92,7 @@ def _rows(frame):
     return {(row.id, row.p) for row in frame.select("id", "p").collect()}
 
 
+# Over five seconds: each text is a file of its own in each of four writes, and one table goes through all of them.
 def test_all_texts_come_back_from_all_writers(spark, path):
     writer = _frame(spark).coalesce(1).write.format("delta").partitionBy("p")
     writer.options(**CHANGES).save(path)
@@ -120,6 +121,7 @@ def test_all_texts_come_back_from_all_writers(spark, path):
     assert Table(path).check() == []
 
 
+# Over five seconds where it comes first: Spark starts a Python process for each kind of step that it asks of a data source.
 def test_the_portable_writer_and_reader_do_the_same(plain, spark, path):
     long = [(len(TEXTS), "x" * 300), (len(TEXTS) + 1, "é" * 200)]
     # One task, as each task is a Python process that imports Tahoe before it writes.

@@ -165,44 +165,56 @@ class DeltaTable:
     # -- not in this version -----------------------------------------------------------------------------------------------
 
     def vacuum(self, retentionHours: float | None = None) -> NoReturn:
+        """Raises `Unsupported`: files that no version needs stay where they are in this version of Tahoe."""
         _refuse("vacuum")
 
     def optimize(self) -> NoReturn:
+        """Raises `Unsupported`: this version of Tahoe does not rewrite small files into larger ones."""
         _refuse("optimize")
 
     def restoreToVersion(self, version: int) -> NoReturn:
+        """Raises `Unsupported`: to go back, read the version (``versionAsOf``) and overwrite the table with it."""
         _refuse("restoreToVersion")
 
     def restoreToTimestamp(self, timestamp: str) -> NoReturn:
+        """Raises `Unsupported`: to go back, read the moment (``timestampAsOf``) and overwrite the table with it."""
         _refuse("restoreToTimestamp")
 
     def generate(self, mode: str) -> NoReturn:
+        """Raises `Unsupported`: this version of Tahoe writes no manifests for readers that do not know Delta."""
         _refuse("generate")
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> NoReturn:
+        """Raises `Unsupported`: a table's features come with the properties that need them (``ALTER TABLE … SET TBLPROPERTIES``)."""
         _refuse("upgradeTableProtocol")
 
     def addFeatureSupport(self, featureName: str) -> NoReturn:
+        """Raises `Unsupported`: a table's features come with the properties that need them (``ALTER TABLE … SET TBLPROPERTIES``)."""
         _refuse("addFeatureSupport")
 
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> NoReturn:
+        """Raises `Unsupported`: a feature that a table has stays in this version of Tahoe."""
         _refuse("dropFeatureSupport")
 
     def clone(self, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None) -> NoReturn:
+        """Raises `Unsupported`: to copy a table, write what ``toDF()`` gives to another path."""
         _refuse("clone")
 
     def cloneAtVersion(
         self, version: int, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
     ) -> NoReturn:
+        """Raises `Unsupported`: read with ``versionAsOf`` and write that to another path."""
         _refuse("cloneAtVersion")
 
     def cloneAtTimestamp(
         self, timestamp: str, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
     ) -> NoReturn:
+        """Raises `Unsupported`: read with ``timestampAsOf`` and write that to another path."""
         _refuse("cloneAtTimestamp")
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> NoReturn:
+        """Raises `Unsupported`: read the Parquet files with Spark and write them as a table."""
         _refuse("convertToDelta")
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "is_lossless",
     "is_widening",
     "merge_schemas",
+    "preview_type_changes",
     "replace_schema",
     "without_void",
 ]
@@ -219,6 +220,18 @@ def check_type_changes(schema: StructType) -> None:
                     code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
                     column=name,
                 )
+
+
+def preview_type_changes(schema: StructType) -> dict[str, str]:
+    """The columns that went, in whole or in part, through a change that only the preview of type widening allowed (`is_lossless`, not
+    `is_widening`), each with the change in words. For a schema that has passed `check_type_changes`."""
+    found = {}
+    for path, column in explode(schema):
+        for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
+            old, new = _type_named(change["fromType"]), _type_named(change["toType"])
+            if not is_widening(old, new):
+                found[path[0]] = f"{old} to {new}"
+    return found
 
 
 def _type_named(value: object) -> DataType:

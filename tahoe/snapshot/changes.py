@@ -412,10 +412,10 @@ def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:
 def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> pa.RecordBatch:
     """Rows of a change data file, each of which tells what it is; `CorruptTable` where one does not."""
     kinds = batch.column(batch.num_columns - 1)
-    if not pc.all(pc.is_in(kinds, value_set=_KINDS), min_count=0).as_py():
+    if not pc.all(pc.is_in(kinds, value_set=pa.array(_KINDS)), min_count=0).as_py():
         raise CorruptTable(
             f"Table {url}: the change data file '{name}' of version {version} has rows whose {CHANGE_TYPE.name} is none of "
-            f"{', '.join(_KINDS.to_pylist())}: it is damaged, or another file lies in its place. Restore it from a copy, or ask for a "
+            f"{', '.join(_KINDS)}: it is damaged, or another file lies in its place. Restore it from a copy, or ask for a "
             "range that leaves this version out.",
             code="TAHOE_CHANGE_DATA_FILE",
             table=url,

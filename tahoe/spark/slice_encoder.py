@@ -100,6 +100,8 @@ def _task(order: str, code: bytes) -> _Task:
         import sys
         import tempfile
 
+        # Under a name of its own in sys.modules, the driver's code is loaded once a worker, and never meets another Tahoe that is installed
+        # there: while it is imported, that one is out of sight.
         kept = "_tahoe_" + hashlib.sha256(code).hexdigest()[:16]
         if kept not in sys.modules:
             others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "tahoe"}

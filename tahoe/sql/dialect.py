@@ -39,6 +39,7 @@ class Token:
 
     @property
     def stop(self) -> int:
+        """The place in the statement behind its last character."""
         return self.start + len(self.text)
 
     def is_word(self, *words: str) -> bool:
@@ -46,6 +47,7 @@ class Token:
         return self.kind == WORD and self.text.upper() in words
 
     def is_symbol(self, *symbols: str) -> bool:
+        """Whether it is one of these signs, such as ``(`` or ``=``."""
         return self.kind == SYMBOL and self.text in symbols
 
     @property
@@ -113,6 +115,7 @@ class Cursor:
 
     @property
     def at_end(self) -> bool:
+        """Whether every token has been gone past."""
         return self.place >= len(self.tokens)
 
     def comes(self, *words: str) -> bool:
@@ -127,20 +130,24 @@ class Cursor:
         return True
 
     def take_symbol(self, symbol: str) -> bool:
+        """Go past this sign if it comes."""
         if not self.peek().is_symbol(symbol):
             return False
         self.place += 1
         return True
 
     def need(self, *words: str) -> None:
+        """Go past these keywords; `SqlSyntaxError` where they do not come."""
         if not self.take(*words):
             self.fail(" ".join(words))
 
     def need_symbol(self, symbol: str) -> None:
+        """Go past this sign; `SqlSyntaxError` where it does not come."""
         if not self.take_symbol(symbol):
             self.fail(f"'{symbol}'")
 
     def next(self) -> Token:
+        """The token that comes, whatever it is; the cursor goes past it."""
         found = self.peek()
         self.place += 1
         return found
@@ -155,6 +162,7 @@ class Cursor:
         return value
 
     def identifier(self) -> str:
+        """The name that comes, without its back-ticks; `SqlSyntaxError` where none does."""
         found = self.peek().name
         if found is None:
             self.fail("a name")
@@ -162,6 +170,7 @@ class Cursor:
         return found or ""
 
     def integer(self) -> int:
+        """The whole number that comes, without a sign; `SqlSyntaxError` where none does."""
         token = self.peek()
         if token.kind != WORD or not token.text.isdecimal():
             self.fail("a whole number")

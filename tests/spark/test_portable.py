@@ -95,8 +95,9 @@ ON_CONNECT = """
 import sys
 from pyspark.sql import SparkSession
 import tahoe
-spark = SparkSession.builder.remote("local[2]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false").getOrCreate()
-path = sys.argv[1]
+path, java_options = sys.argv[1:]
+builder = SparkSession.builder.remote("local[2]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.extraJavaOptions", java_options).getOrCreate()
 frame = spark.range(100).selectExpr("id", "cast(id % 2 as int) p")
 frame.write.format("delta").mode("append").save(path)
 print("= read", spark.read.format("delta").load(path).count())
@@ -128,13 +129,14 @@ import sys
 from pyspark.sql import SparkSession
 import tahoe
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
+path, java_options = sys.argv[1:]
+builder = builder.config("spark.driver.extraJavaOptions", java_options).config("spark.executor.extraJavaOptions", java_options)
 plain = builder.config("spark.executor.memory", "512m").config("spark.sql.shuffle.partitions", "2").getOrCreate()
-path = sys.argv[1]
-frame = plain.range(1000).repartition(4).selectExpr("id", "cast(id % 2 as int) p")
+frame = plain.range(1000).repartition(2).selectExpr("id", "cast(id % 2 as int) p")
 frame.write.format("delta").mode("append").save(path)
 print("= portable", plain.read.format("delta").load(path).count())
 spark = tahoe.enable(plain)
-frame = spark.range(1000).repartition(4).selectExpr("id", "cast(id % 2 as int) p")
+frame = spark.range(1000).repartition(2).selectExpr("id", "cast(id % 2 as int) p")
 frame.write.format("delta").mode("append").save(path)
 print("= native", spark.read.format("delta").load(path).count())
 from tahoe.protocol.actions import AddFile
@@ -157,8 +159,9 @@ print("= footers", spark.read.format("delta").load(path).count())
 """
 
 
-def test_on_spark_connect_reading_and_appending_need_no_code(path):
-    assert run(ON_CONNECT, path) == [
+# Over five seconds: a server of Spark Connect of its own, and a Python process for each kind of step that Spark asks of a data source.
+def test_on_spark_connect_reading_and_appending_need_no_code(path, java_options):
+    assert run(ON_CONNECT, path, java_options) == [
         "= read 100",
         "= filtered 20",
         "= version 100",
@@ -170,8 +173,9 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path):
     assert Table(path).check() == []
 
 
-def test_on_executors_of_their_own_both_ways_work(path):
-    assert run(ON_A_CLUSTER, path) == [
+# Over five seconds: a driver, a worker's two executors and their Python processes are started; only so is it seen what travels to executors.
+def test_on_executors_of_their_own_both_ways_work(path, java_options):
+    assert run(ON_A_CLUSTER, path, java_options) == [
         "= portable 1000",
         "= native 2000",
         "= alive 1997",

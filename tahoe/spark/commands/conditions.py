@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -18,7 +19,26 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.scan.relation import Condition, named, shape_of
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
+__all__ = ["Meant", "check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """Which rows of a table an operation means, as its user said it.
+
+    Args:
+        condition: SQL text, or a column expression; None for every row.
+        asked: what the condition asks of files.
+        alias: a name that may stand for the table.
+        hadoop: options for the table's storage.
+    """
+
+    spark: SparkSession
+    snapshot: Snapshot
+    condition: str | Column | None
+    asked: Condition
+    alias: str | None = None
+    hadoop: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None, operation: str) -> str:
@@ -101,23 +121,15 @@ def whole_files(snapshot: Snapshot, meaning: Condition) -> list[AddFile] | None:
     return add_files(snapshot.files_matching(predicate))
 
 
-def find_changes(
-    transaction: Transaction,
-    spark: SparkSession,
-    snapshot: Snapshot,
-    condition: str | Column | None,
-    meaning: Condition,
-    alias: str | None,
-    hadoop: Mapping[str, str],
-) -> list[FileChange]:
+def find_changes(transaction: Transaction, meant: Meant) -> list[FileChange]:
     """The rows that are meant, file by file: one scan of the columns that the condition names. Notes what was looked for."""
-    predicate = all_of(meaning.predicates)
+    snapshot, predicate = meant.snapshot, all_of(meant.asked.predicates)
     transaction.read(predicate)
-    whole = whole_files(snapshot, meaning)
+    whole = whole_files(snapshot, meant.asked)
     if whole is not None:
         return [all_rows(snapshot, add) for add in whole]
     candidates = snapshot.files_matching(predicate)
     if not len(candidates):
         return []
-    rows = named(with_positions(spark, snapshot, candidates, hadoop), alias)
-    return changes_of(snapshot, candidates, rows if condition is None else rows.where(condition)).changes
+    rows = named(with_positions(meant.spark, snapshot, candidates, meant.hadoop), meant.alias)
+    return changes_of(snapshot, candidates, rows if meant.condition is None else rows.where(meant.condition)).changes

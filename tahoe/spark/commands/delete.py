@@ -11,7 +11,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, refuse_if_append_only
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.spark.commands.conditions import check_condition, find_changes, whole_files
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import (
     commit,
     copy_rows,
@@ -21,6 +21,7 @@ from tahoe.spark.commands.row_changes import (
     snapshot_to_change,
     write_change_data,
 )
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import condition_of
 from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.writer import FileOptions
@@ -56,7 +57,8 @@ def delete(
     def run() -> RowsChanged:
         return commit(spark, table, transaction, stage_delete(transaction, spark, condition, alias=alias, options=options))
 
-    return once(spark, transaction, run)
+    with shown_jobs(spark, table.clock):
+        return once(spark, transaction, run)
 
 
 def stage_delete(
@@ -85,7 +87,7 @@ def stage_delete(
     return stage_deleted_rows(
         transaction,
         snapshot,
-        find_changes(transaction, spark, snapshot, condition, meaning, alias, hadoop),
+        find_changes(transaction, Meant(spark, snapshot, condition, meaning, alias, hadoop)),
         text,
         started,
         lambda changes: copy_rows(transaction, spark, config, changes, files),

@@ -10,16 +10,15 @@ removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
 from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
     Replaced,
-    WriteOptions,
     already_written,
     prepare_schema,
     stage_adds,
@@ -31,38 +30,22 @@ from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.conditions import check_condition, find_changes, whole_files
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
+from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.errors import raising
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import Condition, condition_of
+from tahoe.spark.scan.relation import condition_of
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Insert", "insert"]
+__all__ = ["insert"]
 
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """What is asked of a write.
-
-    Args:
-        mode: ``append``, ``overwrite``, ``error`` (the table must not be there) or ``ignore`` (if it is there, nothing is done).
-        options: of the rows' way into the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
-        files: of the data files.
-        user_metadata: for commitInfo.
-    """
-
-    mode: str
-    options: WriteOptions
-    files: FileOptions = field(default_factory=FileOptions)
-    user_metadata: str | None = None
 
 
 def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
@@ -83,7 +66,8 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
         return None
     if already_written(transaction, request.options.app):
         return None
-    operation = _staged(transaction, data, request)
+    with shown_jobs(data.sparkSession, table.clock):
+        operation = _staged(transaction, data, request)
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:
@@ -103,31 +87,29 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
         refuse_if_append_only(snapshot.config)
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     rows = enforced(data, config)
-    replaces_some = options.replace_where is not None and snapshot is not None
     if snapshot is not None and options.replace_where is not None:
         check_condition(data.sparkSession, snapshot, options.replace_where, None, "replaceWhere")
         rows = _fulfilling(rows, options.replace_where or "", config)
     adds = write_files(rows, config, transaction.store, transaction.clock, request.files)
-    if replaces_some and snapshot is not None:
-        operation = _replaced(transaction, snapshot, config, adds, data, request)
+    if snapshot is not None and options.replace_where is not None:
+        spark, condition = data.sparkSession, options.replace_where
+        meant = Meant(spark, snapshot, condition, condition_of(spark, snapshot, condition), hadoop=request.files.hadoop)
+        operation = _replaced(transaction, meant, config, adds, request)
     else:
         operation = stage_adds(transaction, config, adds, None, options)
     return replace(operation, parameters={**operation.parameters, "mode": _MODES[request.mode]})
 
 
-def _replaced(
-    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], data: DataFrame, request: Insert
-) -> Operation:
+def _replaced(transaction: Transaction, meant: Meant, config: TableConfig, adds: Sequence[AddFile], request: Insert) -> Operation:
     """Stage the new files and the removal of the rows for which ``replaceWhere`` is true."""
     options = request.options
-    found = condition_of(data.sparkSession, snapshot, options.replace_where or "")
     new = [tagged(config, add) for add in adds]
-    whole = whole_files(snapshot, found)
+    whole = whole_files(meant.snapshot, meant.asked)
     if whole is not None:
-        transaction.read(all_of(found.predicates))
+        transaction.read(all_of(meant.asked.predicates))
         replaced = Replaced(tuple(remove_files(transaction, whole)))
     else:
-        replaced = _rows_replaced(transaction, snapshot, config, new, found, data.sparkSession, request)
+        replaced = _rows_replaced(transaction, meant, config, new, request.files)
     transaction.stage(*new)
     if options.app is not None:
         transaction.stage_app(*options.app)
@@ -144,23 +126,17 @@ def _replaced(
 
 
 def _rows_replaced(
-    transaction: Transaction,
-    snapshot: Snapshot,
-    config: TableConfig,
-    new: Sequence[AddFile],
-    found: Condition,
-    spark: SparkSession,
-    request: Insert,
+    transaction: Transaction, meant: Meant, config: TableConfig, new: Sequence[AddFile], files: FileOptions
 ) -> Replaced:
     """As DELETE takes rows; the feed tells of the new ones too."""
-    text, hadoop, files = request.options.replace_where or "", request.files.hadoop, request.files
+    spark, snapshot, hadoop = meant.spark, meant.snapshot, meant.hadoop
 
     def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete")
         come = of_kind(rows_of_new(spark, snapshot, config, new, hadoop), "insert")
         return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
 
-    changes = find_changes(transaction, spark, snapshot, text, found, None, hadoop)
+    changes = find_changes(transaction, meant)
     return stage_replaced(transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), tell)
 
 

@@ -64,8 +64,9 @@ __all__ = [
 
 _NONE: Mapping[str, str] = {}
 _FILES = FileOptions()
-# `bitmap_construct_agg` makes bitmaps of 4 KB.
-_ROWS_OF_A_BITMAP = 32_768
+# `bitmap_construct_agg` makes bitmaps of 4 KB: the upper bits of a row's position say which bitmap (`part`), the lower 15 which bit of it.
+_BITS_OF_A_PLACE = 15
+_ROWS_OF_A_BITMAP = 2**_BITS_OF_A_PLACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
     """
     place = rows.select(sf.col(FILE).alias("file"), sf.col(ROW).alias("row")).where("file is not null")
     bitmaps = (
-        place.groupBy("file", sf.shiftright("row", 15).alias("part"))
+        place.groupBy("file", sf.shiftright("row", _BITS_OF_A_PLACE).alias("part"))
         .agg(
             sf.bitmap_construct_agg(sf.col("row").bitwiseAND(sf.lit(_ROWS_OF_A_BITMAP - 1))).alias("bits"),
             sf.count("*").alias("rows"),

@@ -13,10 +13,9 @@ from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, refuse_i
 from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
-from tahoe.spark.commands.conditions import check_condition, find_changes
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes
 from tahoe.spark.commands.row_changes import (
     CHOSEN,
     commit,
@@ -31,6 +30,7 @@ from tahoe.spark.commands.row_changes import (
     write_rows,
 )
 from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import EVERY_ROW, condition_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed
 from tahoe.spark.write.idempotent import once
@@ -73,7 +73,8 @@ def update(
             spark, table, transaction, stage_update(transaction, spark, values, condition, alias=alias, options=options)
         )
 
-    return once(spark, transaction, run)
+    with shown_jobs(spark, table.clock):
+        return once(spark, transaction, run)
 
 
 def stage_update(
@@ -97,11 +98,12 @@ def stage_update(
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
     assignments = parse_assignments(seen, values, snapshot.schema, alias, "UPDATE")
-    writer = _Writer(transaction, spark, snapshot, assignments, alias, dict(options or {}))
+    meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))
+    writer = _Writer(transaction, meant, assignments)
     return stage_updated_rows(
         transaction,
         snapshot,
-        find_changes(transaction, spark, snapshot, condition, meaning, alias, options or {}),
+        find_changes(transaction, meant),
         text,
         started,
         writer.write,
@@ -112,23 +114,15 @@ def stage_update(
 class _Writer:
     """Writes the new files of an UPDATE, and what the change data feed tells of it."""
 
-    def __init__(
-        self,
-        transaction: Transaction,
-        spark: SparkSession,
-        snapshot: Snapshot,
-        assignments: Sequence[Assignment],
-        alias: str | None,
-        hadoop: Mapping[str, str],
-    ) -> None:
+    def __init__(self, transaction: Transaction, meant: Meant, assignments: Sequence[Assignment]) -> None:
         self._transaction = transaction
-        self._spark = spark
-        self._snapshot = snapshot
-        self._config = snapshot.config
+        self._spark = meant.spark
+        self._snapshot = meant.snapshot
+        self._config = meant.snapshot.config
         self._assignments = assignments
-        self._alias = alias
-        self._hadoop = hadoop
-        self._files = FileOptions(hadoop=hadoop)
+        self._alias = meant.alias
+        self._hadoop = meant.hadoop
+        self._files = FileOptions(hadoop=meant.hadoop)
         self._changed: list[AddFile] = []
 
     def write(self, changes: Sequence[FileChange]) -> list[AddFile]:

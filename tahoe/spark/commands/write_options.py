@@ -6,15 +6,15 @@ Names are matched without regard to case. What belongs to neither Delta nor Taho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tahoe.exceptions import Unsupported
 from tahoe.ops.rows.insert import WriteOptions
-from tahoe.spark.commands.insert import Insert
 from tahoe.spark.names.options import boolean_option, hadoop_options, illegal_option
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
 
-__all__ = ["insert_request"]
+__all__ = ["Insert", "insert_request"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
 _NOT_YET = {
@@ -25,6 +25,23 @@ _NOT_YET = {
 }
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CONF = "spark.databricks.delta."
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """What is asked of a write.
+
+    Args:
+        mode: ``append``, ``overwrite``, ``error`` (the table must not be there) or ``ignore`` (if it is there, nothing is done).
+        options: of the rows' way into the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
+        files: of the data files.
+        user_metadata: for commitInfo.
+    """
+
+    mode: str
+    options: WriteOptions
+    files: FileOptions = field(default_factory=FileOptions)
+    user_metadata: str | None = None
 
 
 def insert_request(

@@ -70,13 +70,16 @@ class Jvm:
         return self._classes[name]
 
     def catalyst(self, name: str) -> JavaObject:
+        """The class of that name below the package in which Spark keeps expressions, plans and their rules."""
         return self.java_class(f"{_CATALYST}.{name}")
 
     def datasources(self, name: str) -> JavaObject:
+        """The class of that name below the package in which Spark keeps scans of files."""
         return self.java_class(f"{_DATASOURCES}.{name}")
 
     def reflected(self, name: str) -> JavaObject:
         """The `java.lang.Class` of that full name, loaded as Spark loads its own."""
+        # What `java_class` gives is py4j's, no object of the JVM; a method that takes a `Class` wants one from there.
         return self.java_class("org.apache.spark.util.Utils").classForName(name, True, False)
 
     # -- Scala -------------------------------------------------------------------------------------------------------------
@@ -114,6 +117,7 @@ class Jvm:
         return {str(key): str(value) for key, value in converted.items()}
 
     def option(self, value: Any) -> JavaObject:
+        """A Scala `Option`: ``Some`` of the value, ``None`` for None."""
         return self.java_class("scala.Option").apply(value)
 
     def array(self, element_class: str, items: Sequence[Any]) -> JavaObject:
@@ -154,6 +158,7 @@ class Jvm:
 
     @cached_property
     def bulk(self) -> Bulk:
+        """What makes many objects in a few calls; one for each JVM, as it remembers the methods that it has looked up."""
         return Bulk(self)
 
 

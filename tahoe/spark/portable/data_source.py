@@ -36,8 +36,7 @@ from tahoe.snapshot.arrow_reader import ReadTask, read_file
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.insert import Insert
-from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.jvm.storage import storage_options
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
@@ -71,23 +70,29 @@ class DeltaDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """What users write in ``format(…)``."""
         return "delta"
 
     def schema(self) -> SparkStruct:
+        """The columns of the version that is read, or of its change data feed. Spark asks for them first: here the version is chosen."""
         changes = self._changes()
         return to_spark_schema(with_shown_metadata(self._snapshot().schema if changes is None else changes.schema))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
+        """What plans and reads the chosen version; a schema that the user gave must be the table's."""
         changes = self._changes()
         if changes is not None:
             _check_schema(schema, changes.schema, changes.store)
+            _refuse_variants(changes.schema, changes.store)
             return _ChangeReader(changes)
         snapshot = self._snapshot()
         _check_schema(schema, snapshot.schema, snapshot.store)
+        _refuse_variants(snapshot.schema, snapshot.store)
         pushes = _option(self._given, "pushFilters", "false").lower() == "true"
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
+        """What writes rows of these columns; all that can be refused is refused here, before a task runs."""
         asked = _option(self._given, "partitionBy", "")
         columns = [name.strip() for name in asked.split(",") if name.strip()] or None
         options = {key: value for key, value in self._given.items() if key.lower() != "partitionby"}
@@ -101,12 +106,15 @@ class DeltaDataSource(DataSource):
         return _Writer(table, from_spark_schema(schema), request)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
+        """Raises `Unsupported`: there is no streaming in this version of Tahoe."""
         raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
 
     def simpleStreamReader(self, schema: SparkStruct) -> Any:  # noqa: N802
+        """Raises `Unsupported`, as `streamReader` does."""
         raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
+        """Raises `Unsupported`, as `streamReader` does."""
         raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.")
 
     def _changes(self) -> Feed | None:
@@ -319,6 +327,19 @@ def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> No
             f"Table {store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
+
+
+def _refuse_variants(schema: StructType, store: LogStore) -> None:
+    """Spark asks a Python data source for all columns, whatever is selected, so one that Arrow has no type for refuses the table."""
+    try:
+        to_arrow_schema(schema)
+    except Unsupported as error:
+        raise Unsupported(
+            f"Table {store.url}: {error.message.partition('Select')[0]}Spark asks the portable data source for all columns, whatever is "
+            "selected. Call tahoe.enable(spark) first, or read the others without Spark: tahoe.Table(path).to_arrow(columns=[…]).",
+            code=error.code,
+            table=store.url,
+        ) from None
 
 
 def _delete(store: LogStore, add: AddFile) -> None:

@@ -29,8 +29,8 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import ChangeRange
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive, packed
-from tahoe.spark.scan.file_index import FileIndex, partition_schema_json
-from tahoe.spark.scan.relation import logical_column, scan_of
+from tahoe.spark.scan.file_index import FileIndex
+from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
 from tahoe.table import Table
 
@@ -107,19 +107,20 @@ def _scan(spark: SparkSession, changes: Feed, files: Sequence[ChangedFile], opti
         hidden=hidden,
         computed={_MEANT.name: _rows_meant(changes, files)},
     )
-    base = scan_of(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
+    base = scan_of(spark, index, snapshot.config, options, in_files)
     if some:
         meant = base[_MEANT.name]
         base = base.where(meant.isNull() | ~is_alive(jvm, meant, position(jvm, base)))
     if dead:
         base = base.where(is_alive(jvm, base[DELETED_ROWS], position(jvm, base)))
     kind: Column = base[(CHANGE_TYPE if told else _KIND).name]
-    return base.select(
+    rows = base.select(
         *(logical_column(base, column) for column in snapshot.schema),
         kind.alias(CHANGE_TYPE.name),
         base[_VERSION.name].alias(COMMIT_VERSION.name),
         base[_TIME.name].alias(COMMIT_TIMESTAMP.name),
     )
+    return without_preview_types(rows, snapshot)
 
 
 def _deleted(file: ChangedFile) -> DeletionVectorDescriptor | None:

@@ -73,6 +73,7 @@ def is_alive(jvm: Jvm, deleted_rows: Column, row_index: Column) -> Column:
         row_index: the physical position in the file, a long.
     """
     # Nothing here can overflow, so nothing is checked for it row by row: each operation more costs a scan some percent.
+    # row >> 5 << 2: the byte at which the row's word begins, 32 rows to a word, 4 bytes to a word.
     word = _read_int(jvm, deleted_rows, _low_int(jvm, sf.shiftleft(sf.shiftright(row_index, 5), 2)))
     # The method reads bytes from the most significant one on, the bits are packed the other way: row 0 of a word is its bit 24. Java shifts
     # by the low five bits of a number, and row ^ 7 brings the row's own bit to the top, where the sign is.
@@ -95,6 +96,8 @@ def _bits_of_part(rows: BitMap64, start: int) -> bytes:
     part = (rows & _range(start)).shift(-start)
     if not part:
         return bytes(_ROWS_OF_A_PART // 8)
+    # As one large number each, so that a few operations of Python treat all bits: even | rows shows the rows' bits at odd places, and
+    # odd | rows at even ones. 0xAA has the odd bits of a byte, shifted by one the even ones.
     at_odd, at_even = (int.from_bytes(_bits_of_blocks(part | others), "little") for others in (even, odd))
     odd_bits = int.from_bytes(b"\xaa" * (_ROWS_OF_A_PART // 8), "little")
     return ((at_odd & odd_bits) | (at_even & (odd_bits >> 1))).to_bytes(_ROWS_OF_A_PART // 8, "little")
@@ -125,7 +128,7 @@ def _bits_of_blocks(rows: BitMap64) -> bytes:
     at += 8 * _BLOCKS_OF_A_PART
     parts = []
     for block in range(_BLOCKS_OF_A_PART):
-        if flags[block >> 3] >> (block & 7) & 1:
+        if flags[block >> 3] >> (block & 7) & 1:  # this block's bit, eight blocks to a byte: it is stored as runs
             parts.append(b"\xff" * _BYTES_OF_A_BLOCK)
             at += 6
         else:
@@ -141,6 +144,7 @@ def _low_int(jvm: Jvm, values: Column) -> Column:
 
 
 def _read_int(jvm: Jvm, data: Column, start: Column) -> Column:
+    # No function of Spark SQL reads a number out of bytes. Hadoop's does, and `StaticInvoke` compiles a call of it into the scan's own loop.
     invoke = jvm.catalyst("expressions.objects.StaticInvoke")
     expression = invoke(
         jvm.reflected("org.apache.hadoop.io.WritableComparator"),

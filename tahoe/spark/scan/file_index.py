@@ -42,7 +42,6 @@ __all__ = [
     "checksum_or_none",
     "list_files",
     "opaque_columns",
-    "partition_schema_json",
 ]
 
 _BLOCK_SIZE = 134_217_728
@@ -94,6 +93,7 @@ class FileIndex:
 
     @kept_for_the_caller
     def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
+        """The files that a scan with these filters must read, by partition: a Scala `Seq` of ``PartitionDirectory``."""
         partition, data = _elements(partition_filters), _elements(data_filters)
         exact = [(one, to_predicate(one, self._names, exact=True)) for one in partition]
         loose = [to_predicate(one, self._names, exact=False) for one in data]
@@ -105,10 +105,12 @@ class FileIndex:
 
     @kept_for_the_caller
     def rootPaths(self) -> JavaObject:  # noqa: N802
+        """The table's own folder, as a Scala `Seq` of one Hadoop path."""
         return self._root_paths
 
     @kept_for_the_caller
     def inputFiles(self) -> JavaObject:  # noqa: N802
+        """The URLs of all files, for ``DataFrame.inputFiles()``."""
         return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
 
     def refresh(self) -> None:
@@ -116,23 +118,29 @@ class FileIndex:
 
     @kept_for_the_caller
     def sizeInBytes(self) -> int:  # noqa: N802
+        """The bytes of all files: Spark decides by it which side of a join is sent to every executor."""
         return self._size
 
     @kept_for_the_caller
     def partitionSchema(self) -> JavaObject:  # noqa: N802
-        return self._jvm.data_type(partition_schema_json(self._snapshot, self._hidden))
+        """The columns whose values come from the log, hidden ones last, as Spark's ``StructType``."""
+        return self._jvm.data_type(_partition_schema_json(self._snapshot, self._hidden))
 
     def isTimeTravel(self) -> bool:  # noqa: N802
+        """False: the version was chosen before, so to Spark no scan here is one of an older version."""
         return False
 
     @kept_for_the_caller
     def metadataOpsTimeNs(self) -> JavaObject:  # noqa: N802
+        """Scala's ``None``: the time that listing takes is not in Spark's metrics."""
         return self._jvm.option(None)
 
     def toString(self) -> str:  # noqa: N802
+        """The text by which two of these are equal: table, version and chosen files; ``explain()`` prints it."""
         return self._identity
 
     def hashCode(self) -> int:  # noqa: N802
+        """The same number for the same `toString`, and positive, as an ``int`` of Java has one bit for the sign."""
         return zlib.crc32(self._identity.encode()) & 0x7FFFFFFF
 
     @kept_for_the_caller
@@ -142,6 +150,8 @@ class FileIndex:
         return other is not None and bool(other.toString() == self._identity)
 
     class Java:
+        """Where py4j looks for the interfaces that the JVM may call on this object."""
+
         implements = ["org.apache.spark.sql.execution.datasources.FileIndex"]  # noqa: RUF012 - py4j's own form
 
     # -- parts -------------------------------------------------------------------------------------------------------------
@@ -266,7 +276,7 @@ def checksum_or_none(snapshot: Snapshot) -> VersionChecksum | None:
         return None
 
 
-def partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
+def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
     """The partition columns of the relation under their physical names, as Spark's JSON."""
     columns = [
         replace(column, name=column.physical_name, metadata=shown_metadata(column)) for column in snapshot.config.partition_schema

@@ -16,19 +16,20 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.evolve import preview_type_changes
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.errors import install, raising
 from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
-from tahoe.spark.scan.file_index import FileIndex, checksum_or_none, opaque_columns, partition_schema_json
+from tahoe.spark.scan.file_index import FileIndex, checksum_or_none, opaque_columns
 
 __all__ = [
     "CHOSEN",
@@ -72,8 +73,7 @@ def read_snapshot(
         options: of the reader, for Hadoop (``fs.…``).
     """
     install()
-    jvm = Jvm.of(spark)
-    return _scan(spark, jvm, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
+    return _scan(spark, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
 
 
 def read_rows(
@@ -86,7 +86,6 @@ def read_rows(
         metadata: whether `_metadata` can be asked for, which takes Catalyst some time; where rows are tracked it always can.
     """
     install()
-    jvm = Jvm.of(spark)
     taken = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
     if taken:
         raise InvalidRequest(
@@ -95,7 +94,7 @@ def read_rows(
             column=taken[0],
         )
     has_vectors = _has_vectors(snapshot, files)
-    return _scan(spark, jvm, snapshot, with_vectors=has_vectors, files=files, options=options or {}, metadata=metadata)
+    return _scan(spark, snapshot, with_vectors=has_vectors, files=files, options=options or {}, metadata=metadata)
 
 
 def named(frame: DataFrame, alias: str | None) -> DataFrame:
@@ -135,7 +134,7 @@ def condition_of(spark: SparkSession, snapshot: Snapshot, condition: str | Colum
 def shape_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """The table's columns for Catalyst to analyse expressions on; not to be run, since no deletion vector is applied."""
     install()
-    return _scan(spark, Jvm.of(spark), snapshot, with_vectors=False)
+    return _scan(spark, snapshot, with_vectors=False)
 
 
 def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
@@ -159,7 +158,6 @@ def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
 
 def _scan(
     spark: SparkSession,
-    jvm: Jvm,
     snapshot: Snapshot,
     *,
     with_vectors: bool,
@@ -167,6 +165,7 @@ def _scan(
     options: Mapping[str, str] = MappingProxyType({}),
     metadata: bool = True,
 ) -> DataFrame:
+    jvm = Jvm.of(spark)
     more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
     hidden = [StructField(name, _POSITION_TYPES[name]) for name in more]
     if with_vectors:
@@ -179,9 +178,9 @@ def _scan(
         in_files = (*in_files, row_ids.ROW_INDEX)
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden)
-    base = scan_of(spark, jvm, index, snapshot.config, partition_schema_json(snapshot, hidden), options, in_files)
+    base = scan_of(spark, index, snapshot.config, options, in_files)
     if not hidden:
-        return _as_logical(base, snapshot.schema)
+        return without_preview_types(_as_logical(base, snapshot.schema), snapshot)
     file = None
     if metadata or tracked is not None:
         base, file = row_ids.with_file_metadata(jvm, base)
@@ -193,15 +192,35 @@ def _scan(
         columns += [base[FILE], row_index.alias(ROW)]
     if CHOSEN in more:
         columns.append((~is_alive(jvm, base[CHOSEN], row_index)).alias(CHOSEN))
-    return base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
+    rows = base.select(*columns) if file is None else row_ids.with_metadata(jvm, base, columns, file, tracked)
+    return without_preview_types(rows, snapshot)
+
+
+def without_preview_types(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The rows; a query that reads a column whose old files Spark's Parquet reader does not understand fails and says so. (A column that
+    is not read is taken out by Spark's optimizer, and the error with it.)"""
+    changes = preview_type_changes(snapshot.schema)
+    return (
+        rows.withColumns({name: _refused(name, change, rows, snapshot) for name, change in changes.items()}) if changes else rows
+    )
+
+
+def _refused(name: str, change: str, rows: DataFrame, snapshot: Snapshot) -> Column:
+    url = snapshot.store.url
+    error = Unsupported(
+        f"Table {url}, version {snapshot.version}: column '{name}' was changed from {change} by a preview of type widening, and Spark "
+        f"cannot read the files from before. Select other columns, or read it without Spark: tahoe.Table({url!r}).to_arrow().",
+        code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+        table=url,
+        column=name,
+    )
+    return raising(error).cast(rows.schema[name].dataType)
 
 
 def scan_of(
     spark: SparkSession,
-    jvm: Jvm,
     index: FileIndex,
     config: TableConfig,
-    partition_schema: str,
     options: Mapping[str, str],
     in_files: Sequence[StructField] = (),
 ) -> DataFrame:
@@ -210,11 +229,11 @@ def scan_of(
     Args:
         in_files: columns of the data files beside the table's.
     """
-    by_id = config.column_mapping_mode == "id"
+    jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(
         index,
-        jvm.data_type(partition_schema),
+        index.partitionSchema(),
         jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
         jvm.option(None),
         jvm.datasources("parquet.ParquetFileFormat")(),

@@ -41,6 +41,7 @@ class Place:
     path: tuple[str, ...] = ()
 
     def inside(self, name: str) -> Place:
+        """The place of a field of this column."""
         return Place(self.table, (*self.path, name))
 
 

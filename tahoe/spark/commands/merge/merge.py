@@ -25,6 +25,7 @@ from tahoe.spark.commands.merge.pairs import found_in
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
 from tahoe.spark.commands.merge.write import Matched
 from tahoe.spark.commands.row_changes import commit, refuse_connect, snapshot_to_change, with_positions
+from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import named, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
@@ -52,7 +53,8 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChang
     """
     refuse_connect(spark, "MERGE")
     transaction = table.begin()
-    return once(spark, transaction, lambda: commit(spark, table, transaction, stage_merge(transaction, spark, request)))
+    with shown_jobs(spark, table.clock):
+        return once(spark, transaction, lambda: commit(spark, table, transaction, stage_merge(transaction, spark, request)))
 
 
 def stage_merge(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Staged:

@@ -125,6 +125,7 @@ class Plan:
     steps: tuple[Step, ...]
 
     def of(self, *kinds: Kind) -> list[Step]:
+        """The clauses of these kinds, in the order in which they are tried."""
         return [step for step in self.steps if step.kind in kinds]
 
 

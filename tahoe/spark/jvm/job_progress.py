@@ -1,0 +1,74 @@
+"""How far Spark's jobs are, while a command of Tahoe runs them: Spark's own count of tasks, on Tahoe's bar.
+
+Spark has a bar of its own, and who sees that one needs no other. It is on in the `pyspark` shell and in plain Python programs, and off
+under `spark-submit`; there, on a terminal or in a notebook, a command of more than two seconds shows this one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.progress import Progress, shown, silent
+
+__all__ = ["STEP", "reporting_jobs", "shown_jobs"]
+
+STEP = "tasks of Spark"
+"""What is counted."""
+
+_OWN_BAR = "spark.ui.showConsoleProgress"
+_SECONDS = 0.5  # between two looks; each is a few calls into the JVM
+
+
+@contextmanager
+def shown_jobs(spark: SparkSession, clock: Clock = SYSTEM_CLOCK) -> Iterator[None]:
+    """Show a person how far the jobs of the block are. The setting of Spark's own bar decides: where it is ``true``, that bar is there
+    already, and where it is ``false``, somebody wants none.
+    """
+    with shown(clock) as progress:
+        # Spark is asked only where somebody looks.
+        told = silent if progress is silent or _says_something_of_bars(spark) else progress
+        with reporting_jobs(spark.sparkContext, told):
+            yield
+
+
+@contextmanager
+def reporting_jobs(context: SparkContext, progress: Progress) -> Iterator[None]:
+    """Tell `progress` of the tasks of all stages that run meanwhile, from a thread of its own, as the block waits for Spark."""
+    if progress is silent:
+        yield
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=_look, args=(context, progress, over), name="tahoe-job-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _says_something_of_bars(spark: SparkSession) -> bool:
+    # Not by getConf(), which copies every setting, a call into the JVM each.
+    return spark.sparkContext._conf.get(_OWN_BAR) is not None
+
+
+def _look(context: SparkContext, progress: Progress, over: threading.Event) -> None:
+    tracker = context.statusTracker()
+    seen: dict[int, tuple[int, int]] = {}
+    while not over.wait(_SECONDS):
+        try:
+            stages = [found for stage in tracker.getActiveStageIds() if (found := tracker.getStageInfo(stage)) is not None]
+        except Py4JError:
+            return  # Spark was stopped; the command itself will say so
+        # A stage that is gone is done.
+        seen = {stage: (total, total) for stage, (_, total) in seen.items()}
+        seen |= {stage.stageId: (stage.numCompletedTasks, stage.numTasks) for stage in stages}
+        if seen:
+            progress(STEP, sum(done for done, _ in seen.values()), sum(total for _, total in seen.values()))

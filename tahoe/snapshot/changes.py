@@ -412,7 +412,7 @@ def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:
 def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> pa.RecordBatch:
     """Rows of a change data file, each of which tells what it is; `CorruptTable` where one does not."""
     kinds = batch.column(batch.num_columns - 1)
-    if not pc.all(pc.is_in(kinds, value_set=pa.array(_KINDS)), min_count=0).as_py():
+    if not pc.all(pc.is_in(kinds, value_set=array(list(_KINDS), pa.string())), min_count=0).as_py():
         raise CorruptTable(
             f"Table {url}: the change data file '{name}' of version {version} has rows whose {CHANGE_TYPE.name} is none of "
             f"{', '.join(_KINDS)}: it is damaged, or another file lies in its place. Restore it from a copy, or ask for a "
@@ -425,4 +425,4 @@ def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> 
     return batch
 
 
-_KINDS = array(["insert", "update_preimage", "update_postimage", "delete"], pa.string())
+_KINDS = ("insert", "update_preimage", "update_postimage", "delete")

@@ -28,6 +28,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.arrow_values import array
 from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ReadTask, read_file
@@ -424,4 +425,4 @@ def _checked_kinds(batch: pa.RecordBatch, name: str, version: int, url: str) -> 
     return batch
 
 
-_KINDS = pa.array(["insert", "update_preimage", "update_postimage", "delete"])
+_KINDS = array(["insert", "update_preimage", "update_postimage", "delete"], pa.string())

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tahoe.schema.arrow_values import scalar
+
 __all__ = ["parse_statistics"]
 
 
@@ -149,7 +151,7 @@ def _member(value: Any, kind: pa.DataType) -> Any:
         return {member.name: _member(value.get(member.name), member.type) for member in kind.fields}
     try:
         found = _plain(value, kind)
-        return None if found is None else pa.scalar(found, kind).as_py()
+        return None if found is None else scalar(found, kind).as_py()
     except (pa.ArrowException, ValueError, TypeError, OverflowError, InvalidOperation):
         return None
 

@@ -70,22 +70,22 @@ def _forget_commits(table: Path) -> None:
 def _tahoe() -> None:
     import pyarrow as pa
 
-    from tahoe.expr.parse.parse_predicate import parse_predicate
+    from tahoe.expr.row_condition import row_condition
     from tahoe.schema.types import PrimitiveType, StructField, StructType
 
-    parse_predicate("a = 1", StructType((StructField("a", PrimitiveType("long")),)))
+    row_condition("a = 1", StructType((StructField("a", PrimitiveType("long")),)))
     pa.array([1])  # the first conversion imports pandas, where it is installed
 
 
 def tahoe_plan(table: str, value: str) -> Callable[[], object]:
     _tahoe()
-    from tahoe.expr.parse.parse_predicate import parse_predicate
+    from tahoe.expr.row_condition import row_condition
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.object_store import open_store
 
     def work() -> object:
         snapshot = Snapshot.at(open_store(table))
-        return snapshot.files_matching(parse_predicate(f"id = {value}", snapshot.schema)).num_rows
+        return snapshot.files_matching(row_condition(f"id = {value}", snapshot.schema).predicate).num_rows
 
     return work
 

@@ -18,7 +18,7 @@ from tahoe.progress import Progress, shown, tracked
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.schema.types import StructType
-from tahoe.snapshot.readable import Readable, parse_filter
+from tahoe.snapshot.readable import Readable, skipping_of
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -158,7 +158,7 @@ class Table(Readable):
     ) -> pa.Table:
         """The live files that may hold rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
         snapshot = self.snapshot(version, timestamp)
-        return snapshot.files_matching(parse_filter(filter, snapshot))
+        return snapshot.files_matching(skipping_of(filter, snapshot))
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The commits in the log, newest first: see `tahoe.log.history.history`."""
@@ -353,8 +353,9 @@ class Table(Readable):
         from tahoe.ops.upkeep.purge import stage_purge
 
         transaction = self.begin()
+        self._existing(transaction)
         with shown(self.clock) as progress:
-            operation = stage_purge(transaction, parse_filter(where, self._existing(transaction)), progress)
+            operation = stage_purge(transaction, where, progress)
         return self.version() if operation is None else self.commit(transaction, operation).version
 
     def add_constraint(self, name: str, condition: str) -> int:

@@ -5,7 +5,7 @@ Three sieves, each finer and dearer than the one before. None throws out what th
 1. row groups, by the Parquet statistics of ``stats_parsed`` and ``partitionValues_parsed`` (no data is read);
 2. rows, by the few leaf columns that the predicate speaks of: ``stats_parsed`` where it is there, else the text of the
    statistics, which `tahoe.log.text_filter` refutes without parsing it;
-3. `tahoe.protocol.skipping.keep`, on the whole rows that the second could only narrow down.
+3. `tahoe.protocol.skipping.FileCondition.keep`, on the whole rows that the second could only narrow down.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tahoe.expr.tree.predicate import Predicate, references, split_by_columns
+from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, conformed_adds
 from tahoe.log.checkpoints.parquet_source import ParquetSource, RowGroup
 from tahoe.log.files.columns import concat
@@ -26,7 +26,7 @@ from tahoe.log.files.live_files import FILES_SCHEMA, files_table
 from tahoe.log.partition_keys import check_keys, has_all_keys
 from tahoe.log.text_filter import TextFilter, text_filter
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
+from tahoe.protocol.skipping import FileCondition, StatsCondition
 from tahoe.protocol.statistics.checkpoint_row_groups import row_groups_to_read
 from tahoe.schema.types import StructType
 
@@ -40,39 +40,24 @@ class ScanPlan:
     """A predicate, and what follows from it for the columns of the log.
 
     Args:
-        condition: of `stats_predicate`; None where nothing can be said.
-        on_partitions, on_data: the predicate's two parts; the second may speak of partition columns, too.
-        reads_partitions: whether any part does.
-        statistics: the part of the statistics that `condition` reads.
+        files: the predicate, compiled: the third sieve, and the two parts that decide about a batch in the second.
+        reads_partitions: whether any part of it speaks of partition columns.
         texts: refutes the text of statistics; None where it must be parsed.
     """
 
-    predicate: Predicate
-    schema: StructType
-    partition_columns: tuple[str, ...]
-    condition: Predicate | None
-    on_partitions: Predicate | None
-    on_data: Predicate | None
+    files: FileCondition
     reads_partitions: bool
-    statistics: pa.StructType
     texts: TextFilter | None
 
 
 def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> ScanPlan:
     """See `ScanPlan`."""
-    on_partitions, on_data = split_by_columns(predicate, partition_columns)
     partitioned = {name.lower() for name in partition_columns}
-    data_condition = None if on_data is None else stats_predicate(on_data, schema, partition_columns)
+    compiled = FileCondition.of(predicate, schema, partition_columns)
     return ScanPlan(
-        predicate=predicate,
-        schema=schema,
-        partition_columns=tuple(partition_columns),
-        condition=stats_predicate(predicate, schema, partition_columns),
-        on_partitions=on_partitions,
-        on_data=on_data if data_condition is not None else None,
+        files=compiled,
         reads_partitions=bool(partitioned & {path[0].lower() for path in references(predicate)}),
-        statistics=pa.struct([]) if data_condition is None else wanted_statistics(data_condition, schema),
-        texts=text_filter(data_condition, schema),
+        texts=text_filter(None if compiled.on_data is None else compiled.on_data.condition, schema),
     )
 
 
@@ -83,7 +68,9 @@ def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) 
         threads: how many row groups may be read side by side.
     """
     embedded = [action for action in checkpoint.actions if isinstance(action, AddFile)]
-    files = check_keys(checkpoint.store.url, files_table(embedded), plan.schema, plan.partition_columns, checkpoint.checkpoint)
+    files = check_keys(
+        checkpoint.store.url, files_table(embedded), plan.files.schema, plan.files.partition_columns, checkpoint.checkpoint
+    )
     parts = [_decided(files, plan)] if embedded else []
     groups = [group for source in checkpoint.sources if "add.path" in source.leaves for group in _groups(source, plan)]
     if len(groups) == 1 and groups[0].metadata.num_rows > 2 * _BATCH_ROWS:
@@ -146,16 +133,16 @@ def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
         if not any(leaf.startswith("add.partitionValues.") for leaf in leaves):
             return []
         columns.append("add.partitionValues")
-    if plan.on_data is not None:
-        parsed = [path for path in _leaf_paths(plan.statistics, "add.stats_parsed") if path in leaves]
+    if plan.files.on_data is not None:
+        parsed = [path for path in _leaf_paths(plan.files.on_data.statistics, "add.stats_parsed") if path in leaves]
         columns += parsed or [path for path in ("add.stats",) if path in leaves]
     return columns
 
 
 def _groups(source: ParquetSource, plan: ScanPlan) -> list[RowGroup]:
     """The row groups that may hold files wanted. What ``partitionValues_parsed`` says of a file that lacks a value counts for nothing."""
-    kept = set(row_groups_to_read(source.metadata, plan.condition))
-    width = len(plan.partition_columns)
+    kept = set(row_groups_to_read(source.metadata, plan.files.condition))
+    width = len(plan.files.partition_columns)
     return [
         group
         for group in source.row_groups()
@@ -173,36 +160,36 @@ def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
         _with_keys(group, present, plan)
     mask = struct.is_valid()
     exact = True
-    if plan.on_partitions is not None:
-        mask = pc.and_(mask, _kept(plan.on_partitions, plan, members, "partitionValues"))
-    if plan.on_data is not None and mask.true_count:
+    on_partitions, on_data = plan.files.on_partitions, plan.files.on_data
+    if on_partitions is not None:
+        mask = pc.and_(mask, _kept(on_partitions, members, "partitionValues"))
+    if on_data is not None and mask.true_count:
         if "stats_parsed" in members:
-            mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats_parsed"))
+            mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats_parsed"))
             exact = not pc.any(pc.and_(mask, members["stats_parsed"].is_null())).as_py()
         elif plan.texts is not None and "stats" in members:
             mask = pc.and_not(mask, pc.fill_null(plan.texts.refuted(members["stats"]), False))
             exact = False
         else:
-            mask = pc.and_(mask, _kept(plan.on_data, plan, members, "partitionValues", "stats"))
+            mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats"))
             exact = "stats" in members
     return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
 
 
 def _with_keys(group: RowGroup, files: pa.Table, plan: ScanPlan) -> pa.Table:
-    return check_keys(group.file.store.url, files, plan.schema, plan.partition_columns, group.file.checkpoint)
+    return check_keys(group.file.store.url, files, plan.files.schema, plan.files.partition_columns, group.file.checkpoint)
 
 
 def _texts(members: dict[str, pa.Array], mask: pa.Array) -> pa.Array | None:
     return members["stats"].filter(mask) if "stats" in members else None
 
 
-def _kept(predicate: Predicate, plan: ScanPlan, members: dict[str, pa.Array], *names: str) -> pa.Array:
-    facts = pa.table({name: members[name] for name in names if name in members})
-    return keep(predicate, facts, plan.schema, plan.partition_columns)
+def _kept(condition: StatsCondition, members: dict[str, pa.Array], *names: str) -> pa.Array:
+    return condition.keep(pa.table({name: members[name] for name in names if name in members}))
 
 
 def _decided(files: pa.Table, plan: ScanPlan) -> pa.Table:
-    return files.filter(keep(plan.predicate, files, plan.schema, plan.partition_columns))
+    return files.filter(plan.files.keep(files))
 
 
 def _columns(group: RowGroup, without_stats: bool = False) -> list[str]:

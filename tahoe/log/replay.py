@@ -207,8 +207,8 @@ def _files(store: LogStore, segment: LogSegment) -> pa.Table:
 def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
     tail = tail_of(store, segment)
     checkpoint = checkpoint_of(store, segment)
-    check_keys(store.url, tail.adds, plan.schema, plan.partition_columns)
-    added = tail.adds.filter(keep(plan.predicate, tail.adds, plan.schema, plan.partition_columns))
+    check_keys(store.url, tail.adds, plan.files.schema, plan.files.partition_columns)
+    added = tail.adds.filter(plan.files.keep(tail.adds))
     if checkpoint is None:
         check_files(store, segment, tail.adds, tail)
         return added
@@ -216,7 +216,7 @@ def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
         # That is only a guess: the files themselves decide.
         _files(store, segment)
     found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
-    check_keys(store.url, found, plan.schema, plan.partition_columns, checkpoint.checkpoint)
+    check_keys(store.url, found, plan.files.schema, plan.files.partition_columns, checkpoint.checkpoint)
     return concat([found, added], FILES_SCHEMA) if len(added) else found
 
 

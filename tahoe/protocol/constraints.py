@@ -23,8 +23,8 @@ from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.parse.parse_expression import Schemas, parse_condition, parse_expression
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
-from tahoe.expr.tree.functions import cast_to
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.expr.tree.signatures import cast_to
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 

@@ -10,6 +10,7 @@ A greatest float is taken at its word: to Spark NaN is the greatest of all, so a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -45,31 +46,121 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
-__all__ = ["HAS_VALUES", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
+__all__ = ["HAS_VALUES", "FileCondition", "StatsCondition", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
 
 HAS_VALUES = "hasValues"
 """What a `stats_predicate` calls the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
 
 
-def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
-    """True for each file that may hold a row for which the predicate is TRUE; never null.
+@dataclass(frozen=True, slots=True)
+class FileCondition:
+    """A predicate, compiled once for all files that it is asked of.
 
     Args:
         predicate: over logical names.
-        files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues``, if the predicate names partition columns,
-            and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown.
         schema: the table's logical schema, with physical names where columns are mapped.
         partition_columns: logical names.
+        condition: of `stats_predicate`, for the whole predicate; None where nothing can be said.
+        on_partitions: what the predicate says of partition columns alone; None for nothing.
+        on_data: the rest of it, which may speak of partition columns too; None for nothing.
     """
-    on_partitions, on_data = split_by_columns(predicate, partition_columns)
-    mask = _keep(on_partitions, files, schema, partition_columns)
-    if on_data is None:
-        return mask
-    if on_partitions is None or pc.all(mask).as_py():
-        return _keep(on_data, files, schema, partition_columns)
-    # Statistics are read for those files only that the partition leaves.
-    left = files.select([name for name in _COLUMNS if name in files.column_names]).filter(mask)
-    return pc.replace_with_mask(mask, mask, _keep(on_data, left, schema, partition_columns))
+
+    predicate: Predicate
+    schema: StructType
+    partition_columns: tuple[str, ...]
+    condition: Predicate | None
+    on_partitions: StatsCondition | None
+    on_data: StatsCondition | None
+
+    @classmethod
+    def of(cls, predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> FileCondition:
+        """See the class."""
+        on_partitions, on_data = split_by_columns(predicate, partition_columns)
+        return cls(
+            predicate,
+            schema,
+            tuple(partition_columns),
+            stats_predicate(predicate, schema, partition_columns),
+            StatsCondition.of(on_partitions, schema, partition_columns),
+            StatsCondition.of(on_data, schema, partition_columns),
+        )
+
+    def keep(self, files: pa.Table) -> pa.BooleanArray:
+        """True for each file that may hold a row for which the predicate is TRUE; never null.
+
+        Args:
+            files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues``, if the predicate names partition columns,
+                and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown.
+        """
+        if self.on_partitions is None:
+            return _all(files) if self.on_data is None else self.on_data.keep(files)
+        mask = self.on_partitions.keep(files)
+        if self.on_data is None:
+            return mask
+        if pc.all(mask).as_py():
+            return self.on_data.keep(files)
+        # Statistics are read for those files only that the partition leaves.
+        left = files.select([name for name in _COLUMNS if name in files.column_names]).filter(mask)
+        return pc.replace_with_mask(mask, mask, self.on_data.keep(left))
+
+
+@dataclass(frozen=True, slots=True)
+class StatsCondition:
+    """What must not be FALSE of a file's statistics and partition values, and what it reads of them.
+
+    Args:
+        condition: of `stats_predicate`.
+        statistics: of `wanted_statistics`.
+        known: the physical paths of which it asks for `HAS_VALUES`.
+        partitions: the partition columns that it reads.
+    """
+
+    condition: Predicate
+    statistics: pa.StructType
+    known: tuple[tuple[str, ...], ...]
+    partitions: tuple[StructField, ...]
+
+    @classmethod
+    def of(cls, predicate: Predicate | None, schema: StructType, partition_columns: Sequence[str]) -> StatsCondition | None:
+        """None where the predicate says nothing of a file."""
+        condition = None if predicate is None else stats_predicate(predicate, schema, partition_columns)
+        if condition is None:
+            return None
+        paths = references(condition)
+        physical = {path[1] for path in paths if path[0] == "partitionValues"}
+        return cls(
+            condition,
+            wanted_statistics(condition, schema),
+            tuple(sorted(path[1:] for path in paths if path[0] == HAS_VALUES)),
+            tuple(column for column in schema if column.physical_name in physical),
+        )
+
+    def keep(self, files: pa.Table) -> pa.BooleanArray:
+        """True for each file of which the condition is not FALSE."""
+        mask = pc.fill_null(evaluate(self.condition, self._facts(files)), scalar(True))
+        return combined(mask) if isinstance(mask, pa.ChunkedArray) else mask
+
+    def _facts(self, files: pa.Table) -> pa.Table:
+        """The columns that the condition names."""
+        columns: dict[str, Any] = {}
+        if self.statistics.num_fields:
+            statistics = _statistics(files, self.statistics)
+            columns = {member.name: pc.struct_field(statistics, [member.name]) for member in self.statistics.fields}
+        if self.known:
+            counts, rows = columns["nullCount"], columns["numRecords"]
+            columns[HAS_VALUES] = _struct_column(
+                {path: pc.less(pc.struct_field(counts, list(path)), rows) for path in self.known}
+            )
+        if self.partitions:
+            columns["partitionValues"] = _struct_column(
+                {(column.physical_name,): partition_column(files, column) for column in self.partitions}
+            )
+        return pa.table(columns or {"none": pa.nulls(files.num_rows)})
+
+
+def keep(predicate: Predicate, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
+    """`FileCondition.keep` for a predicate that is asked once."""
+    return FileCondition.of(predicate, schema, partition_columns).keep(files)
 
 
 def stats_predicate(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> Predicate | None:
@@ -263,35 +354,8 @@ def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
     yield from ((literal, literal) for literal in not_numbers[:1])
 
 
-def _keep(predicate: Predicate | None, files: pa.Table, schema: StructType, partition_columns: Sequence[str]) -> pa.BooleanArray:
-    condition = None if predicate is None else stats_predicate(predicate, schema, partition_columns)
-    if condition is None:
-        return pa.repeat(scalar(True), files.num_rows)
-    mask = pc.fill_null(evaluate(condition, _facts(condition, files, schema)), scalar(True))
-    return combined(mask) if isinstance(mask, pa.ChunkedArray) else mask
-
-
-def _facts(condition: Predicate, files: pa.Table, schema: StructType) -> pa.Table:
-    """The columns that the condition names."""
-    wanted = wanted_statistics(condition, schema)
-    columns: dict[str, Any] = {}
-    if wanted.num_fields:
-        statistics = _statistics(files, wanted)
-        columns = {member.name: pc.struct_field(statistics, [member.name]) for member in wanted.fields}
-    paths = references(condition)
-    known = {path[1:] for path in paths if path[0] == HAS_VALUES}
-    if known:
-        counts, rows = columns["nullCount"], columns["numRecords"]
-        columns[HAS_VALUES] = _struct_column({path: pc.less(pc.struct_field(counts, list(path)), rows) for path in sorted(known)})
-    partitions = {path[1] for path in paths if path[0] == "partitionValues"}
-    if partitions:
-        fields = [column for column in schema if column.physical_name in partitions]
-        columns["partitionValues"] = _struct_column(
-            {(column.physical_name,): partition_column(files, column) for column in fields}
-        )
-    if not columns:
-        return pa.table({"none": pa.nulls(files.num_rows)})
-    return pa.table(columns)
+def _all(files: pa.Table) -> pa.BooleanArray:
+    return pa.repeat(scalar(True), files.num_rows)
 
 
 def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Readable", "parse_filter"]
+__all__ = ["Readable", "skipping_of"]
 
 
 class Readable(ABC):
@@ -40,7 +40,8 @@ class Readable(ABC):
         """The rows for which `filter` is true; files that cannot hold any are not read.
 
         Args:
-            filter: SQL text such as ``month = 3 and dep_delay > 60``.
+            filter: SQL text such as ``month = 3 and dep_delay > 60``, or a predicate. It may hold what the condition of a DELETE may:
+                ``dep_delay + arr_delay > 60`` is true for the same rows as on Spark, though no file can be left out by it.
             columns: names in the order wanted; None for all.
             row_ids: add ``_row_id``, which a row keeps as long as it lives, and ``_row_commit_version``, the version that inserted or
                 last changed it; for tables with ``delta.enableRowTracking``.
@@ -146,13 +147,19 @@ class Readable(ABC):
         row_ids: bool,
     ) -> Scan:
         snapshot = self.snapshot(version, timestamp)
-        return snapshot.scan(parse_filter(filter, snapshot), columns, row_ids=row_ids)
+        if not isinstance(filter, str):
+            return snapshot.scan(filter, columns, row_ids=row_ids)
+        from tahoe.expr.row_condition import row_condition
+
+        condition = row_condition(filter, snapshot.schema)
+        predicate = None if condition.is_for_all_rows else condition.predicate
+        return snapshot.scan(predicate, columns, row_ids=row_ids, condition=condition.beyond_predicate)
 
 
-def parse_filter(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
-    """A filter as users give it, as a predicate over the snapshot's columns. Raises `InvalidRequest` for text that is not understood."""
+def skipping_of(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
+    """What files are skipped by for a filter as users give it. Raises `InvalidRequest` for text that is not understood."""
     if not isinstance(filter, str):
         return filter
-    from tahoe.expr.parse.parse_predicate import parse_predicate
+    from tahoe.expr.row_condition import row_condition
 
-    return parse_predicate(filter, snapshot.schema)
+    return row_condition(filter, snapshot.schema).predicate

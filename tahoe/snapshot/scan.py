@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
@@ -48,12 +49,14 @@ class Scan:
         predicate: rows for which it is not true may be left out; the Arrow reader leaves out all of them.
         columns: logical names in the order wanted; None for all.
         row_ids: add `ROW_ID` and `ROW_COMMIT_VERSION`, longs, after the columns; for tables with row tracking.
+        condition: decides about the rows for which `predicate` is true, where that says less than is wanted; None where it says all.
     """
 
     snapshot: Snapshot
     predicate: Predicate | None = None
     columns: tuple[str, ...] | None = None
     row_ids: bool = False
+    condition: Expression | None = None
 
     @cached_property
     def schema(self) -> StructType:
@@ -182,11 +185,11 @@ class Scan:
                 yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:
-        """What is read: the columns wanted, and those that the predicate needs."""
-        if self.predicate is None:
-            return self.schema
+        """What is read: the columns wanted, and those that predicate and condition need."""
+        wanted = {path[0] for path in references(self.predicate)} if self.predicate is not None else set()
+        wanted |= {name for _, name in columns(self.condition)} if self.condition is not None else set()
         names = {column.name for column in self.schema}
-        extra = [self.snapshot.schema.field(path[0]) for path in sorted(references(self.predicate))]
+        extra = [self.snapshot.schema.field(name) for name in sorted(wanted)]
         more = tuple({column.name: column for column in extra if column.name not in names}.values())
         return StructType((*self.schema.fields, *more))
 
@@ -205,7 +208,13 @@ class Scan:
             self.predicate,
             row_tracking=self._row_tracking,
         )
-        return self._located(batches, task.name)
+        return self._located(batches if self.condition is None else self._fulfilling(batches, self.condition), task.name)
+
+    def _fulfilling(self, batches: Iterator[pa.RecordBatch], condition: Expression) -> Iterator[pa.RecordBatch]:
+        from tahoe.expr.compute.compute import compute_mask
+
+        for batch in batches:
+            yield batch.filter(compute_mask(condition, pa.Table.from_batches([batch])))
 
     def _located(self, batches: Iterator[pa.RecordBatch], file: str) -> Iterator[pa.RecordBatch]:
         return located_batches(batches, self.snapshot.store.url, self.snapshot.version, file)

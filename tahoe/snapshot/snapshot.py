@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import cached_property
 from tahoe.log.files.commits import parse_commit, read_commit
@@ -167,9 +168,16 @@ class Snapshot:
         """Files removed, and not yet forgotten by the log."""
         return replay_tombstones(self.store, self.segment)
 
-    def scan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None, *, row_ids: bool = False) -> Scan:
-        """What must be read for `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for `row_ids`."""
-        return Scan(self, predicate, None if columns is None else tuple(columns), row_ids)
+    def scan(
+        self,
+        predicate: Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        row_ids: bool = False,
+        condition: Expression | None = None,
+    ) -> Scan:
+        """What must be read for `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for the others."""
+        return Scan(self, predicate, None if columns is None else tuple(columns), row_ids, condition)
 
     def after(self, actions: Sequence[Action], entry: Entry) -> Snapshot:
         """The next version, made of this one and the commit's actions, without a listing.

@@ -1,4 +1,4 @@
-"""SQL text as Spark's lexer cuts it: words, names in back-ticks, strings, symbols. Comments are no tokens.
+"""Statements as tokens, as `tahoe.expr.parse.lexer` cuts them, and a cursor over these.
 
 Only what the statements of Delta need is parsed here; expressions and queries are passed on to Spark as slices of the user's own text. What
 stands in a string, a comment or back-ticks is one token, so it is never taken for a keyword or a table.
@@ -6,19 +6,14 @@ stands in a string, a comment or back-ticks is one token, so it is never taken f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.lexer import NAME, STRING, SYMBOL, WORD, pattern_of, scan, string_value, unquoted
 
-__all__ = ["Cursor", "SqlSyntaxError", "Token", "string_value", "tokenize"]
-
-WORD = "word"
-NAME = "name"
-STRING = "string"
-SYMBOL = "symbol"
+__all__ = ["NAME", "STRING", "WORD", "Cursor", "SqlSyntaxError", "Token", "tokenize"]
 
 _Result = TypeVar("_Result")
 
@@ -54,46 +49,13 @@ class Token:
     def name(self) -> str | None:
         """The identifier that the token is, None for none."""
         if self.kind == NAME:
-            return self.text[1:-1].replace("``", "`")
+            return unquoted(self.text)
         return self.text if self.kind == WORD else None
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of a text. What is no SQL (a string or a comment that does not end) ends the tokens: the error is Spark's to tell."""
-    found: list[Token] = []
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            return tuple(found)
-        kind = match.lastgroup
-        if kind == "comment":
-            end = _end_of_comment(text, place)
-            if end is None:
-                return tuple(found)
-            place = end
-            continue
-        if kind == "dollar":
-            end = text.find(match.group(), match.end())
-            if end < 0:
-                return tuple(found)
-            place = end + len(match.group())
-            found.append(Token(STRING, text[match.start() : place], match.start()))
-            continue
-        place = match.end()
-        if kind is not None and kind != "space":
-            found.append(Token(kind, match.group(), match.start()))
-    return tuple(found)
-
-
-def string_value(text: str) -> str:
-    """What a string literal of Spark stands for: ``'it\\'s'``, ``"it's"``, ``'it''s'`` and ``r'\\d'``, as `SparkParserUtils` reads them."""
-    if text[0] in "rR":
-        return text[2:-1]
-    if text[0] == "$":
-        return text[text.index("$", 1) + 1 : -len(text[: text.index("$", 1) + 1])]
-    quote = text[0]
-    return _ESCAPE.sub(lambda match: _unescaped(match, quote), text[1:-1])
+    return tuple(Token(*piece) for piece in scan(_PATTERN, text)[0])
 
 
 class Cursor:
@@ -223,48 +185,12 @@ class Cursor:
         )
 
 
-_TOKEN = re.compile(
+_PATTERN = pattern_of(
     r"""
-    (?P<space>\s+|--(?:\\\r?\n|[^\r\n])*)
-  | (?P<comment>/\*)
-  | (?P<string>[rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
-  | (?P<name>`(?:[^`]|``)*`)
-  | (?P<dollar>\$[^\W\d_]*\$)
-  | (?P<word>[^\W\d_]+://[\w/\-.?=&#%]+ | \w+)
-  | (?P<symbol>[^\s'"`])
-    """,
-    re.VERBOSE | re.DOTALL,
+    (?P<word>[^\W\d_]+://[\w/\-.?=&#%]+ | \w+)
+  | (?P<symbol>[^\s'"`])"""
 )
-_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\([0-3][0-7]{2})|\\(.)|''|\"\"", re.DOTALL)
-_LETTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MOST_SHOWN = 200
-
-
-def _end_of_comment(text: str, start: int) -> int | None:
-    """Where a comment in brackets ends; comments nest. None where it does not end."""
-    depth, place = 0, start
-    while place < len(text):
-        if text.startswith("/*", place):
-            depth, place = depth + 1, place + 2
-        elif text.startswith("*/", place):
-            depth, place = depth - 1, place + 2
-            if depth == 0:
-                return place
-        else:
-            place += 1
-    return None
-
-
-def _unescaped(match: re.Match[str], quote: str) -> str:
-    """What one escape stands for; a doubled quote stands for itself only in a string of that quote."""
-    short, long, octal, letter = match.groups()
-    if short or long:
-        return chr(int(short or long, 16))
-    if octal:
-        return chr(int(octal, 8))
-    if letter:
-        return _LETTERS.get(letter, letter)
-    return quote if match.group() == quote * 2 else match.group()
 
 
 def _short(text: str) -> str:

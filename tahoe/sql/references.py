@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tahoe.exceptions import Unsupported
-from tahoe.sql.dialect import NAME, STRING, WORD, Cursor, Token, string_value, tokenize
+from tahoe.expr.parse.lexer import string_value
+from tahoe.sql.dialect import NAME, STRING, WORD, Cursor, Token, tokenize
 
 __all__ = ["Reference", "Replacement", "path_at", "references", "rewritten"]
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import DeltaConcurrentModificationException
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.log.replay import add_files
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.merge.merge import stage_merge
@@ -58,7 +58,7 @@ def by_delete_and_insert(table: Table, transaction: Transaction, payer: int, pay
     snapshot = transaction.snapshot
     assert snapshot is not None
     where = f"account in ({payer}, {payee})"
-    rows = snapshot.scan(parse_predicate(where, snapshot.schema)).to_arrow().to_pylist()
+    rows = snapshot.scan(row_condition(where, snapshot.schema).predicate).to_arrow().to_pylist()
     for row in rows:
         row["balance"] += amount if row["account"] == payee else -amount
     return stage_write(transaction, pa.Table.from_pylist(rows, SCHEMA), WriteOptions("overwrite", replace_where=where))

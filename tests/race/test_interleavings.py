@@ -15,7 +15,7 @@ import pytest
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -82,7 +82,7 @@ class Writer:
         transaction = self.table.begin()
         assert transaction.snapshot is not None
         here = "part = 'counter'"
-        counter = transaction.snapshot.scan(parse_predicate(here, transaction.snapshot.schema)).to_arrow()
+        counter = transaction.snapshot.scan(row_condition(here, transaction.snapshot.schema).predicate).to_arrow()
         (value,) = counter["id"].to_pylist()
         operation = stage_write(transaction, rows("counter", value + 1), WriteOptions("overwrite", replace_where=here))
         return self.table.commit(transaction, operation).version

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tahoe.expr.compute.evaluate import evaluate
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Column
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, StructField, StructType
@@ -125,7 +125,7 @@ def assert_same_answers(session: SparkSession, texts: list[str]) -> None:
     table = pa.Table.from_pylist(rows(), to_arrow_schema(schema()))
     differing = []
     for text, theirs in zip(texts, answers_of_spark(session, table, texts), strict=True):
-        ours = evaluate(parse_predicate(text, schema()), table).to_pylist()
+        ours = evaluate(row_condition(text, schema()).exact, table).to_pylist()
         differing += [] if ours == theirs else [(text, ours, theirs)]
     assert not differing
 

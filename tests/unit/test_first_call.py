@@ -22,24 +22,23 @@ NEVER = {
     "py4j",
     "pyiceberg",
     "pyspark",
+    "sqlglot",
 }
 """What none of the calls may import."""
-PARSER = {"sqlglot"}
-"""What a condition needs, and nothing else may import."""
 SCREEN = {"rich", "typer", "click"}
 """What the command line needs, and nothing else may import."""
 
 # What is imported stays: the calls of a process stand in such an order that none may import what a later one may not.
 WITHOUT_A_CONDITION = {
-    "nothing": ("pass", PARSER | SCREEN | {"numpy", "pyarrow", "obstore", "pyroaring"}),
-    "files": ("table = tahoe.Table(url); table.files()", PARSER | SCREEN | {"pyroaring"}),
-    "history": ("table.history(); table.detail(); table.version()", PARSER | SCREEN | {"pyroaring"}),
-    "to_batches": ("table.to_batches(columns=['id'], limit=3).read_all()", PARSER | SCREEN | {"pyroaring"}),
+    "nothing": ("pass", SCREEN | {"numpy", "pyarrow", "obstore", "pyroaring"}),
+    "files": ("table = tahoe.Table(url); table.files()", SCREEN | {"pyroaring"}),
+    "history": ("table.history(); table.detail(); table.version()", SCREEN | {"pyroaring"}),
+    "to_batches": ("table.to_batches(columns=['id'], limit=3).read_all()", SCREEN | {"pyroaring"}),
     "append": (
         "import pyarrow as pa; table.append(pa.table({'id': pa.arange(0, 3), 'v': pa.nulls(3, pa.string())}))",
-        PARSER | SCREEN | {"pyroaring"},
+        SCREEN | {"pyroaring"},
     ),
-    "check": ("table.check()", PARSER | SCREEN),
+    "check": ("table.check()", SCREEN),
 }
 WITH_A_CONDITION = {
     "files": ("table = tahoe.Table(url); table.files(filter='id > 3 and v != \\'x\\'')", SCREEN | {"pyroaring"}),
@@ -101,8 +100,5 @@ def run(*words):
 def test_commands_that_answer_in_json_import_only_what_they_need(table):
     steps = {name: f"run(*{(*words, table.url, '--json')!r})" for name, words in COMMANDS.items()}
     imported = imported_after(f"import sys\nfrom tahoe.cli.main import main\n{RUN}", steps)
-    too_much = {
-        name: imported[name] & (NEVER | {"numpy", "rich"} | (set() if "--filter" in words else PARSER))
-        for name, words in COMMANDS.items()
-    }
+    too_much = {name: imported[name] & (NEVER | {"numpy", "rich"}) for name in COMMANDS}
     assert too_much == {name: set() for name in COMMANDS}

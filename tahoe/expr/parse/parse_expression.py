@@ -1,47 +1,32 @@
 """SQL text to typed expressions, by an allow-list: what is not on it is refused by name, and nothing is ever run.
 
-The grammar is that of Spark; where Spark and the parser used here bind operators differently, parentheses are demanded.
-Functions are those of `tahoe.expr.tree.functions`. Refused are, besides all that is unknown: subqueries, aggregates, windows, lambdas,
-parameters and variables, intervals, and names with a database.
+The grammar is that of Spark's expressions. Functions are those of `tahoe.expr.tree.functions`. Refused are, besides all that is unknown:
+subqueries, aggregates, windows, lambdas, parameters and variables, intervals, names with a database, and texts that follow one another.
+
+One pass over the tokens, with the operators that wait for their right side on a stack: a chain is as fast as it is long, and only
+brackets inside one another are followed by Python's own stack, at most `MOST_LEVELS` of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.expr.parse.syntax import (
-    MOST_LEVELS,
-    check_length,
-    decimal_type_of,
-    flat_operands,
-    hexadecimal_literal,
-    names_of,
-    number_literal,
-    refuse_more_than,
-    refused,
-    sql_of,
-    syntax_tree,
-    too_deep,
-    type_of,
-)
+from tahoe.expr.parse.column_names import ColumnNames, Schemas
+from tahoe.expr.parse.lexer import NAME, NUMBER, STRING, WORD, string_value
+from tahoe.expr.parse.literals import TYPED_TEXTS, hexadecimal, number, type_named, typed_text
+from tahoe.expr.parse.operators import COMPARISON, INFIX, NAMES, NEGATION, PREDICATE, PREDICATES, PREFIX
+from tahoe.expr.parse.refused import MOST_LEVELS, check_length, no_condition, refused, too_deep
+from tahoe.expr.parse.tokens import Tokens
 from tahoe.expr.tree.chains import without_chains
 from tahoe.expr.tree.coerce import zone_of
-from tahoe.expr.tree.common_types import BOOLEAN, LONG, STRING, VOID, same_type
-from tahoe.expr.tree.constant_cast import cast_value
-from tahoe.expr.tree.expression import Case, Cast, Expression, Literal, Reference, levels_of
-from tahoe.expr.tree.functions import FUNCTIONS, call, cast_to, condition, meet
-from tahoe.schema.types import DecimalType, StructField, StructType
-
-if TYPE_CHECKING:
-    from sqlglot.expressions import Expr
+from tahoe.expr.tree.common_types import BOOLEAN, VOID, same_type
+from tahoe.expr.tree.common_types import STRING as TEXT
+from tahoe.expr.tree.expression import Case, Cast, Expression, Literal, levels_of
+from tahoe.expr.tree.functions import FUNCTIONS, call
+from tahoe.expr.tree.signatures import cast_to, condition, meet
+from tahoe.schema.types import DataType
 
 __all__ = ["Schemas", "parse_condition", "parse_expression"]
-
-Schemas = StructType | Mapping[str, StructType]
-"""One schema, or several by their qualifiers (``source``, ``target``)."""
 
 
 def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
@@ -59,7 +44,7 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
     """
     check_length(text)
     try:
-        found = _Reader(schemas, time_zone).read(syntax_tree(text, plain_functions=True))
+        found = _Reader(text, schemas, time_zone).whole()
     except RecursionError as error:
         raise too_deep(text) from error
     if (levels := levels_of(found)) > MOST_LEVELS:
@@ -72,305 +57,432 @@ def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expr
     return condition(parse_expression(text, schemas, time_zone), time_zone)
 
 
-class _Reader:
-    """Turns sqlglot's tree into an expression; every kind of node that it does not know is refused."""
+@dataclass(slots=True)
+class _Operand:
+    """A part of the expression that is understood.
 
-    def __init__(self, schemas: Schemas, time_zone: str) -> None:
-        from sqlglot import expressions as e
+    Args:
+        expression: of a chain, its first operand.
+        start: where its text begins.
+        level: how many operations stand inside one another in it.
+        is_test: it is a comparison, a test or a NOT without brackets, which no other one may take as its operand.
+        chain: ``and`` or ``or`` where its operands are still being gathered.
+        parts: these operands.
+    """
 
-        self.e: Any = e
-        self.schemas = schemas
+    expression: Expression
+    start: int
+    level: int = 1
+    is_test: bool = False
+    chain: str | None = None
+    parts: list[Expression] | None = None
+
+
+@dataclass(slots=True)
+class _Operator:
+    """An operator that waits for its right side."""
+
+    key: str
+    precedence: int
+    start: int
+    is_prefix: bool = False
+
+
+class _Reader(Tokens):
+    """Goes through the tokens of one expression, and makes the typed call of each operator as soon as its operands are there."""
+
+    def __init__(self, text: str, schemas: Schemas, time_zone: str) -> None:
+        super().__init__(text)
+        self.depth = 0
+        self.columns = ColumnNames(schemas)
         self.time_zone = time_zone
         self.zone = zone_of(time_zone)
-        self.comparisons = {
-            e.EQ: "=",
-            e.NEQ: "!=",
-            e.LT: "<",
-            e.LTE: "<=",
-            e.GT: ">",
-            e.GTE: ">=",
-            e.NullSafeEQ: "<=>",
-            e.NullSafeNEQ: "<=>",
-        }
-        self.arithmetic = {e.Add: "+", e.Sub: "-", e.Mul: "*", e.Div: "/", e.Mod: "%", e.IntDiv: "div"}
-        self.tight = {e.DPipe: "||", e.BitwiseAnd: "&", e.BitwiseOr: "|", e.BitwiseXor: "^"}
-        self.tests = (*self.comparisons, e.Is, e.In, e.Between, e.Like, e.ILike, e.RegexpLike, e.Escape, e.Not, e.And, e.Or)
 
-    def read(self, node: Expr) -> Expression:
-        e = self.e
-        kind = type(node)
-        refuse_more_than(node, _READ_ARGUMENTS.get(kind.__name__, _OPERANDS), _NOT_ALLOWED)
-        if kind is e.Paren:
-            return self.read(node.this)
-        if kind is e.And or kind is e.Or:
-            name = "and" if kind is e.And else "or"
-            parts = without_chains(name, [self.read(part) for part in flat_operands(node, kind)])
-            return parts[0] if len(parts) == 1 else self.call(name, *parts)
-        if kind in self.comparisons:
-            found = self.call(self.comparisons[kind], self.operand(node.this), self.operand(node.expression))
-            return self.call("not", found) if kind is e.NullSafeNEQ else found
-        if kind in self.arithmetic:
-            return self.call(self.arithmetic[kind], self.read(node.this), self.read(node.expression))
-        if kind in self.tight:
-            operands = (node.this, node.expression)
-            if any(type(part) in (*self.arithmetic, *self.tight) and type(part) is not kind for part in operands):
-                raise refused(node, f"operators next to '{self.tight[kind]}' need parentheses")
-            return self.call(self.tight[kind], *(self.read(part) for part in operands))
-        if kind is e.Column or kind is e.Dot:
-            return self.column(node)
-        if kind is e.Anonymous:
-            return self.function(node)
-        return self.predicate(node) if isinstance(node, self.tests) else self.special(node)
+    def whole(self) -> Expression:
+        """The expression that all of the text is."""
+        found = self.expression()
+        if not self.at_end:
+            raise self.expected("the end")
+        return found.expression
 
-    def call(self, name: str, *arguments: Expression) -> Expression:
-        return call(name, arguments, self.time_zone)
+    # ---- operators
 
-    def operand(self, node: Expr) -> Expression:
-        """What stands next to a comparison; a test there would be bound by Spark in another way."""
-        if isinstance(node, self.tests):
-            raise refused(node, "inside another comparison this needs parentheses")
-        return self.read(node)
+    def expression(self, least: int = 0) -> _Operand:
+        """What comes, up to an operator that binds less tightly than `least`."""
+        self.depth += 1
+        if self.depth > MOST_LEVELS:
+            raise too_deep(self.text)
+        operands: list[_Operand] = []
+        operators: list[_Operator] = []
+        keys = self.keys
+        while True:
+            if keys[self.place] in PREFIX:
+                self.prefixes(operators, least)
+            operands.append(self.primary())
+            while (key := keys[self.place]) in _MAY_BE_TESTS and least <= PREDICATE and self.comes_predicate():
+                self.reduce(operands, operators, PREDICATE + 1)
+                operands[-1] = self.predicate(operands[-1])
+            precedence = INFIX.get(key, -1)
+            if precedence < max(least, 0):
+                break
+            if operators:
+                self.reduce(operands, operators, precedence)
+            operators.append(_Operator(key, precedence, self.tokens[self.place][2]))
+            self.place += 1
+        self.reduce(operands, operators, 0)
+        self.depth -= 1
+        return self.gathered(operands[0])
 
-    def predicate(self, node: Expr) -> Expression:
-        e = self.e
-        match node:
-            case e.Not():
-                return self.negation(node)
-            case e.Is():
-                return self.truth(node)
-            case e.In():
-                if not node.expressions:
-                    raise refused(node, "IN needs a list of values")
-                found = self.call("in", self.operand(node.this), *(self.read(item) for item in node.expressions))
-                return self.call("not", found) if node.args.get("negate") else found
-            case e.Between():
-                value, low, high = (self.operand(node.args[name]) for name in ("this", "low", "high"))
-                return self.call("and", self.call(">=", value, low), self.call("<=", value, high))
-            case e.Like() | e.RegexpLike() if not isinstance(node.expression, e.Any | e.All):
-                name = "like" if isinstance(node, e.Like) else "rlike"
-                found = self.call(name, self.operand(node.this), self.operand(node.expression))
-                return self.call("not", found) if node.args.get("negate") else found
-        raise refused(node, _NOT_ALLOWED)
+    def prefixes(self, operators: list[_Operator], least: int) -> None:
+        """Put the signs before an operand on the stack; a minus before a number is part of that number."""
+        while (key := self.keys[self.place]) in PREFIX:
+            precedence = PREFIX[key]
+            if key == "-" and self.tokens[self.place + 1][0] == NUMBER:
+                return
+            tighter = operators[-1].precedence if operators else least
+            if precedence == NEGATION and tighter > NEGATION:
+                raise refused(self.text[self.start() :], "inside another comparison this needs parentheses")
+            operators.append(_Operator(key, precedence, self.start(), is_prefix=True))
+            self.place += 1
 
-    def negation(self, node: Expr) -> Expression:
-        inner = node.this
-        if isinstance(inner, self.e.Is) and isinstance(inner.expression, self.e.Null):
-            return self.call("is not null", self.operand(inner.this))
-        return self.call("not", self.read(inner))
+    def reduce(self, operands: list[_Operand], operators: list[_Operator], least: int) -> None:
+        """Apply the operators that bind at least so tightly."""
+        while operators and operators[-1].precedence >= least:
+            operator = operators.pop()
+            right = operands.pop()
+            if operator.is_prefix:
+                operands.append(self.prefixed(operator, right))
+            else:
+                operands.append(self.combined(operator, operands.pop(), right))
 
-    def truth(self, node: Expr) -> Expression:
-        value = self.operand(node.this)
-        match node.expression:
-            case self.e.Null():
-                return self.call("is null", value)
-            case self.e.Boolean():
-                if value.data_type not in (BOOLEAN, VOID):
-                    raise refused(node, "IS TRUE and IS FALSE need a boolean")
-                return self.call("<=>", value, Literal(bool(node.expression.this), BOOLEAN))
-        raise refused(node, _NOT_ALLOWED)
+    def prefixed(self, operator: _Operator, operand: _Operand) -> _Operand:
+        if operator.precedence == NEGATION:
+            return self.made("not", operator.start, self.gathered(operand), is_test=True)
+        return self.made(_SIGNS[operator.key], operator.start, self.untested(operand))
 
-    def special(self, node: Expr) -> Expression:
-        e = self.e
-        match node:
-            case e.Case():
-                return self.case(node)
-            case e.If():
-                if node.args.get("false") is None:
-                    raise refused(node, "if takes 3 arguments")
-                return self.call("if", *(self.read(node.args[name]) for name in ("this", "true", "false")))
-            case e.Neg():
-                return self.negative(node)
-            case e.BitwiseNot():
-                return self.call("~", self.read(node.this))
-            case e.Bracket():
-                if len(node.expressions) != 1 or type(node.expressions[0]) is e.Slice:
-                    raise refused(node, _NOT_ALLOWED)
-                return self.call("[]", self.read(node.this), self.read(node.expressions[0]))
-            case e.Substring():
-                parts = [node.this, node.args.get("start"), node.args.get("length")]
-                return self.call("substring", *(self.read(part) for part in parts if part is not None))
-            case e.Trim():
-                if node.expression is not None or node.args.get("position"):
-                    raise refused(node, "trim takes one text; blanks are what it removes")
-                return self.call("trim", self.read(node.this))
-            case e.StrPosition():
-                return self.call("instr", self.read(node.this), self.read(node.args["substr"]))
-            case e.Extract():
-                name = _PARTS.get(str(node.this.name).lower())
-                if name is None:
-                    raise refused(node, f"extract knows {', '.join(_PARTS)}")
-                return self.call(name, self.read(node.expression))
-        return self.literal(node)
+    def combined(self, operator: _Operator, left: _Operand, right: _Operand) -> _Operand:
+        name = NAMES.get(operator.key, operator.key)
+        if name in ("and", "or"):
+            right = self.gathered(right)
+            if left.chain == name and left.parts is not None:
+                left.parts.append(right.expression)
+                left.level = max(left.level, right.level)
+                return left
+            left = self.gathered(left)
+            parts = [left.expression, right.expression]
+            return _Operand(left.expression, left.start, max(left.level, right.level), True, name, parts)
+        is_test = operator.precedence == COMPARISON
+        return self.made(name, left.start, self.untested(left), self.untested(right), is_test=is_test)
 
-    def case(self, node: Expr) -> Expression:
-        subject = None if node.this is None else self.read(node.this)
-        conditions, values = [], []
-        for branch in node.args["ifs"]:
-            found = self.read(branch.this)
-            conditions.append(condition(found, self.time_zone) if subject is None else self.call("=", subject, found))
-            values.append(self.read(branch.args["true"]))
-        default = node.args.get("default")
-        values.append(Literal(None, VOID) if default is None else self.read(default))
-        met = meet("case", tuple(values), self.time_zone)
-        return Case(tuple(zip(conditions, met[:-1], strict=True)), met[-1], met[0].data_type)
+    def gathered(self, operand: _Operand) -> _Operand:
+        """The operand, a chain of AND or OR as one call."""
+        if operand.chain is None or operand.parts is None:
+            return operand
+        parts = without_chains(operand.chain, operand.parts)
+        found = parts[0] if len(parts) == 1 else call(operand.chain, tuple(parts), self.time_zone)
+        return _Operand(found, operand.start, self.deeper(operand.level), is_test=True)
 
-    def negative(self, node: Expr) -> Expression:
-        e = self.e
-        inner = node.this
-        if type(inner) is e.Literal and not inner.is_string:
-            return _number(f"-{inner.this}")
-        if (
-            type(inner) is e.Cast
-            and type(inner.this) is e.Literal
-            and not inner.args.get("format")
-            and _is_number(inner.this.this)
-        ):
-            # -128Y and the like: the number without its sign does not fit its type.
-            target = type_of(inner.args["to"], inner, e)
-            value = Literal(f"-{inner.this.this}", STRING) if inner.this.is_string else _number(f"-{inner.this.this}")
-            return Literal(cast_value(value.value, target, self.zone), target)
-        return self.call("negative", self.read(inner))
+    def untested(self, operand: _Operand) -> _Operand:
+        """The operand, which must be no test without brackets: Spark would bind it otherwise than it looks."""
+        if operand.is_test:
+            raise refused(self.since(operand.start), "inside another comparison this needs parentheses")
+        return operand
 
-    def literal(self, node: Expr) -> Expression:
-        e = self.e
-        match node:
-            case e.Null():
-                return Literal(None, VOID)
-            case e.Boolean():
-                return Literal(bool(node.this), BOOLEAN)
-            case e.RawString():
-                return Literal(str(node.this), STRING)
-            case e.HexString():
-                return hexadecimal_literal(node)
-            case e.Literal():
-                return Literal(str(node.this), STRING) if node.is_string else _number(str(node.this))
-            case e.Cast() if type(node) in (e.Cast, e.TryCast):
-                return self.cast(node)
-        raise refused(node, _NOT_ALLOWED)
+    def made(self, name: str, start: int, *operands: _Operand, is_test: bool = False) -> _Operand:
+        """A call of the allow-list."""
+        level = self.deeper(max([operand.level for operand in operands], default=0))
+        found = call(name, tuple(operand.expression for operand in operands), self.time_zone)
+        return _Operand(found, start, level, is_test)
 
-    def cast(self, node: Expr) -> Expression:
-        child = self.read(node.this)
-        target = type_of(node.args["to"], node, self.e)
-        if type(node) is self.e.TryCast:
-            return Cast(child, target, self.time_zone, lenient=True)
-        if isinstance(child, Literal):
-            found = cast_to(child, target, self.time_zone)
-            if isinstance(found, Literal):
-                return found
-        if same_type(child.data_type, target):
-            return child
-        return Cast(child, target, self.time_zone)
+    def deeper(self, level: int) -> int:
+        if level >= MOST_LEVELS:
+            raise too_deep(self.text, level + 1)
+        return level + 1
 
-    def function(self, node: Expr) -> Expression:
-        name = (node.this if isinstance(node.this, str) else node.this.name).lower()
+    # ---- tests that follow what they test
+
+    def comes_predicate(self) -> bool:
+        key = self.keys[self.place]
+        return key in PREDICATES or (key == "NOT" and self.keys[self.place + 1] in PREDICATES)
+
+    def predicate(self, left: _Operand) -> _Operand:
+        left = self.untested(left)
+        negated = self.take("NOT")
+        word = self.keys[self.place]
+        self.place += 1
+        if word == "IS" and not negated:
+            return self.truth(left)
+        if word == "IN":
+            found = self.made("in", left.start, left, *self.listed("IN needs a list of values"), is_test=True)
+        elif word == "BETWEEN":
+            low = self.expression(COMPARISON + 1)
+            self.need("AND")
+            high = self.expression(COMPARISON + 1)
+            bounds = self.made(">=", left.start, left, low), self.made("<=", left.start, left, high)
+            found = self.made("and", left.start, *bounds, is_test=True)
+        elif word in ("LIKE", "RLIKE", "REGEXP"):
+            pattern = self.expression(COMPARISON + 1)
+            found = self.made("like" if word == "LIKE" else "rlike", left.start, left, pattern, is_test=True)
+            if self.keys[self.place] == "ESCAPE":
+                raise refused(self.text[left.start :], _NOT_ALLOWED)
+        else:
+            raise refused(self.text[left.start :], _NOT_ALLOWED)
+        return self.made("not", left.start, found, is_test=True) if negated else found
+
+    def truth(self, left: _Operand) -> _Operand:
+        """What follows IS."""
+        negated = self.take("NOT")
+        if self.take("NULL"):
+            return self.made("is not null" if negated else "is null", left.start, left, is_test=True)
+        if self.take("DISTINCT"):
+            self.need("FROM")
+            found = self.made("<=>", left.start, left, self.expression(COMPARISON + 1), is_test=True)
+            negated = not negated
+        elif self.keys[self.place] in ("TRUE", "FALSE"):
+            wanted = _Operand(Literal(self.keys[self.place] == "TRUE", BOOLEAN), self.start())
+            self.place += 1
+            if left.expression.data_type not in (BOOLEAN, VOID):
+                raise refused(self.since(left.start), "IS TRUE and IS FALSE need a boolean")
+            found = self.made("<=>", left.start, left, wanted, is_test=True)
+        else:
+            raise refused(self.text[left.start :], _NOT_ALLOWED)
+        return self.made("not", left.start, found, is_test=True) if negated else found
+
+    # ---- operands
+
+    def primary(self) -> _Operand:
+        """A constant, a column, a call, or what stands in brackets, with the indexes, fields and casts that follow it."""
+        kind, text, start = self.tokens[self.place]
+        key = self.keys[self.place]
+        if kind == NUMBER:
+            self.place += 1
+            found = _Operand(number(text, self.zone), start)
+        elif kind == STRING:
+            found = self.text_constant()
+        elif kind == NAME or (kind == WORD and key not in _KEYWORDS):
+            found = self.named()
+        elif key in _CONSTANTS:
+            self.place += 1
+            found = _Operand(_CONSTANTS[key], start)
+        elif key == "CASE":
+            found = self.case()
+        elif key == "(":
+            self.place += 1
+            inner = self.expression()
+            self.need(")")
+            found = _Operand(inner.expression, start, inner.level)
+        elif key == "-":
+            found = _Operand(number(f"-{self.tokens[self.place + 1][1]}", self.zone), start)
+            self.place += 2
+        elif key in ("SELECT", "*"):
+            raise refused(self.text[start:], _NOT_ALLOWED)
+        else:
+            raise self.expected("a column, a constant or a function")
+        while (key := self.keys[self.place]) in _POSTFIX:
+            found = self.postfixed(found, key)
+        return found
+
+    def postfixed(self, left: _Operand, key: str) -> _Operand:
+        """An index, a field or a cast behind an operand."""
+        self.place += 1
+        if key == "[":
+            index = self.expression()
+            self.need("]")
+            return self.made("[]", left.start, left, index)
+        if key == ".":
+            name = Literal(self.name(), TEXT)
+            return self.made("field", left.start, left, _Operand(name, left.start))
+        return self.converted(left, self.type_name(left.start))
+
+    def text_constant(self) -> _Operand:
+        _, text, start = self.tokens[self.place]
+        self.place += 1
+        if self.tokens[self.place][0] == STRING:
+            raise refused(self.text[start:], "texts follow one another, which Spark's versions read differently; write one text")
+        if text[0] == "$":
+            raise refused(text, "write the text in quotes")
+        return _Operand(Literal(string_value(text), TEXT), start)
+
+    def named(self) -> _Operand:
+        """A column, a call, or a typed text."""
+        _, word, start = self.tokens[self.place]
+        key = self.keys[self.place]
+        if self.tokens[self.place + 1][0] == STRING and key:
+            return self.typed(key)
+        names = [self.name()]
+        while self.keys[self.place] == "." and self.tokens[self.place + 1][0] in (NAME, WORD):
+            self.place += 1
+            names.append(self.name())
+        if self.keys[self.place] == "(":
+            return self.function(names, key, start)
+        if self.keys[self.place] == "." and self.keys[self.place + 1] == "*":
+            self.place += 2
+            raise refused(self.since(start), _NOT_ALLOWED)
+        if key == "INTERVAL" and self.tokens[self.place][0] in (NUMBER, WORD):
+            raise refused(self.text[start:], _NOT_ALLOWED)
+        return _Operand(self.columns.reference(tuple(names), word if len(names) == 1 else self.since(start)), start)
+
+    def typed(self, key: str) -> _Operand:
+        """A constant such as ``DATE '2024-01-01'`` or ``X'1F'``."""
+        start = self.start()
+        self.place += 1
+        if key != "X" and key not in TYPED_TEXTS:
+            raise refused(self.text[start:], _NOT_ALLOWED)
+        value = self.text_constant().expression
+        assert isinstance(value, Literal)
+        found = hexadecimal(value.value, self.since(start)) if key == "X" else typed_text(key, value.value, self.zone)
+        return _Operand(found, start)
+
+    def function(self, names: list[str], key: str, start: int) -> _Operand:
+        """A call; those that have a grammar of their own by that."""
+        name = ".".join(names).lower()
+        if self.keys[self.place + 1] == "SELECT":
+            raise refused(self.text[start:], _NOT_ALLOWED)
+        special = _WITH_GRAMMAR.get(key) if len(names) == 1 else None
+        if special is not None:
+            self.place += 1
+            found: _Operand = getattr(self, special)(key, start)
+            self.need(")")
+            return found
         if name in _SIGNS_ONLY:
-            raise refused(node, _NOT_ALLOWED)
+            raise refused(self.text[start:], _NOT_ALLOWED)
         if name not in FUNCTIONS:
-            return self.call(name)  # refused by its name, whatever its arguments are
-        return self.call(name, *(self.read(argument) for argument in node.expressions))
+            self.made(name, start)  # refused by its name, whatever its arguments are
+        return self.made(name, start, *self.listed(None))
 
-    def column(self, node: Expr) -> Expression:
-        """A column, or fields inside what another expression gives."""
-        e = self.e
-        if isinstance(node, e.Dot) and type(node.this) not in (e.Column, e.Dot, e.Identifier):
-            if not isinstance(node.expression, e.Identifier):
-                raise refused(node, _NOT_ALLOWED)
-            return self.call("field", self.read(node.this), Literal(str(node.expression.name), STRING))
-        if isinstance(node, e.Dot) and isinstance(node.this, e.Dot) and not _is_name(node.this, e):
-            if not isinstance(node.expression, e.Identifier):
-                raise refused(node, _NOT_ALLOWED)
-            return self.call("field", self.column(node.this), Literal(str(node.expression.name), STRING))
-        return self.named(names_of(node, e), node)
+    def listed(self, needed: str | None) -> list[_Operand]:
+        """``(expression, …)``.
 
-    def named(self, names: list[str], node: Expr) -> Expression:
-        if isinstance(self.schemas, StructType):
-            found = _resolved(self.schemas, names, None)
-            if found is not None:
-                return found
-            raise self.unknown(node, self.schemas.names)
-        qualifier = next((key for key in self.schemas if key.lower() == names[0].lower()), None)
-        if qualifier is not None and len(names) > 1:
-            found = _resolved(self.schemas[qualifier], names[1:], qualifier)
-            if found is not None:
-                return found
-        met = [one for key, schema in self.schemas.items() if (one := _resolved(schema, names, key)) is not None]
-        if len(met) > 1:
-            raise InvalidRequest(
-                f"The column {sql_of(node)} is in more than one of {', '.join(self.schemas)}; put one of these names before it.",
-                code="AMBIGUOUS_REFERENCE",
-                column=sql_of(node),
-            )
-        if not met:
-            raise self.unknown(node, [f"{key}.{name}" for key, schema in self.schemas.items() for name in schema.names])
-        return met[0]
+        Args:
+            needed: why there must be one at least; None where there need not be.
+        """
+        self.need("(")
+        if self.take(")"):
+            if needed is not None:
+                raise no_condition(self.text, needed)
+            return []
+        found = [self.expression()]
+        while self.take(","):
+            found.append(self.expression())
+        self.need(")")
+        return found
 
-    def unknown(self, node: Expr, known: list[str]) -> InvalidRequest:
-        return InvalidRequest(
-            f"There is no column {sql_of(node)}; the columns are: {', '.join(known)}.",
-            code="DELTA_COLUMN_NOT_FOUND",
-            column=sql_of(node),
-        )
+    # ---- what has a grammar of its own
+
+    def case(self) -> _Operand:
+        start = self.start()
+        self.place += 1
+        subject = None if self.keys[self.place] == "WHEN" else self.expression()
+        conditions, values, level = [], [], 0 if subject is None else subject.level
+        while self.take("WHEN"):
+            met = self.expression()
+            self.need("THEN")
+            value = self.expression()
+            level = max(level, met.level, value.level)
+            values.append(value.expression)
+            if subject is None:
+                conditions.append(condition(met.expression, self.time_zone))
+            else:
+                conditions.append(call("=", (subject.expression, met.expression), self.time_zone))
+        if not values:
+            raise self.expected("WHEN")
+        otherwise = self.expression() if self.take("ELSE") else _Operand(Literal(None, VOID), start)
+        self.need("END")
+        given = meet("case", (*values, otherwise.expression), self.time_zone)
+        found = Case(tuple(zip(conditions, given[:-1], strict=True)), given[-1], given[0].data_type)
+        return _Operand(found, start, self.deeper(max(level, otherwise.level)))
+
+    def cast(self, key: str, start: int) -> _Operand:
+        value = self.expression()
+        self.need("AS")
+        target = self.type_name(start)
+        if key == "TRY_CAST":
+            return _Operand(Cast(value.expression, target, self.time_zone, lenient=True), start, self.deeper(value.level))
+        return self.converted(value, target)
+
+    def converted(self, value: _Operand, target: DataType) -> _Operand:
+        """CAST to a type; of a constant, the constant."""
+        child = value.expression
+        if isinstance(child, Literal):
+            child = cast_to(child, target, self.time_zone)
+        explicit = Cast(value.expression, target, self.time_zone)
+        kept = isinstance(child, Literal) or same_type(child.data_type, target)
+        return _Operand(child if kept and not isinstance(child, Cast) else explicit, value.start, self.deeper(value.level))
+
+    def type_name(self, start: int) -> DataType:
+        name = self.name()
+        sizes: list[int] = []
+        if self.take("("):
+            sizes.append(self.size(start))
+            while self.take(","):
+                sizes.append(self.size(start))
+            self.need(")")
+        return type_named(name, sizes, self.since(start))
+
+    def size(self, start: int) -> int:
+        kind, text, _ = self.tokens[self.place]
+        self.place += 1
+        if kind != NUMBER or not text.isdecimal() or len(text) > _DIGITS_OF_A_SIZE:
+            raise refused(self.since(start), "the type of the cast is not on the list")
+        return int(text)
+
+    def extract(self, key: str, start: int) -> _Operand:
+        part = _PARTS.get(self.name().lower())
+        if part is None:
+            raise refused(self.text[start:], f"extract knows {', '.join(_PARTS)}")
+        self.need("FROM")
+        return self.made(part, start, self.expression())
+
+    def position(self, key: str, start: int) -> _Operand:
+        """``position(part IN text)``; ``position(part, text)`` too."""
+        part = self.expression(COMPARISON + 1)
+        if not self.take(","):
+            self.need("IN")
+        return self.made("instr", start, self.expression(), part)
+
+    def substring(self, key: str, start: int) -> _Operand:
+        """``substring(text, from, length)``, and with FROM and FOR in place of the commas."""
+        parts = [self.expression()]
+        if self.take("FROM"):
+            parts.append(self.expression())
+            if self.take("FOR"):
+                parts.append(self.expression())
+        else:
+            while self.take(","):
+                parts.append(self.expression())
+        return self.made("substring", start, *parts)
+
+    def trim(self, key: str, start: int) -> _Operand:
+        reason = "trim takes one text; blanks are what it removes"
+        if self.keys[self.place] in ("BOTH", "LEADING", "TRAILING") and self.keys[self.place + 1] != ")":
+            raise refused(self.text[start:], reason)
+        text = self.expression()
+        if self.keys[self.place] != ")":
+            raise refused(self.text[start:], reason)
+        return self.made("trim", start, text)
 
 
 _NOT_ALLOWED = "this is not on the list of what an expression may hold"
-_OPERANDS = frozenset({"this", "expression"})
-_READ_ARGUMENTS = {
-    "Div": _OPERANDS | {"typed", "safe"},
-    "DPipe": _OPERANDS | {"safe"},
-    "In": frozenset({"this", "expressions"}),
-    "Between": frozenset({"this", "low", "high"}),
-    "Like": _OPERANDS | {"negate"},
-    "RegexpLike": _OPERANDS | {"negate"},
-    "Column": frozenset({"this", "table", "db", "catalog"}),
-    "Anonymous": frozenset({"this", "expressions"}),
-    "Case": frozenset({"this", "ifs", "default"}),
-    "If": frozenset({"this", "true", "false"}),
-    "Bracket": frozenset({"this", "expressions", "offset"}),
-    "Substring": frozenset({"this", "start", "length"}),
-    "Trim": _OPERANDS | {"position"},
-    "StrPosition": frozenset({"this", "substr"}),
-    "Literal": frozenset({"this", "is_string"}),
-    "Cast": frozenset({"this", "to"}),
-    "TryCast": frozenset({"this", "to", "safe"}),
+_SIGNS = {"-": "negative", "+": "positive", "~": "~"}
+_CONSTANTS = {"NULL": Literal(None, VOID), "TRUE": Literal(True, BOOLEAN), "FALSE": Literal(False, BOOLEAN)}
+_KEYWORDS = frozenset({*_CONSTANTS, *PREDICATES, "AND", "OR", "NOT", "CASE", "SELECT"})
+"""Words that are no names of columns and functions unless they stand in back-ticks."""
+_POSTFIX = frozenset({"[", ".", "::"})
+_WITH_GRAMMAR = {
+    "CAST": "cast",
+    "TRY_CAST": "cast",
+    "EXTRACT": "extract",
+    "POSITION": "position",
+    "SUBSTRING": "substring",
+    "SUBSTR": "substring",
+    "TRIM": "trim",
 }
-"""What of each kind of node is read; a node that says more is refused. Others have operands alone."""
 _PARTS = {
     **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute", "dayofweek")},
     "week": "weekofyear",
     "doy": "dayofyear",
 }
+_MAY_BE_TESTS = PREDICATES | {"NOT"}
 _SIGNS_ONLY = frozenset({"is null", "is not null", "[]", "field", "||"})
 """Rows of the allow-list that are no function's name."""
-
-
-def _resolved(schema: StructType, names: list[str], qualifier: str | None) -> Reference | None:
-    path: list[str] = []
-    at: Any = schema
-    for name in names:
-        column: StructField | None = at.find(name) if isinstance(at, StructType) else None
-        if column is None:
-            return None
-        path.append(column.name)
-        at = column.data_type
-    return Reference(tuple(path), at, qualifier)
-
-
-def _is_name(node: Expr, e: Any) -> bool:
-    while isinstance(node, e.Dot):
-        node = node.this
-    return type(node) in (e.Column, e.Identifier)
-
-
-def _is_number(text: str) -> bool:
-    return text[:1].isdigit() or text[:1] == "."
-
-
-def _number(text: str) -> Literal:
-    """A number with its sign: INT, LONG or, beyond that, DECIMAL as Spark reads it."""
-    found = number_literal(text)
-    if found.data_type == LONG and not -(1 << 63) <= found.value < 1 << 63:
-        digits = Decimal(found.value)
-        return Literal(digits, decimal_type_of(digits))
-    if isinstance(found.data_type, DecimalType) and found.data_type.precision > 38:
-        raise InvalidRequest(f"The number {text[:60]} has more than 38 digits.", code="DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION")
-    return found
+_DIGITS_OF_A_SIZE = 9

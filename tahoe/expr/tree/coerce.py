@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -76,6 +77,7 @@ def is_in(column: Column, data_type: DataType, literals: tuple[Literal, ...], ti
     return any_of([*parts, *dict.fromkeys(others)])
 
 
+@lru_cache(maxsize=64)
 def zone_of(time_zone: str) -> ZoneInfo:
     """The zone of that name; `InvalidRequest` for a name that is none."""
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from functools import lru_cache
+
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -16,6 +19,7 @@ __all__ = [
     "arithmetic_type",
     "common_type",
     "decimal_of",
+    "decimal_type_of",
     "is_integral",
     "is_numeric",
     "same_type",
@@ -41,11 +45,17 @@ def is_numeric(data_type: DataType) -> bool:
 
 def same_type(left: DataType, right: DataType) -> bool:
     """Whether two types are equal but for what may be null and for the metadata of fields."""
-    return _plain(left) == _plain(right)
+    return left is right or left == right or _plain(left) == _plain(right)
 
 
 def common_type(left: DataType, right: DataType) -> DataType | None:
     """The type in which both sides are compared, or that a CASE of both has; None where there is none."""
+    if isinstance(left, PrimitiveType | DecimalType) and isinstance(right, PrimitiveType | DecimalType):
+        return left if left is right else _common_scalar(left, right)
+    return _common_type(left, right)
+
+
+def _common_type(left: DataType, right: DataType) -> DataType | None:
     if same_type(left, right):
         return left
     if VOID in (left, right):
@@ -61,6 +71,10 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
     if len(names) == 2 and names <= {"date", "timestamp", "timestamp_ntz"}:
         return PrimitiveType("timestamp" if "timestamp" in names else "timestamp_ntz")
     return None
+
+
+_common_scalar = lru_cache(maxsize=1024)(_common_type)
+"""Remembered: a chain asks for the same two types as often as it has operands. (Types of structs cannot be hashed.)"""
 
 
 def arithmetic_type(operator: str, left: DataType, right: DataType) -> DataType | None:
@@ -85,6 +99,13 @@ def decimal_of(data_type: DataType) -> DecimalType:
     if isinstance(data_type, DecimalType):
         return data_type
     return DecimalType(_DIGITS[str(data_type)], 0)
+
+
+def decimal_type_of(number: Decimal) -> DecimalType:
+    """The narrowest type that holds the number as it is written."""
+    _, digits, exponent = number.as_tuple()
+    scale = max(-int(exponent), 0)
+    return DecimalType(max(len(digits), scale, 1), scale)
 
 
 _INTEGRAL = ("byte", "short", "integer", "long")

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.expr.parse.syntax import decimal_type_of
-from tahoe.expr.tree.common_types import BOOLEAN, VOID
+from tahoe.expr.tree.common_types import BOOLEAN, VOID, decimal_type_of
 from tahoe.expr.tree.predicate import Literal, quote_identifier, quote_literal
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 

@@ -6,13 +6,10 @@ kernel for each name; a test holds the two lists against each other. All are det
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import TypeAlias
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.parse.syntax import decimal_type_of
-from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import (
     BOOLEAN,
     DATE,
@@ -25,17 +22,15 @@ from tahoe.expr.tree.common_types import (
     arithmetic_type,
     common_type,
     decimal_of,
+    decimal_type_of,
     is_integral,
     is_numeric,
-    same_type,
 )
-from tahoe.expr.tree.constant_cast import cast_value
-from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, sql_of_expression
+from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal
+from tahoe.expr.tree.signatures import Arguments, Rule, cast_to, condition, counted, fixed, meet, mismatch, taken
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["FUNCTIONS", "Arguments", "call", "cast_to", "condition", "meet"]
-
-Arguments: TypeAlias = tuple[Expression, ...]
+__all__ = ["FUNCTIONS", "call"]
 
 
 def call(name: str, arguments: Arguments, time_zone: str = "UTC") -> Expression:
@@ -54,89 +49,7 @@ def call(name: str, arguments: Arguments, time_zone: str = "UTC") -> Expression:
     return rule(name, arguments, time_zone)
 
 
-def cast_to(expression: Expression, data_type: DataType, time_zone: str = "UTC") -> Expression:
-    """The expression in another type, by an implicit cast; a constant is cast at once."""
-    if same_type(expression.data_type, data_type):
-        return expression
-    if isinstance(expression, Literal):
-        if expression.value is None:
-            return Literal(None, data_type)
-        try:
-            return Literal(cast_value(expression.value, data_type, zone_of(time_zone)), data_type)
-        except InvalidRequest as error:
-            if error.code != "TAHOE_EXPRESSION_NOT_ALLOWED":
-                raise
-    return Cast(expression, data_type, time_zone, implicit=True)
-
-
-def meet(name: str, arguments: Arguments, time_zone: str) -> Arguments:
-    """The arguments in their common type."""
-    found = arguments[0].data_type
-    for argument in arguments[1:]:
-        met = common_type(found, argument.data_type)
-        if met is None:
-            raise _mismatch(name, arguments, "they have no common type")
-        found = met
-    return tuple(cast_to(argument, found, time_zone) for argument in arguments)
-
-
-def condition(expression: Expression, time_zone: str = "UTC") -> Expression:
-    """The expression where it is boolean, NULL, or a constant text of a truth value."""
-    constant_text = expression.data_type == STRING and isinstance(expression, Literal)
-    if expression.data_type not in (BOOLEAN, VOID) and not constant_text:
-        text = sql_of_expression(expression)
-        message = f"'{text[:120]}' is of type {expression.data_type}; a condition must be boolean."
-        raise InvalidRequest(message, code="DATATYPE_MISMATCH", expression=text[:1000])
-    return cast_to(expression, BOOLEAN, time_zone)
-
-
-_Rule: TypeAlias = Callable[[str, Arguments, str], Expression]
-
-
-def _mismatch(name: str, arguments: Arguments, reason: str) -> InvalidRequest:
-    shown = ", ".join(f"{sql_of_expression(argument)[:60]} {argument.data_type}" for argument in arguments)
-    return InvalidRequest(
-        f"'{name}' cannot take ({shown}): {reason}. Cast the arguments.", code="DATATYPE_MISMATCH", function=name
-    )
-
-
-def _counted(name: str, arguments: Arguments, least: int, most: int | None) -> None:
-    if len(arguments) < least or (most is not None and len(arguments) > most):
-        wanted = str(least) if least == most else f"{least} to {most}" if most is not None else f"{least} or more"
-        raise InvalidRequest(
-            f"The function '{name}' takes {wanted} arguments, found {len(arguments)}.", code="WRONG_NUM_ARGS", function=name
-        )
-
-
-def _fixed(result: DataType, *wanted: DataType, least: int | None = None) -> _Rule:
-    """A function of arguments of fixed types; those after the first `least` may be left out."""
-
-    def rule(name: str, arguments: Arguments, time_zone: str) -> Expression:
-        _counted(name, arguments, len(wanted) if least is None else least, len(wanted))
-        given = tuple(_taken(name, arguments, i, want, time_zone) for i, want in enumerate(wanted[: len(arguments)]))
-        return Call(name, given, result, time_zone)
-
-    return rule
-
-
-def _taken(name: str, arguments: Arguments, index: int, wanted: DataType, time_zone: str) -> Expression:
-    """One argument in the type that the function takes, where Spark would cast it by itself."""
-    given = arguments[index]
-    have = given.data_type
-    allowed = (
-        have in (wanted, VOID)
-        or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType))
-        or (have == STRING and (isinstance(given, Literal) or wanted == PrimitiveType("binary")))
-        or (wanted == DOUBLE and (is_numeric(have) or have == STRING))
-        or (is_integral(wanted) and is_integral(have) and common_type(have, wanted) == wanted)
-        or (wanted in (DATE, TIMESTAMP) and str(have) in ("date", "timestamp", "timestamp_ntz", "string"))
-    )
-    if not allowed:
-        raise _mismatch(name, arguments, f"argument {index + 1} must be {wanted}")
-    return cast_to(given, wanted, time_zone)
-
-
-def _alias(other: str) -> _Rule:
+def _alias(other: str) -> Rule:
     return lambda name, arguments, time_zone: FUNCTIONS[other](other, arguments, time_zone)
 
 
@@ -144,25 +57,25 @@ def _alias(other: str) -> _Rule:
 
 
 def _logic(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1 if name == "not" else 2, 1 if name == "not" else None)
+    counted(name, arguments, 1 if name == "not" else 2, 1 if name == "not" else None)
     return Call(name, tuple(condition(argument, time_zone) for argument in arguments), BOOLEAN)
 
 
 def _comparison(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     given = meet(name, arguments, time_zone)
     if _holds(given[0].data_type, MapType):
-        raise _mismatch(name, arguments, "maps cannot be compared")
+        raise mismatch(name, arguments, "maps cannot be compared")
     return Call(name, given, BOOLEAN)
 
 
 def _membership(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, None)
+    counted(name, arguments, 2, None)
     return Call(name, meet(name, arguments, time_zone), BOOLEAN)
 
 
 def _null_test(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, 1)
+    counted(name, arguments, 1, 1)
     return Call({"isnull": "is null", "isnotnull": "is not null"}.get(name, name), arguments, BOOLEAN)
 
 
@@ -179,38 +92,38 @@ def _holds(data_type: DataType, kind: type) -> bool:
 
 
 def _if(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 3, 3)
+    counted(name, arguments, 3, 3)
     chosen = meet(name, arguments[1:], time_zone)
     return Case(((condition(arguments[0], time_zone), chosen[0]),), chosen[1], chosen[0].data_type)
 
 
 def _coalesce(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, None)
+    counted(name, arguments, 1, None)
     given = meet(name, arguments, time_zone)
     return Call("coalesce", given, given[0].data_type)
 
 
 def _nvl2(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 3, 3)
+    counted(name, arguments, 3, 3)
     return _if(name, (_null_test("is not null", arguments[:1], time_zone), *arguments[1:]), time_zone)
 
 
 def _nullif(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     equal = _comparison("=", arguments, time_zone)
     return Case(((equal, Literal(None, arguments[0].data_type)),), arguments[0], arguments[0].data_type)
 
 
 def _extreme(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, None)
+    counted(name, arguments, 2, None)
     given = meet(name, arguments, time_zone)
     return Call(name, given, given[0].data_type)
 
 
 def _nanvl(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
-    number = _taken(name, arguments, 0, DOUBLE, time_zone)
-    other = _taken(name, arguments, 1, DOUBLE, time_zone)
+    counted(name, arguments, 2, 2)
+    number = taken(name, arguments, 0, DOUBLE, time_zone)
+    other = taken(name, arguments, 1, DOUBLE, time_zone)
     return Case(((Call("isnan", (number,), BOOLEAN), other),), number, DOUBLE)
 
 
@@ -218,7 +131,7 @@ def _nanvl(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 
 def _arithmetic(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     left, right = arguments
     if name in ("+", "-") and left.data_type == DATE and is_integral(right.data_type):
         return FUNCTIONS["date_add" if name == "+" else "date_sub"](
@@ -229,7 +142,7 @@ def _arithmetic(name: str, arguments: Arguments, time_zone: str) -> Expression:
         left, right = _decimals(left, right, time_zone)
     found = arithmetic_type("%" if name == "pmod" else name, left.data_type, right.data_type)
     if found is None:
-        raise _mismatch(name, arguments, "numbers are needed")
+        raise mismatch(name, arguments, "numbers are needed")
     if not isinstance(left.data_type, DecimalType):
         left, right = (cast_to(part, found, time_zone) for part in (left, right))
     return Call(name, (left, right), found)
@@ -245,7 +158,7 @@ def _numbers(name: str, left: Expression, right: Expression, time_zone: str) -> 
             met = other.data_type if is_numeric(other.data_type) else DOUBLE
             return cast_to(left, met, time_zone), cast_to(right, met, time_zone)
     if not (is_numeric(left.data_type) and is_numeric(right.data_type)):
-        raise _mismatch(name, (left, right), "numbers are needed")
+        raise mismatch(name, (left, right), "numbers are needed")
     return left, right
 
 
@@ -268,29 +181,29 @@ def _decimals(left: Expression, right: Expression, time_zone: str) -> tuple[Expr
 
 def _same_number(name: str, arguments: Arguments, time_zone: str) -> Expression:
     """A function of one number that gives one of the same type."""
-    _counted(name, arguments, 1, 1)
+    counted(name, arguments, 1, 1)
     given = cast_to(arguments[0], DOUBLE, time_zone) if arguments[0].data_type in (STRING, VOID) else arguments[0]
     if not is_numeric(given.data_type):
-        raise _mismatch(name, arguments, "a number is needed")
+        raise mismatch(name, arguments, "a number is needed")
     return given if name == "positive" else Call(name, (given,), given.data_type)
 
 
 def _whole(name: str, arguments: Arguments, time_zone: str) -> Expression:
     """floor and ceil of one argument: a LONG, of a decimal a decimal without places."""
-    _counted(name, arguments, 1, 1)
+    counted(name, arguments, 1, 1)
     data_type = arguments[0].data_type
     if isinstance(data_type, DecimalType):
         found = DecimalType(min(data_type.precision - data_type.scale + 1, 38) if data_type.scale else data_type.precision, 0)
         return Call(name, arguments, found)
-    return Call(name, arguments if is_integral(data_type) else (_taken(name, arguments, 0, DOUBLE, time_zone),), LONG)
+    return Call(name, arguments if is_integral(data_type) else (taken(name, arguments, 0, DOUBLE, time_zone),), LONG)
 
 
 def _round(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, 2)
+    counted(name, arguments, 1, 2)
     places = arguments[1] if len(arguments) == 2 else Literal(0, INTEGER)
     if not isinstance(places, Literal) or not isinstance(places.value, int):
-        raise _mismatch(name, arguments, "the number of places must be a constant")
-    given = arguments[0] if is_numeric(arguments[0].data_type) else _taken(name, arguments, 0, DOUBLE, time_zone)
+        raise mismatch(name, arguments, "the number of places must be a constant")
+    given = arguments[0] if is_numeric(arguments[0].data_type) else taken(name, arguments, 0, DOUBLE, time_zone)
     found = given.data_type
     if isinstance(found, DecimalType):
         whole = found.precision - found.scale + 1
@@ -303,10 +216,10 @@ def _round(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 
 def _bits(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1 if name == "~" else 2, 1 if name == "~" else 2)
+    counted(name, arguments, 1 if name == "~" else 2, 1 if name == "~" else 2)
     given = meet(name, arguments, time_zone)
     if not is_integral(given[0].data_type):
-        raise _mismatch(name, arguments, "whole numbers are needed")
+        raise mismatch(name, arguments, "whole numbers are needed")
     return Call(name, given, given[0].data_type)
 
 
@@ -314,74 +227,74 @@ def _bits(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 
 def _concat(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, None)
+    counted(name, arguments, 1, None)
     if any(isinstance(argument.data_type, ArrayType | MapType | StructType) for argument in arguments):
-        raise _mismatch(name, arguments, "only texts can be joined")
+        raise mismatch(name, arguments, "only texts can be joined")
     if all(argument.data_type == PrimitiveType("binary") for argument in arguments):
         return Call("concat", arguments, PrimitiveType("binary"))
     return Call("concat", tuple(cast_to(argument, STRING, time_zone) for argument in arguments), STRING)
 
 
 def _concat_ws(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, None)
-    return _fixed(STRING, *(STRING for _ in arguments))(name, arguments, time_zone)
+    counted(name, arguments, 1, None)
+    return fixed(STRING, *(STRING for _ in arguments))(name, arguments, time_zone)
 
 
 def _pattern(name: str, arguments: Arguments, time_zone: str) -> Expression:
     """like and rlike: the pattern is a constant."""
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     if not isinstance(arguments[1], Literal) or not isinstance(arguments[1].value, str | None):
-        raise _mismatch(name, arguments, "the pattern must be a constant text")
-    return Call(name, (_taken(name, arguments, 0, STRING, time_zone), cast_to(arguments[1], STRING)), BOOLEAN)
+        raise mismatch(name, arguments, "the pattern must be a constant text")
+    return Call(name, (taken(name, arguments, 0, STRING, time_zone), cast_to(arguments[1], STRING)), BOOLEAN)
 
 
 def _length(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, 1)
+    counted(name, arguments, 1, 1)
     if arguments[0].data_type == PrimitiveType("binary"):
         return Call("length", arguments, INTEGER)
-    return Call("length", (_taken(name, arguments, 0, STRING, time_zone),), INTEGER)
+    return Call("length", (taken(name, arguments, 0, STRING, time_zone),), INTEGER)
 
 
 def _size(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 1, 1)
+    counted(name, arguments, 1, 1)
     if not isinstance(arguments[0].data_type, ArrayType | MapType):
-        raise _mismatch(name, arguments, "a list or a map is needed")
+        raise mismatch(name, arguments, "a list or a map is needed")
     return Call("size", arguments, INTEGER)
 
 
 def _array_contains(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     values = arguments[0].data_type
     if not isinstance(values, ArrayType) or common_type(values.element_type, arguments[1].data_type) != values.element_type:
-        raise _mismatch(name, arguments, "a list and a value of its element's type are needed")
+        raise mismatch(name, arguments, "a list and a value of its element's type are needed")
     return Call(name, (arguments[0], cast_to(arguments[1], values.element_type, time_zone)), BOOLEAN)
 
 
 def _element(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     match arguments[0].data_type:
         case ArrayType(element) if is_integral(arguments[1].data_type):
             return Call(name, arguments, element)
         case MapType(key, value) if common_type(key, arguments[1].data_type) == key:
             return Call(name, (arguments[0], cast_to(arguments[1], key, time_zone)), value)
-    raise _mismatch(name, arguments, "a list and an index, or a map and a key, are needed")
+    raise mismatch(name, arguments, "a list and an index, or a map and a key, are needed")
 
 
 def _field(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     struct, wanted = arguments
     found = (
         struct.data_type.find(wanted.value) if isinstance(struct.data_type, StructType) and isinstance(wanted, Literal) else None
     )
     if found is None:
-        raise _mismatch(name, arguments, "there is no such field")
+        raise mismatch(name, arguments, "there is no such field")
     return Call(name, (struct, Literal(found.name, STRING)), found.data_type)
 
 
 def _named_struct(name: str, arguments: Arguments, time_zone: str) -> Expression:
     names, values = arguments[::2], arguments[1::2]
     if not values or len(names) != len(values) or not all(isinstance(n, Literal) and isinstance(n.value, str) for n in names):
-        raise _mismatch(name, arguments, "names (constant texts) and values must alternate")
+        raise mismatch(name, arguments, "names (constant texts) and values must alternate")
     fields = tuple(StructField(n.value, v.data_type) for n, v in zip(names, values, strict=True) if isinstance(n, Literal))
     return Call(name, arguments, StructType(fields))
 
@@ -396,34 +309,34 @@ def _array(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _part_of_time(name: str, arguments: Arguments, time_zone: str) -> Expression:
     """hour, minute, second: of a timestamp with a zone by the session's wall clock."""
-    _counted(name, arguments, 1, 1)
+    counted(name, arguments, 1, 1)
     keep = arguments[0].data_type == PrimitiveType("timestamp_ntz")
-    return Call(name, (arguments[0] if keep else _taken(name, arguments, 0, TIMESTAMP, time_zone),), INTEGER, time_zone)
+    return Call(name, (arguments[0] if keep else taken(name, arguments, 0, TIMESTAMP, time_zone),), INTEGER, time_zone)
 
 
 def _truncated(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     unit_at = 0 if name == "date_trunc" else 1
     unit = arguments[unit_at]
     units = TIME_UNITS if name == "date_trunc" else DATE_UNITS
     found = units.get(unit.value.lower()) if isinstance(unit, Literal) and isinstance(unit.value, str) else None
     if found is None:
-        raise _mismatch(name, arguments, f"the unit must be one of the constants {', '.join(units)}")
+        raise mismatch(name, arguments, f"the unit must be one of the constants {', '.join(units)}")
     result = TIMESTAMP if name == "date_trunc" else DATE
     other = arguments[1 - unit_at]
     if name == "date_trunc" and other.data_type == PrimitiveType("timestamp_ntz"):
-        raise _mismatch(name, arguments, "a timestamp with time zone is needed")
-    given = _taken(name, arguments, 1 - unit_at, result, time_zone)
+        raise mismatch(name, arguments, "a timestamp with time zone is needed")
+    given = taken(name, arguments, 1 - unit_at, result, time_zone)
     parts: Arguments = (Literal(found, STRING), given) if unit_at == 0 else (given, Literal(found, STRING))
     return Call(name, parts, result, time_zone)
 
 
 def _date_format(name: str, arguments: Arguments, time_zone: str) -> Expression:
-    _counted(name, arguments, 2, 2)
+    counted(name, arguments, 2, 2)
     pattern = arguments[1].value if isinstance(arguments[1], Literal) else None
     if not isinstance(pattern, str) or not _readable_pattern(pattern):
-        raise _mismatch(name, arguments, "the pattern must be a constant of yyyy, MM, dd, HH, mm, ss and signs between them")
-    return Call(name, (_taken(name, arguments, 0, TIMESTAMP, time_zone), arguments[1]), STRING, time_zone)
+        raise mismatch(name, arguments, "the pattern must be a constant of yyyy, MM, dd, HH, mm, ss and signs between them")
+    return Call(name, (taken(name, arguments, 0, TIMESTAMP, time_zone), arguments[1]), STRING, time_zone)
 
 
 def _readable_pattern(pattern: str) -> bool:
@@ -433,12 +346,12 @@ def _readable_pattern(pattern: str) -> bool:
     return all(sign in "-/:. _" for sign in pattern)
 
 
-def _conversion(data_type: DataType) -> _Rule:
+def _conversion(data_type: DataType) -> Rule:
     """to_date and to_timestamp without a format: casts."""
 
     def rule(name: str, arguments: Arguments, time_zone: str) -> Expression:
-        _counted(name, arguments, 1, 1)
-        given = _taken(name, arguments, 0, data_type, time_zone)
+        counted(name, arguments, 1, 1)
+        given = taken(name, arguments, 0, data_type, time_zone)
         return Cast(given.child, data_type, time_zone) if isinstance(given, Cast) else given
 
     return rule
@@ -458,7 +371,7 @@ TIME_UNITS: Mapping[str, str] = {
 
 _STRINGS = (STRING, STRING)
 
-FUNCTIONS: Mapping[str, _Rule] = {
+FUNCTIONS: Mapping[str, Rule] = {
     **dict.fromkeys(("and", "or", "not"), _logic),
     **dict.fromkeys(("=", "<=>", "<", "<=", ">", ">=", "!="), _comparison),
     "in": _membership,
@@ -468,7 +381,7 @@ FUNCTIONS: Mapping[str, _Rule] = {
     "nvl2": _nvl2,
     "nullif": _nullif,
     "nanvl": _nanvl,
-    "isnan": _fixed(BOOLEAN, DOUBLE),
+    "isnan": fixed(BOOLEAN, DOUBLE),
     **dict.fromkeys(("greatest", "least"), _extreme),
     **dict.fromkeys(("+", "-", "*", "/", "%", "div", "pmod"), _arithmetic),
     "mod": lambda name, arguments, time_zone: _arithmetic("%", arguments, time_zone),
@@ -476,9 +389,9 @@ FUNCTIONS: Mapping[str, _Rule] = {
     **dict.fromkeys(("floor", "ceil"), _whole),
     "ceiling": _alias("ceil"),
     **dict.fromkeys(("round", "bround"), _round),
-    **dict.fromkeys(("sqrt", "exp", "ln", "log10", "log2", "signum"), _fixed(DOUBLE, DOUBLE)),
+    **dict.fromkeys(("sqrt", "exp", "ln", "log10", "log2", "signum"), fixed(DOUBLE, DOUBLE)),
     "sign": _alias("signum"),
-    "power": _fixed(DOUBLE, DOUBLE, DOUBLE),
+    "power": fixed(DOUBLE, DOUBLE, DOUBLE),
     "pow": _alias("power"),
     **dict.fromkeys(("&", "|", "^", "~"), _bits),
     **dict.fromkeys(("concat", "||"), _concat),
@@ -486,35 +399,33 @@ FUNCTIONS: Mapping[str, _Rule] = {
     **dict.fromkeys(("like", "rlike"), _pattern),
     **dict.fromkeys(("regexp_like", "regexp"), _alias("rlike")),
     **dict.fromkeys(("length", "char_length", "character_length", "len"), _length),
-    "octet_length": _fixed(INTEGER, STRING),
-    **dict.fromkeys(("lower", "upper", "reverse"), _fixed(STRING, STRING)),
+    "octet_length": fixed(INTEGER, STRING),
+    **dict.fromkeys(("lower", "upper", "reverse"), fixed(STRING, STRING)),
     "lcase": _alias("lower"),
     "ucase": _alias("upper"),
-    **dict.fromkeys(("trim", "ltrim", "rtrim"), _fixed(STRING, STRING)),
-    "substring": _fixed(STRING, STRING, INTEGER, INTEGER, least=2),
+    **dict.fromkeys(("trim", "ltrim", "rtrim"), fixed(STRING, STRING)),
+    "substring": fixed(STRING, STRING, INTEGER, INTEGER, least=2),
     "substr": _alias("substring"),
-    **dict.fromkeys(("left", "right", "repeat"), _fixed(STRING, STRING, INTEGER)),
-    **dict.fromkeys(("lpad", "rpad"), _fixed(STRING, STRING, INTEGER, STRING, least=2)),
-    **dict.fromkeys(("startswith", "endswith", "contains"), _fixed(BOOLEAN, *_STRINGS)),
-    "instr": _fixed(INTEGER, *_STRINGS),
-    "replace": _fixed(STRING, *_STRINGS, STRING, least=2),
-    **dict.fromkeys(("md5", "sha1"), _fixed(STRING, PrimitiveType("binary"))),
+    **dict.fromkeys(("left", "right", "repeat"), fixed(STRING, STRING, INTEGER)),
+    **dict.fromkeys(("lpad", "rpad"), fixed(STRING, STRING, INTEGER, STRING, least=2)),
+    **dict.fromkeys(("startswith", "endswith", "contains"), fixed(BOOLEAN, *_STRINGS)),
+    "instr": fixed(INTEGER, *_STRINGS),
+    "replace": fixed(STRING, *_STRINGS, STRING, least=2),
+    **dict.fromkeys(("md5", "sha1"), fixed(STRING, PrimitiveType("binary"))),
     **dict.fromkeys(("size", "cardinality", "array_size"), _size),
     "array_contains": _array_contains,
     **dict.fromkeys(("[]", "element_at"), _element),
     "field": _field,
     "named_struct": _named_struct,
     "array": _array,
-    **dict.fromkeys(
-        ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear"), _fixed(INTEGER, DATE)
-    ),
+    **dict.fromkeys(("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear"), fixed(INTEGER, DATE)),
     "dayofmonth": _alias("day"),
     **dict.fromkeys(("hour", "minute", "second"), _part_of_time),
-    **dict.fromkeys(("date_add", "date_sub", "add_months"), _fixed(DATE, DATE, INTEGER)),
-    "datediff": _fixed(INTEGER, DATE, DATE),
+    **dict.fromkeys(("date_add", "date_sub", "add_months"), fixed(DATE, DATE, INTEGER)),
+    "datediff": fixed(INTEGER, DATE, DATE),
     "date_diff": _alias("datediff"),
-    "last_day": _fixed(DATE, DATE),
-    "make_date": _fixed(DATE, INTEGER, INTEGER, INTEGER),
+    "last_day": fixed(DATE, DATE),
+    "make_date": fixed(DATE, INTEGER, INTEGER, INTEGER),
     **dict.fromkeys(("date_trunc", "trunc"), _truncated),
     "date_format": _date_format,
     "to_date": _conversion(DATE),

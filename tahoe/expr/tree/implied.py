@@ -1,4 +1,4 @@
-"""What an expression implies that files can be skipped by."""
+"""What an expression implies that files can be skipped by, and the predicate that it is where it is one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tahoe.expr.tree.predicate import (
     normalise,
 )
 
-__all__ = ["to_predicate"]
+__all__ = ["exact_predicate", "to_predicate"]
 
 
 def to_predicate(expression: Expression, qualifier: str | None = None, time_zone: str = "UTC") -> Predicate | None:
@@ -34,6 +34,27 @@ def to_predicate(expression: Expression, qualifier: str | None = None, time_zone
     """
     found = _implied(expression, qualifier, time_zone)
     return None if found == TRUE else found
+
+
+def exact_predicate(expression: Expression, time_zone: str = "UTC") -> Predicate | None:
+    """The predicate with the same answer, NULL included, for every row; None where predicates cannot say it, or where a row may fail."""
+    match expression:
+        case Literal(value) if value is None or isinstance(value, bool):
+            return Constant(value)
+        case Reference():
+            return compare("=", Column(expression.path), expression.data_type, Literal(True, expression.data_type), time_zone)
+        case Call("and" | "or" as name, arguments):
+            parts = [exact_predicate(part, time_zone) for part in arguments]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return None
+            return all_of(known) if name == "and" else any_of(known)
+        case Call("not", (part,)):
+            inner = exact_predicate(part, time_zone)
+            return None if inner is None else normalise(Not(inner))
+        case Call():
+            return _leaf(expression, None, time_zone)
+    return None
 
 
 _FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

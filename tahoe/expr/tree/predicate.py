@@ -1,7 +1,7 @@
 """Filters as frozen values with SQL's three-valued meaning: TRUE, FALSE or NULL for a row, and only TRUE keeps the row.
 
 A predicate compares one column with constants, or joins such comparisons with AND, OR and NOT. Nothing in it can run code.
-`str(predicate)` is SQL that Spark and `tahoe.expr.parse.parse_predicate` read back with the same meaning.
+`str(predicate)` is SQL that Spark and `tahoe.expr.row_condition` read back with the same meaning.
 """
 
 from __future__ import annotations

@@ -1,75 +1,24 @@
-"""The condition of a DELETE or UPDATE: which rows it is true for, which files may have such rows, which columns it needs."""
+"""Which rows a condition of a change means, file by file, and which files it means as a whole."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tahoe.expr.compute.compute import compute_mask
-from tahoe.expr.compute.evaluate import evaluate
-from tahoe.expr.parse.parse_expression import parse_condition
-from tahoe.expr.tree.expression import Expression, columns
-from tahoe.expr.tree.implied import to_predicate
-from tahoe.expr.tree.predicate import TRUE, Predicate, references
+from tahoe.expr.row_condition import RowCondition
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
-from tahoe.schema.arrow_values import array, scalar
-from tahoe.schema.types import StructType
+from tahoe.schema.arrow_values import array
 from tahoe.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from tahoe.txn.transaction import Transaction
 
-__all__ = ["RowCondition", "find_changes", "find_rows", "row_condition", "whole_files"]
-
-
-@dataclass(frozen=True, slots=True)
-class RowCondition:
-    """Which rows are meant.
-
-    Args:
-        text: as the user gave it; None where every row is meant.
-        exact: decides for each row.
-        predicate: what skipping and the conflict check can use: true wherever `exact` is, and perhaps elsewhere.
-        columns: the top-level columns that `exact` reads.
-    """
-
-    text: str | None
-    exact: Predicate | Expression
-    predicate: Predicate
-    columns: tuple[str, ...]
-
-    @property
-    def is_for_all_rows(self) -> bool:
-        return self.exact == TRUE
-
-    def mask(self, rows: pa.Table) -> pa.Array:
-        """TRUE for the rows that are meant; never NULL."""
-        if not isinstance(self.exact, Predicate):
-            return compute_mask(self.exact, rows)
-        found = pc.fill_null(evaluate(self.exact, rows), scalar(False))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-
-
-def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
-    """The condition of SQL text, or of a predicate. Raises `InvalidRequest` for text that is not understood."""
-    if where is None:
-        return RowCondition(None, TRUE, TRUE, ())
-    if not isinstance(where, str):
-        names = tuple(sorted({schema.field(path[0]).name for path in references(where)}))
-        return RowCondition(str(where), where, where, names)
-    expression = parse_condition(where, schema, time_zone)
-    predicate = to_predicate(expression, None, time_zone) or TRUE
-    names = tuple(sorted({name for _, name in columns(expression)}))
-    # `true` in any spelling means every row.
-    exact = TRUE if not names and predicate == TRUE and compute_mask(expression, _ONE_ROW)[0].as_py() else expression
-    return RowCondition(where, exact, predicate, names)
+__all__ = ["find_changes", "find_rows", "whole_files"]
 
 
 def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | None:
@@ -109,6 +58,3 @@ def find_rows(snapshot: Snapshot, add: AddFile, condition: RowCondition) -> File
         living += len(positions)
         dead |= bitmap(positions.filter(condition.mask(rows.append_column("", positions))))
     return FileChange(add, living, dead) if len(dead) else None
-
-
-_ONE_ROW = pa.table({"": pa.nulls(1)})

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.ops.rows.conditions import find_changes, row_condition, whole_files
+from tahoe.ops.rows.conditions import find_changes, whole_files
 from tahoe.ops.rows.row_changes import (
     FileChange,
     Staged,

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.compute.evaluate import evaluate
-from tahoe.expr.parse.parse_predicate import parse_predicate
-from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate, references
+from tahoe.expr.row_condition import RowCondition, row_condition
+from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assignments import assigned
-from tahoe.ops.rows.conditions import find_changes, row_condition
+from tahoe.ops.rows.conditions import find_changes, whole_files
 from tahoe.ops.rows.row_changes import (
     FileChange,
     change_rows,
@@ -142,19 +141,19 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     rows = in_hand(data, None if snapshot is None or options.overwrite_schema else snapshot.schema)
     transaction.enforces = ENFORCED
     config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
-    predicate = None if options.replace_where is None else parse_predicate(options.replace_where, config.schema)
-    if predicate is not None:
-        rows = _checked(rows, predicate, options.replace_where or "", config)
+    condition = None if options.replace_where is None else row_condition(options.replace_where, config.schema)
+    if condition is not None:
+        rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
     adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress)
-    return stage_adds(transaction, config, adds, predicate, options, progress)
+    return stage_adds(transaction, config, adds, condition, options, progress)
 
 
 def stage_adds(
     transaction: Transaction,
     config: TableConfig,
     adds: Sequence[AddFile],
-    predicate: Predicate | None,
+    condition: RowCondition | None,
     options: WriteOptions,
     progress: Progress = silent,
 ) -> Operation:
@@ -162,7 +161,7 @@ def stage_adds(
     staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
     replaced = Replaced()
     if options.mode == "overwrite" and transaction.snapshot is not None:
-        replaced = stage_removals(transaction, config, staged, predicate, options, progress)
+        replaced = stage_removals(transaction, config, staged, condition, options, progress)
     transaction.stage(*staged)
     if options.app is not None:
         transaction.stage_app(*options.app)
@@ -222,25 +221,24 @@ def stage_removals(
     transaction: Transaction,
     config: TableConfig,
     adds: Sequence[AddFile],
-    predicate: Predicate | None,
+    condition: RowCondition | None,
     options: WriteOptions,
     progress: Progress = silent,
 ) -> Replaced:
     """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
     snapshot = transaction.snapshot
     assert snapshot is not None
-    partition_columns = set(config.partition_columns)
-    if predicate is not None and any(path[0] not in partition_columns for path in references(predicate)):
-        return _replaced_rows(transaction, snapshot, config, adds, predicate, progress)
+    met = None if condition is None else whole_files(snapshot, condition)
+    if condition is not None and met is None:
+        return _replaced_rows(transaction, snapshot, config, adds, condition, progress)
     now = transaction.clock.now_ms()
     if options.dynamic_partitions and config.partition_columns:
         removed = _dynamic(transaction, snapshot, config, adds, now, options.data_change)
-    elif predicate is None:
+    elif condition is None or met is None:
         transaction.read_whole_table()
         removed = [add.remove(now, options.data_change) for add in add_files(snapshot.files())]
     else:
-        transaction.read(predicate)
-        met = add_files(snapshot.files_matching(predicate))
+        transaction.read(condition.predicate)
         transaction.read_files(add.key for add in met)
         removed = [add.remove(now) for add in met]
     transaction.stage(*removed)
@@ -333,7 +331,7 @@ def _replaced_rows(
     snapshot: Snapshot,
     config: TableConfig,
     adds: Sequence[AddFile],
-    predicate: Predicate,
+    condition: RowCondition,
     progress: Progress,
 ) -> Replaced:
     refuse_if_append_only(config)
@@ -346,7 +344,7 @@ def _replaced_rows(
     def copy(changes: Sequence[FileChange]) -> list[AddFile]:
         return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")))
 
-    changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema), progress)
+    changes = find_changes(transaction, snapshot, condition, progress)
     return stage_replaced(transaction, config, changes, copy, tell)
 
 
@@ -398,21 +396,20 @@ def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> I
 
 
 def _checked(
-    data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, predicate: Predicate, text: str, config: TableConfig
+    data: pa.Table | pa.RecordBatch | pa.RecordBatchReader, condition: RowCondition, config: TableConfig
 ) -> pa.RecordBatchReader:
-    """The data, batch by batch; a row that does not fulfil the predicate is an error before the commit."""
+    """The data, batch by batch; a row that does not fulfil the condition is an error before the commit."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         parts = data.to_batches() if isinstance(data, pa.Table) else [data] if isinstance(data, pa.RecordBatch) else data
         for batch in parts:
             table = pa.Table.from_batches([batch])
-            mask = evaluate(predicate, _with_table_names(table, config)).fill_null(False)
+            mask = condition.mask(_with_table_names(table, config))
             if not pc.all(mask, min_count=0).as_py():
                 row = table.filter(pc.invert(mask)).slice(0, 1).to_pylist()[0]
-                names = {path[0] for path in references(predicate)}
-                shown = {name: value for name, value in row.items() if name in names}
+                shown = {name: value for name, value in row.items() if name in condition.columns}
                 raise InvalidRequest(
-                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{text}': {shown}. "
+                    f"A row to be written to table {config.table} does not fulfil replaceWhere '{condition.text}': {shown}. "
                     "Write only rows that fulfil it, or change the condition.",
                     code="DELTA_REPLACE_WHERE_MISMATCH",
                     table=config.table,
@@ -423,6 +420,6 @@ def _checked(
 
 
 def _with_table_names(table: pa.Table, config: TableConfig) -> pa.Table:
-    """Columns under the table's spelling of their names, so that the predicate finds them."""
+    """Columns under the table's spelling of their names, so that the condition finds them."""
     names = [found.name if (found := config.schema.find(name)) else name for name in table.column_names]
     return table.rename_columns(names)

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
-from tahoe.ops.rows.conditions import find_changes, row_condition
+from tahoe.ops.rows.conditions import find_changes
 from tahoe.ops.rows.row_changes import (
     FileChange,
     Staged,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tahoe.exceptions import InvalidRequest, NotFound
-from tahoe.expr.tree.predicate import Predicate, references
-from tahoe.log.replay import add_files
+from tahoe.expr.row_condition import RowCondition, row_condition
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
 from tahoe.ops.write.rewrite import footers, stage_rewrite
 from tahoe.progress import Progress, silent, tracked
@@ -16,11 +17,11 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["files_to_purge", "stage_purge"]
 
 
-def stage_purge(transaction: Transaction, where: Predicate | None = None, progress: Progress = silent) -> Operation | None:
+def stage_purge(transaction: Transaction, where: str | Predicate | None = None, progress: Progress = silent) -> Operation | None:
     """Stage that the files with dead rows or dropped columns are replaced.
 
     Args:
-        where: on partition columns; only these partitions.
+        where: SQL text or a predicate, on partition columns; only these partitions.
         progress: told of footers read, and of files rewritten.
 
     Returns:
@@ -37,11 +38,12 @@ def stage_purge(transaction: Transaction, where: Predicate | None = None, progre
     return stage_rewrite(transaction, snapshot, found, progress) if found else None
 
 
-def files_to_purge(snapshot: Snapshot, where: Predicate | None = None, progress: Progress = silent) -> list[AddFile]:
+def files_to_purge(snapshot: Snapshot, where: str | Predicate | None = None, progress: Progress = silent) -> list[AddFile]:
     """The files with a deletion vector, and those with columns that were dropped from the table."""
     config = snapshot.config
-    _check_predicate(config, where)
-    adds = add_files(snapshot.files_matching(where))
+    condition = row_condition(where, snapshot.schema)
+    _check_columns(config, condition)
+    adds = whole_files(snapshot, condition) or []
     marked = [add for add in adds if add.deletion_vector is not None]
     if config.column_mapping_mode == "none":
         return marked  # columns cannot be dropped
@@ -51,9 +53,8 @@ def files_to_purge(snapshot: Snapshot, where: Predicate | None = None, progress:
     return marked + [add for add, footer in read if has_dropped_columns(footer, expected, partition)]
 
 
-def _check_predicate(config: TableConfig, where: Predicate | None) -> None:
-    names = {path[0] for path in references(where)} if where is not None else set()
-    others = sorted(name for name in names if name not in config.partition_columns)
+def _check_columns(config: TableConfig, condition: RowCondition) -> None:
+    others = sorted(name for name in condition.columns if name not in config.partition_columns)
     if others:
         raise InvalidRequest(
             f"REORG of table {config.table} takes conditions on partition columns ({', '.join(config.partition_columns) or 'it has none'}), "

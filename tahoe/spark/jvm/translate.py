@@ -7,10 +7,11 @@ applies it to the rows in any case. Only filters on partition columns must hold 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeVar
 
 from pyspark.sql.types import ArrayType as SparkArray
@@ -21,6 +22,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import UserDefinedType
 
 from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.expr.parse.refused import MOST_LEVELS
 from tahoe.expr.tree.predicate import (
     Column,
     Comparison,
@@ -129,7 +131,7 @@ def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predic
         None where the expression cannot be said so.
     """
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    tree = _tree(iter(nodes), lambda: expression)
+    tree = _tree(nodes, expression)
     return _translated(tree, names, exact)
 
 
@@ -140,7 +142,7 @@ def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] |
         None where the expression is none that filters on files can be about.
     """
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    node = _tree(iter(nodes), lambda: expression)
+    node = _tree(nodes, expression)
     if node.kind != "Cast":
         return _column(node, names)
     found, wider = _column(node.children[0], names), node.values["dataType"]
@@ -162,34 +164,89 @@ class _Node:
     java: Callable[[], JavaObject]
 
 
-def _tree(nodes: Iterator[dict[str, Any]], java: Callable[[], JavaObject]) -> _Node:
-    values = next(nodes)
-    children = tuple(
-        _tree(nodes, lambda position=position: java().children().apply(position))  # type: ignore[misc]
-        for position in range(values["num-children"])
-    )
-    return _Node(str(values["class"]).rpartition(".")[2], values, children, java)
+def _tree(nodes: Sequence[dict[str, Any]], root: JavaObject) -> _Node:
+    """The tree of Catalyst's list of nodes, each before its children; without recursion, for Catalyst makes a deep tree of a long chain."""
+    parents = _parents(nodes)
+
+    def java(index: int) -> JavaObject:
+        positions = []
+        while index:
+            index, position = parents[index]
+            positions.append(position)
+        found = root
+        for position in reversed(positions):
+            found = found.children().apply(position)
+        return found
+
+    made: list[_Node] = []
+    for index in reversed(range(len(nodes))):
+        values = nodes[index]
+        # Backwards, what was made last is the first child.
+        children = tuple(made.pop() for _ in range(values["num-children"]))
+        made.append(_Node(str(values["class"]).rpartition(".")[2], values, children, partial(java, index)))
+    return made.pop()
 
 
-def _translated(node: _Node, names: Names, exact: bool) -> Predicate | None:
-    match node.kind:
-        case "And":
-            parts = [_translated(child, names, exact) for child in node.children]
-            known = [part for part in parts if part is not None]
-            return None if not known or (exact and len(known) < len(parts)) else all_of(known)
-        case "Or":
-            parts = [_translated(child, names, exact) for child in node.children]
-            return None if None in parts else any_of(part for part in parts if part is not None)
-        case "Not":
-            inner = _translated(node.children[0], names, exact=True)
-            return None if inner is None else Not(inner)
-        case "Literal" if node.values["dataType"] == "boolean" and node.values["value"] is not None:
-            return Constant(node.values["value"] == "true")
-    return _leaf(node, names)
+def _parents(nodes: Sequence[dict[str, Any]]) -> list[tuple[int, int]]:
+    """The parent of each node and its position among that one's children; of the first, itself."""
+    parents, opened = [(0, 0)], [[0, 0]]
+    for index in range(1, len(nodes)):
+        while opened[-1][1] == nodes[opened[-1][0]]["num-children"]:
+            opened.pop()
+        parents.append((opened[-1][0], opened[-1][1]))
+        opened[-1][1] += 1
+        opened.append([index, 0])
+    return parents
+
+
+def _translated(root: _Node, names: Names, exact: bool) -> Predicate | None:
+    """The predicate of a tree, children before parents on a stack. One that is nested deeper than others can follow is not said."""
+    pending: list[tuple[_Node, bool, int]] = [(root, exact, -1)]
+    done: list[tuple[Predicate | None, int]] = []
+    while pending:
+        node, exact, count = pending.pop()
+        if node.kind not in _JOINS:
+            done.append((_leaf(node, names), 1))
+        elif count < 0:
+            operands = _operands(node)
+            pending.append((node, exact, len(operands)))
+            pending += [(operand, exact or node.kind == "Not", -1) for operand in operands]
+        else:
+            parts = [done.pop() for _ in range(count)]
+            level = 1 + max(level for _, level in parts)
+            found = None if level > MOST_LEVELS else _joined(node.kind, [part for part, _ in parts], exact)
+            done.append((found, 1 if found is None else level))
+    return done.pop()[0]
+
+
+_JOINS = ("And", "Or", "Not")
+
+
+def _operands(node: _Node) -> list[_Node]:
+    """The operands of a chain of one operator, in their order."""
+    found, pending = [], [*reversed(node.children)]
+    while pending:
+        part = pending.pop()
+        if part.kind == node.kind != "Not":
+            pending += reversed(part.children)
+        else:
+            found.append(part)
+    return found
+
+
+def _joined(kind: str, parts: Sequence[Predicate | None], exact: bool) -> Predicate | None:
+    known = [part for part in parts if part is not None]
+    if kind == "And":
+        return None if not known or (exact and len(known) < len(parts)) else all_of(known)
+    if len(known) < len(parts):
+        return None
+    return Not(known[0]) if kind == "Not" else any_of(known)
 
 
 def _leaf(node: _Node, names: Names) -> Predicate | None:
     match node.kind:
+        case "Literal" if node.values["dataType"] == "boolean" and node.values["value"] is not None:
+            return Constant(node.values["value"] == "true")
         case "IsNull" | "IsNotNull":
             found = _column(node.children[0], names)
             return None if found is None else (IsNull if node.kind == "IsNull" else IsNotNull)(found[0])

@@ -11,7 +11,7 @@ from tahoe import Table
 from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.expression import Reference, references_of, sql_of_expression
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.constraints import vetted
@@ -29,7 +29,7 @@ def test_there_are_enough_of_both():
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_a_hostile_expression_is_refused_by_name_wherever_it_is_read(text):
-    for read in (parse_expression, parse_predicate, vetted):
+    for read in (parse_expression, row_condition, vetted):
         with pytest.raises(InvalidRequest) as caught:
             read(text, SCHEMA)
     with pytest.raises(InvalidRequest) as caught:

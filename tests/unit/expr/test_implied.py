@@ -13,7 +13,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.parse.parse_expression import parse_condition
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import FALSE, references
 from tahoe.schema.arrow import to_arrow_schema
@@ -111,7 +111,7 @@ def test_it_keeps_no_more_rows_than_a_filter_of_the_same_text():
     sharper = []
     for text in TEXTS:
         try:
-            exact = evaluate(parse_predicate(text, SCHEMA), rows())
+            exact = evaluate(row_condition(text, SCHEMA).predicate, rows())
         except InvalidRequest:
             continue
         predicate = to_predicate(parse_condition(text, SCHEMA))

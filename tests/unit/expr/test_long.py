@@ -11,7 +11,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.parse.parse_expression import parse_condition, parse_expression
-from tahoe.expr.parse.syntax import MOST_LEVELS
+from tahoe.expr.parse.refused import MOST_LEVELS
 from tahoe.expr.tree.expression import Call, sql_of_expression, walk
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import LONGEST_CHAIN, Column, Comparison, In, Literal, Not, Or, all_of, any_of, normalise

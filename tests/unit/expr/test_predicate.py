@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import (
     FALSE,
     TRUE,
@@ -159,7 +159,7 @@ def test_any_name_goes_through_sql_and_comes_back(name: str) -> None:
         return  # SQL has no empty name
     schema = StructType((StructField(name, PrimitiveType("integer")), StructField("other", PrimitiveType("integer"))))
     predicate = Comparison("=", Column((name,)), ONE)
-    assert parse_predicate(str(predicate), schema) == predicate
+    assert row_condition(str(predicate), schema).exact == predicate
 
 
 @settings(max_examples=60)
@@ -168,6 +168,6 @@ def test_the_text_of_a_predicate_means_the_same(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(sql_model.POOLS)), min_size=1, max_size=2))
     schema = sql_model.schema_of(kinds, ["integer"])
     predicate = data.draw(sql_model.predicates(sql_model.columns_of(kinds, ["integer"])))
-    read_back = parse_predicate(str(predicate), schema)
+    read_back = row_condition(str(predicate), schema).exact
     for row in data.draw(sql_model.rows(kinds, ["integer"], max_size=5)):
         assert sql_model.answer(read_back, row) == sql_model.answer(predicate, row), (str(predicate), str(read_back))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import FALSE, Predicate
 from tahoe.protocol.skipping import keep, stats_predicate
 from tahoe.protocol.statistics.checkpoint_row_groups import row_groups_to_read
@@ -58,7 +58,7 @@ def ids(*ranges: tuple[int, int]) -> list[dict[str, Any] | None]:
 
 
 def groups(condition: str, metadata: pq.FileMetaData) -> list[int]:
-    return row_groups_to_read(metadata, stats_predicate(parse_predicate(condition, SCHEMA), SCHEMA, ["p"]))
+    return row_groups_to_read(metadata, stats_predicate(row_condition(condition, SCHEMA).predicate, SCHEMA, ["p"]))
 
 
 def test_row_groups_whose_files_are_all_left_out_are_not_read() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import FALSE, TRUE, UNKNOWN, Column, IsNotNull, IsNull, Predicate
 from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
 from tahoe.protocol.statistics.collect import stats_arrow_type
@@ -49,7 +49,7 @@ def files_of(*statistics: str | None, partitions: list[dict[str, str | None]] | 
 
 
 def kept(condition: str | Predicate, *statistics: str | None, schema: StructType = SCHEMA, **options: Any) -> list[bool]:
-    predicate = parse_predicate(condition, schema) if isinstance(condition, str) else condition
+    predicate = row_condition(condition, schema).predicate if isinstance(condition, str) else condition
     mask = keep(predicate, files_of(*statistics, **options), schema, PARTITIONED)
     assert isinstance(mask, pa.BooleanArray)
     assert mask.null_count == 0
@@ -240,7 +240,7 @@ def test_partitions_and_statistics_work_together() -> None:
 
 def test_statistics_are_not_even_read_of_files_that_the_partition_leaves_out() -> None:
     files = files_of("{}", "{}", partitions=[{"p": "a"}, {"p": "b"}])
-    predicate = parse_predicate("p = 'none' AND id = 1", SCHEMA)
+    predicate = row_condition("p = 'none' AND id = 1", SCHEMA).predicate
     assert keep(predicate, files, SCHEMA, PARTITIONED).to_pylist() == [False, False]
 
 
@@ -320,7 +320,7 @@ def test_collated_texts_are_not_judged_by_the_order_of_bytes() -> None:
 def test_parsed_statistics_are_used_where_they_are_and_texts_elsewhere() -> None:
     files = files_of(bounds("id", 1, 2), bounds("id", 5, 6), None, None)
     parsed = parse_statistics(pa.array([None, bounds("id", 1, 1), bounds("id", 5, 5), None]), stats_arrow_type(SCHEMA))
-    predicate = parse_predicate("id = 1", SCHEMA)
+    predicate = row_condition("id = 1", SCHEMA).predicate
     assert keep(predicate, files.append_column("stats_parsed", parsed), SCHEMA, PARTITIONED).to_pylist() == [
         True,
         True,
@@ -335,9 +335,9 @@ def test_parsed_statistics_of_an_older_schema_count_as_far_as_they_go() -> None:
     )
     parsed = pa.array([{"numRecords": 1, "minValues": {"id": 5, "x": "b"}, "nullCount": 7}], old)
     files = pa.table({"stats_parsed": parsed})
-    assert keep(parse_predicate("id < 5", SCHEMA), files, SCHEMA, []).to_pylist() == [False]
-    assert keep(parse_predicate("id > 5", SCHEMA), files, SCHEMA, []).to_pylist() == [True]
-    assert keep(parse_predicate("x < 0", SCHEMA), files, SCHEMA, []).to_pylist() == [True]
+    assert keep(row_condition("id < 5", SCHEMA).predicate, files, SCHEMA, []).to_pylist() == [False]
+    assert keep(row_condition("id > 5", SCHEMA).predicate, files, SCHEMA, []).to_pylist() == [True]
+    assert keep(row_condition("x < 0", SCHEMA).predicate, files, SCHEMA, []).to_pylist() == [True]
 
 
 def test_nan_in_parsed_statistics_is_the_greatest_number() -> None:
@@ -347,8 +347,8 @@ def test_nan_in_parsed_statistics_is_the_greatest_number() -> None:
         [{"minValues": {"x": 1.0}, "maxValues": {"x": nan}}, {"minValues": {"x": nan}, "maxValues": {"x": nan}}], kind
     )
     files = pa.table({"stats_parsed": parsed})
-    assert keep(parse_predicate("x > 5", SCHEMA), files, SCHEMA, []).to_pylist() == [True, True]
-    assert keep(parse_predicate("x < 5", SCHEMA), files, SCHEMA, []).to_pylist() == [True, False]
+    assert keep(row_condition("x > 5", SCHEMA).predicate, files, SCHEMA, []).to_pylist() == [True, True]
+    assert keep(row_condition("x < 5", SCHEMA).predicate, files, SCHEMA, []).to_pylist() == [True, False]
 
 
 @pytest.mark.parametrize("keys", [["p", "q"], ["q", "p"], ["p"]], ids=str)
@@ -357,7 +357,7 @@ def test_partition_values_are_found_in_maps_of_any_layout(keys: list[str]) -> No
     maps = pa.array([list(each.items()) for each in values], pa.map_(pa.string(), pa.string()))
     mixed = pa.array([[], *[list(each.items())[::-1] for each in values], None], pa.map_(pa.string(), pa.string()))
     schema = StructType((field("p", "string"), field("q", "string")))
-    predicate = parse_predicate("p IN ('p1', 'p3')", schema)
+    predicate = row_condition("p IN ('p1', 'p3')", schema).predicate
     chunks = pa.chunked_array([maps.slice(1, 2), maps.slice(3), mixed])
     expected = [True, False, True, False, False, False, True, False, True, False, False]
     assert keep(predicate, pa.table({"partitionValues": chunks}), schema, ["p", "q"]).to_pylist() == expected
@@ -370,14 +370,14 @@ def test_a_long_list_of_literals_becomes_a_few_ranges() -> None:
         False,
         False,
     ]
-    condition = stats_predicate(parse_predicate(f"id IN ({numbers})", SCHEMA), SCHEMA, PARTITIONED)
+    condition = stats_predicate(row_condition(f"id IN ({numbers})", SCHEMA).predicate, SCHEMA, PARTITIONED)
     assert str(condition).count("minValues") <= 32
     assert kept(f"x IN ({numbers}, CAST('NaN' AS DOUBLE))", bounds("x", 1.0, "NaN"), bounds("x", -2.0, -1.0)) == [True, False]
 
 
 def test_the_condition_over_statistics_can_be_read() -> None:
     def condition(text: str) -> str:
-        return str(stats_predicate(parse_predicate(text, SCHEMA), SCHEMA, PARTITIONED))
+        return str(stats_predicate(row_condition(text, SCHEMA).predicate, SCHEMA, PARTITIONED))
 
     assert condition("id < 5") == "`hasValues`.`id` = true AND `minValues`.`id` < 5"
     assert condition("id IS NULL") == "`nullCount`.`id` > 0"
@@ -388,7 +388,7 @@ def test_the_condition_over_statistics_can_be_read() -> None:
 
 
 def test_the_wanted_statistics_are_no_more_than_the_condition_reads() -> None:
-    condition = stats_predicate(parse_predicate("id < 5 AND st.y > 3 AND p = 'a'", SCHEMA), SCHEMA, PARTITIONED)
+    condition = stats_predicate(row_condition("id < 5 AND st.y > 3 AND p = 'a'", SCHEMA).predicate, SCHEMA, PARTITIONED)
     assert condition is not None
     assert wanted_statistics(condition, SCHEMA) == pa.struct(
         {

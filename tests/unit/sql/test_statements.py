@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.sql.dialect import SqlSyntaxError, string_value
+from tahoe.expr.parse.lexer import string_value
+from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.parse import may_be_delta, parse, parse_table_name, with_values
 from tahoe.sql.statements import (
     AddConstraint,

@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
 from tahoe.expr.compute.evaluate import evaluate
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.tables.create import new_metadata
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Protocol, RemoveFile
@@ -290,7 +290,7 @@ def _matching(files: Files, add: AddFile, predicate: Predicate) -> BitMap64:
 
 
 def _parsed(condition: str) -> Predicate:
-    return parse_predicate(condition, SCHEMA)
+    return row_condition(condition, SCHEMA).predicate
 
 
 def _snapshot(live: Live) -> Snapshot:

@@ -17,7 +17,7 @@ from tahoe.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.protocol.actions import AddFile, CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.table import Table
 from tahoe.txn.conflict import Winner, rebase
@@ -80,7 +80,7 @@ def test_an_append_that_has_read_the_table_conflicts_with_an_append(table):
 )
 def test_a_file_added_where_a_predicate_looked_conflicts_by_partition_and_by_statistics(table, read, meets):
     mine = table.begin()
-    mine.read(parse_predicate(read, table.schema()))
+    mine.read(row_condition(read, table.schema()).predicate)
     mine.stage(add("mine"))
     assert isinstance(outcome(mine, add("theirs")), ConcurrentAppendException) is meets
 
@@ -146,7 +146,7 @@ def test_creating_a_table_that_another_has_created_conflicts(tmp_path, table):
 def test_a_commit_that_only_rearranges_is_moved_past_appends_where_it_read(table):
     live = table.snapshot().scan().add_files()
     mine = table.begin()
-    mine.read(parse_predicate("day = 'mon'", table.schema()))
+    mine.read(row_condition("day = 'mon'", table.schema()).predicate)
     mine.stage(live[0].remove(1, data_change=False), replace(live[0], path="compacted", data_change=False))
     assert not isinstance(outcome(mine, add("theirs")), DeltaConcurrentModificationException)
 

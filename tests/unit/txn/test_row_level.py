@@ -10,7 +10,7 @@ from pyroaring import BitMap64
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
-from tahoe.expr.parse.parse_predicate import parse_predicate
+from tahoe.expr.row_condition import row_condition
 from tahoe.log.replay import add_files
 from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
@@ -38,7 +38,7 @@ def rows(ids, value: str) -> pa.Table:
 def change(table: Table, ids: list[int], value: str | None = None, predicate: str | None = None) -> Transaction:
     """A transaction that deletes rows, or gives them another value, as DELETE and UPDATE with vectors stage it."""
     transaction, asked = table.begin(), set(ids)
-    wanted = parse_predicate(predicate or f"id in ({', '.join(map(str, ids))})", table.schema())
+    wanted = row_condition(predicate or f"id in ({', '.join(map(str, ids))})", table.schema()).predicate
     transaction.read(wanted)
     for add in add_files(transaction.snapshot.files_matching(wanted)):
         found = Table(table.url, clock=table.clock).snapshot().scan(columns=["id"]).read([replace(add, deletion_vector=None)])

@@ -1,0 +1,78 @@
+"""What a name in an expression means: a column of one schema, or of one of several, or a field inside its structs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.expression import Reference
+from tahoe.schema.types import DataType, StructField, StructType
+
+__all__ = ["ColumnNames", "Schemas"]
+
+Schemas: TypeAlias = StructType | Mapping[str, StructType]
+"""One schema, or several by their qualifiers (``source``, ``target``)."""
+
+
+class ColumnNames:
+    """Looks names up, each once: a condition may say the same name fifty thousand times."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+        self._known: dict[tuple[str, ...], Reference] = {}
+
+    def reference(self, names: tuple[str, ...], shown: str) -> Reference:
+        """The column that these names lead to, in the schema's own spelling.
+
+        Args:
+            names: a column and fields inside it, perhaps with a qualifier before them; letters' case does not matter.
+            shown: as the user wrote them, for the error.
+
+        Raises:
+            InvalidRequest: there is none (``DELTA_COLUMN_NOT_FOUND``), or more than one (``AMBIGUOUS_REFERENCE``).
+        """
+        found = self._known.get(names)
+        if found is None:
+            found = self._known[names] = self._looked_up(names, shown)
+        return found
+
+    def _looked_up(self, names: tuple[str, ...], shown: str) -> Reference:
+        if isinstance(self._schemas, StructType):
+            found = _resolved(self._schemas, names, None)
+            if found is None:
+                raise _unknown(shown, self._schemas.names)
+            return found
+        qualifier = next((key for key in self._schemas if key.lower() == names[0].lower()), None)
+        if qualifier is not None and len(names) > 1:
+            found = _resolved(self._schemas[qualifier], names[1:], qualifier)
+            if found is not None:
+                return found
+        met = [one for key, schema in self._schemas.items() if (one := _resolved(schema, names, key)) is not None]
+        if len(met) > 1:
+            raise InvalidRequest(
+                f"The column {shown} is in more than one of {', '.join(self._schemas)}; put one of these names before it.",
+                code="AMBIGUOUS_REFERENCE",
+                column=shown,
+            )
+        if not met:
+            raise _unknown(shown, [f"{key}.{name}" for key, schema in self._schemas.items() for name in schema.names])
+        return met[0]
+
+
+def _resolved(schema: StructType, names: tuple[str, ...], qualifier: str | None) -> Reference | None:
+    path: list[str] = []
+    at: DataType = schema
+    for name in names:
+        column: StructField | None = at.find(name) if isinstance(at, StructType) else None
+        if column is None:
+            return None
+        path.append(column.name)
+        at = column.data_type
+    return Reference(tuple(path), at, qualifier)
+
+
+def _unknown(shown: str, known: list[str]) -> InvalidRequest:
+    return InvalidRequest(
+        f"There is no column {shown}; the columns are: {', '.join(known)}.", code="DELTA_COLUMN_NOT_FOUND", column=shown
+    )

@@ -1,0 +1,27 @@
+"""Which sign binds how tightly, as in Spark's grammar: OR least, then AND, NOT, the tests, and the operators on values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["COMPARISON", "INFIX", "NAMES", "NEGATION", "PREDICATE", "PREDICATES", "PREFIX"]
+
+_OR, _AND, NEGATION, PREDICATE, COMPARISON, _BIT_OR, _BIT_XOR, _BIT_AND, _SUM, _PRODUCT, _UNARY = range(1, 12)
+
+INFIX: Mapping[str, int] = {
+    "OR": _OR,
+    "AND": _AND,
+    **dict.fromkeys(("=", "==", "<=>", "<", "<=", ">", ">=", "!=", "<>"), COMPARISON),
+    "|": _BIT_OR,
+    "^": _BIT_XOR,
+    "&": _BIT_AND,
+    **dict.fromkeys(("+", "-", "||"), _SUM),
+    **dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT),
+}
+"""What stands between two operands; all bind to the left."""
+PREFIX: Mapping[str, int] = {"NOT": NEGATION, "!": NEGATION, **dict.fromkeys(("-", "+", "~"), _UNARY)}
+"""What stands before one operand."""
+PREDICATES = frozenset({"IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
+"""Words that follow what they test, perhaps after a NOT."""
+NAMES: Mapping[str, str] = {"==": "=", "<>": "!=", "OR": "or", "AND": "and", "DIV": "div"}
+"""The names of the allow-list for signs that are spelt otherwise there."""

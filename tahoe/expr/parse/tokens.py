@@ -1,0 +1,80 @@
+"""The tokens of an expression, and a place in them which moves on as they are understood."""
+
+from __future__ import annotations
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.lexer import NAME, SYMBOL, WORD, pattern_of, scan, unquoted
+from tahoe.expr.parse.literals import NUMBER_PATTERN
+from tahoe.expr.parse.refused import no_condition, short
+
+__all__ = ["Tokens"]
+
+
+class Tokens:
+    """The tokens of a text, with an empty one after the last.
+
+    Beside the tokens are their keys: a word in capitals, a symbol; nothing for a constant, or for a name in back-ticks, which is never a
+    keyword.
+
+    Raises:
+        InvalidRequest: a string, a comment or a name does not end.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens, end = scan(_PATTERN, text)
+        if end < len(text):
+            raise no_condition(text, f"what begins with '{short(text[end : end + 20])}' at character {end + 1} does not end")
+        self.keys = [one.upper() if kind == WORD else one if kind == SYMBOL else "" for kind, one, _ in self.tokens]
+        # Two, so that the place after the next may be looked at anywhere.
+        self.tokens += [("", "", len(text))] * 2
+        self.keys += ["", ""]
+        self.place = 0
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing comes any more."""
+        return self.place >= len(self.tokens) - 2
+
+    def start(self) -> int:
+        """Where the token that comes begins."""
+        return self.tokens[self.place][2]
+
+    def since(self, start: int) -> str:
+        """The text from there to the last token that was understood."""
+        _, text, begin = self.tokens[max(self.place - 1, 0)]
+        return self.text[start : begin + len(text)]
+
+    def take(self, key: str) -> bool:
+        """Go past this keyword or symbol if it comes."""
+        if self.keys[self.place] != key:
+            return False
+        self.place += 1
+        return True
+
+    def need(self, key: str) -> None:
+        """Go past this keyword or symbol, which must come."""
+        if self.keys[self.place] != key:
+            raise self.expected(key)
+        self.place += 1
+
+    def name(self) -> str:
+        """Go past a name, in back-ticks or not, which must come."""
+        kind, text, _ = self.tokens[self.place]
+        if kind not in (NAME, WORD):
+            raise self.expected("a name")
+        self.place += 1
+        return text if kind == WORD else unquoted(text)
+
+    def expected(self, wanted: str) -> InvalidRequest:
+        """The error for a token that cannot stand where it does."""
+        start = self.start()
+        shown = f"'{short(self.text[start : start + 60])}'" if start < len(self.text) else "the end"
+        return no_condition(self.text, f"expected {wanted} at character {start + 1}, found {shown}")
+
+
+_PATTERN = pattern_of(
+    rf"""{NUMBER_PATTERN}
+  | (?P<word>\w+)
+  | (?P<symbol><=>|<=|>=|<>|!=|==|\|\||::|->|=>|[^\s'"`])"""
+)

@@ -1,0 +1,78 @@
+"""The condition of a filter, a DELETE or an UPDATE: which rows it is true for, what files are skipped by, which columns it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tahoe.expr.compute.compute import compute_mask
+from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.parse.parse_expression import parse_condition
+from tahoe.expr.tree.expression import Expression, columns
+from tahoe.expr.tree.implied import exact_predicate, to_predicate
+from tahoe.expr.tree.predicate import TRUE, Constant, Predicate, references
+from tahoe.schema.arrow_values import scalar
+from tahoe.schema.types import StructType
+
+__all__ = ["RowCondition", "row_condition"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """Which rows are meant.
+
+    Args:
+        text: as the user gave it; None where every row is meant.
+        exact: decides for each row: a predicate where one can say it, which is the fastest, else the expression.
+        predicate: what skipping and the conflict check can use: true wherever `exact` is, and perhaps elsewhere.
+        columns: the top-level columns that `exact` reads.
+    """
+
+    text: str | None
+    exact: Predicate | Expression
+    predicate: Predicate
+    columns: tuple[str, ...]
+
+    @property
+    def beyond_predicate(self) -> Expression | None:
+        """What still decides about a row for which `predicate` is true; None where that says all."""
+        return None if isinstance(self.exact, Predicate) else self.exact
+
+    @property
+    def is_for_all_rows(self) -> bool:
+        return self.exact == TRUE
+
+    def mask(self, rows: pa.Table) -> pa.Array:
+        """TRUE for the rows that are meant; never NULL.
+
+        Args:
+            rows: the `columns`, by their logical names, and perhaps others.
+        """
+        if not isinstance(self.exact, Predicate):
+            return compute_mask(self.exact, rows)
+        found = pc.fill_null(evaluate(self.exact, rows), scalar(False))
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
+    """The condition of SQL text, or of a predicate. Raises `InvalidRequest` for text that is not understood."""
+    if where is None:
+        return RowCondition(None, TRUE, TRUE, ())
+    if not isinstance(where, str):
+        names = tuple(sorted({schema.field(path[0]).name for path in references(where)}))
+        return RowCondition(str(where), where, where, names)
+    expression = parse_condition(where, schema, time_zone)
+    names = tuple(sorted({name for _, name in columns(expression)}))
+    exact = exact_predicate(expression, time_zone)
+    if exact is not None:
+        return RowCondition(where, exact, exact, names)
+    # `1 < 2`, and `true` in any other spelling, means every row, or none.
+    if not names:
+        constant = Constant(compute_mask(expression, _ONE_ROW)[0].as_py())
+        return RowCondition(where, constant, constant, ())
+    return RowCondition(where, expression, to_predicate(expression, None, time_zone) or TRUE, names)
+
+
+_ONE_ROW = pa.table({"": pa.nulls(1)})

@@ -47,7 +47,6 @@ class ReadTask:
         name: store name, relative to the table's root.
         size: of the file in bytes, as the log says; None where it does not.
         partition_values: by physical column name, as the log has them.
-        num_records: physical rows, where statistics tell.
         stats: of all rows, JSON text as the log has it; what the file's footer is held against.
     """
 
@@ -55,7 +54,6 @@ class ReadTask:
     size: int | None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     deletion_vector: DeletionVectorDescriptor | None = None
-    num_records: int | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     stats: str | None = None
@@ -92,7 +90,7 @@ def read_file(
     batch_rows: int = BATCH_ROWS,
     verify_pages: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The living rows of one file for which `predicate` is true, in file order.
+    """The living rows of one file for which `predicate` is true, in file order; of a table, `tahoe.snapshot.data_reader.DataFiles` reads them.
 
     Args:
         schema: the logical columns wanted, in order, with their column mapping metadata; `predicate` speaks of these only.

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,11 +25,11 @@ from tahoe.log.history import commit_times, version_at
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values
-from tahoe.protocol.dv import decode
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import ReadTask
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -362,12 +361,11 @@ class _Reader:
 
     def __init__(self, store: LogStore, config: TableConfig) -> None:
         self._store = store
-        self._config = config
         self._schema = config.schema
         self._position = "_row_position"
         while self._schema.find(self._position) is not None:
             self._position += "_"
-        self._fetch = lru_cache(maxsize=16)(store.get)
+        self._files = DataFiles(store, config)
 
     def rows(self, file: ChangedFile) -> Iterator[pa.RecordBatch]:
         """The changed rows of one file, with their kind as the last column."""
@@ -377,28 +375,21 @@ class _Reader:
         name = decode_path(file.path, self._store.url)
         if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))
-            for batch in self._read(ReadTask(name, file.size or None, file.partition_values), schema):
+            for batch in self._files.read(ReadTask(name, file.size or None, file.partition_values), schema):
                 yield _checked_kinds(batch, name, file.version, self._store.url)
             return
-        meant = file.rows(self._vector)
+        meant = file.rows(self._files.vectors.bitmap)
         if meant is None:
             task = ReadTask(name, file.size or None, file.partition_values, file.without, stats=file.stats)
-            for batch in self._read(task, self._schema):
+            for batch in self._files.read(task):
                 yield _with_kind(batch, file.kind)
         elif len(meant):
             positions = pa.array(meant.to_array(), _LONG)
             task = ReadTask(name, file.size or None, file.partition_values)
-            for batch in self._read(task, self._schema, self._position):
+            for batch in self._files.read(task, row_index_column=self._position):
                 kept = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
                 if kept.num_rows:
                     yield _with_kind(kept.select(range(batch.num_columns - 1)), file.kind)
-
-    def _vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        return decode(descriptor, self._fetch, self._store.url)
-
-    def _read(self, task: ReadTask, schema: StructType, position: str | None = None) -> Iterator[pa.RecordBatch]:
-        mode, partitions = self._config.column_mapping_mode, self._config.partition_columns
-        return read_file(task, schema, mode, partitions, self._store.open_input, self._vector, row_index_column=position)
 
 
 def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:

@@ -41,8 +41,9 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -372,11 +373,10 @@ def _in_schema(rows: pa.Table, config: TableConfig) -> pa.Table:
 
 def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> Iterator[pa.Table]:
     """The rows of files that were just written, file by file."""
-    schema = to_arrow_schema(config.schema)
+    schema, files = to_arrow_schema(config.schema), DataFiles(store, config)
     for add in adds:
         task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
-        mode, partitions = config.column_mapping_mode, config.partition_columns
-        yield pa.Table.from_batches(read_file(task, config.schema, mode, partitions, store.open_input, lambda _: None), schema)
+        yield pa.Table.from_batches(files.read(task), schema)
 
 
 def _checked(

@@ -10,9 +10,8 @@ rows of the change data feed ─────────────────
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +26,14 @@ from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns
 from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
+from tahoe.protocol.dv import bitmap_to_bytes, descriptor_in_file, new_file_name, pack
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
+from tahoe.snapshot.data_reader import VectorReader
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -225,7 +225,7 @@ def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
     from pyroaring import BitMap64
 
     living = living_rows(snapshot, add)
-    dead = decode(add.deletion_vector, snapshot.store.get, snapshot.store.url) if add.deletion_vector else BitMap64()
+    dead = VectorReader(snapshot.store).bitmap(add.deletion_vector) if add.deletion_vector else BitMap64()
     return FileChange(add, living, BitMap64(range(living + len(dead))) - dead)
 
 
@@ -273,9 +273,8 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
         changes: of files of which rows stay.
     """
     store = transaction.store
-    # Many vectors lie in one file: it is fetched once.
-    fetch = lru_cache(maxsize=16)(store.get)
-    merged = [_merged(change, fetch, store.url) for change in changes]
+    vectors = VectorReader(store)
+    merged = [_merged(change, vectors) for change in changes]
     descriptors = _write_vectors(config, store, transaction.clock, merged)
     marked = [
         replace(change.add, data_change=True, stats=_wide_statistics(store, change.add), deletion_vector=descriptor)
@@ -334,9 +333,9 @@ def vector_metrics(changes: Iterable[FileChange], marked: bool) -> dict[str, int
     return {"numDeletionVectorsAdded": added, "numDeletionVectorsRemoved": removed}
 
 
-def _merged(change: FileChange, fetch: Callable[[str], bytes], root_url: str) -> BitMap64:
+def _merged(change: FileChange, vectors: VectorReader) -> BitMap64:
     vector = change.add.deletion_vector
-    return change.dead if vector is None else change.dead | decode(vector, fetch, root_url)
+    return change.dead if vector is None else change.dead | vectors.bitmap(vector)
 
 
 def _write_vectors(

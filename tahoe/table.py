@@ -250,7 +250,7 @@ class Table(Readable):
         from tahoe.ops.rows.delete import stage_delete
 
         transaction = self.begin()
-        return self._change_rows(transaction, stage_delete(transaction, where), user_metadata)
+        return self.commit_rows(transaction, stage_delete(transaction, where), user_metadata=user_metadata)
 
     def update(
         self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
@@ -263,7 +263,7 @@ class Table(Readable):
         from tahoe.ops.rows.update import stage_update
 
         transaction = self.begin()
-        return self._change_rows(transaction, stage_update(transaction, values, where), user_metadata)
+        return self.commit_rows(transaction, stage_update(transaction, values, where), user_metadata=user_metadata)
 
     def merge(
         self,
@@ -287,7 +287,7 @@ class Table(Readable):
 
         def run(statement: MergeStatement) -> RowsChanged:
             transaction = self.begin()
-            return self._change_rows(transaction, stage_merge(transaction, statement), user_metadata)
+            return self.commit_rows(transaction, stage_merge(transaction, statement), user_metadata=user_metadata)
 
         def look(statement: MergeStatement) -> MergeExplained:
             return explain_merge(self.begin(), statement)
@@ -325,7 +325,7 @@ class Table(Readable):
         from tahoe.ops.tables.alter import stage_set_properties
 
         transaction = self.begin()
-        operation = stage_set_properties(transaction, self._existing(transaction), properties)
+        operation = stage_set_properties(transaction, transaction.existing(), properties)
         return self.commit(transaction, operation).version
 
     def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
@@ -333,7 +333,7 @@ class Table(Readable):
         from tahoe.ops.tables.alter import stage_unset_properties
 
         transaction = self.begin()
-        operation = stage_unset_properties(transaction, self._existing(transaction), names, if_exists=if_exists)
+        operation = stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
         return self.commit(transaction, operation).version
 
     def purge(self, where: str | Predicate | None = None) -> int:
@@ -345,7 +345,7 @@ class Table(Readable):
         from tahoe.ops.upkeep.purge import stage_purge
 
         transaction = self.begin()
-        operation = stage_purge(transaction, parse_filter(where, self._existing(transaction)))
+        operation = stage_purge(transaction, parse_filter(where, transaction.existing()))
         return self.version() if operation is None else self.commit(transaction, operation).version
 
     def add_constraint(self, name: str, condition: str) -> int:
@@ -353,7 +353,7 @@ class Table(Readable):
         from tahoe.ops.tables.constrain import stage_add_constraint
 
         transaction = self.begin()
-        operation = stage_add_constraint(transaction, self._existing(transaction), name, condition)
+        operation = stage_add_constraint(transaction, transaction.existing(), name, condition)
         return self.commit(transaction, operation).version
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
@@ -361,7 +361,7 @@ class Table(Readable):
         from tahoe.ops.tables.constrain import stage_drop_constraint
 
         transaction = self.begin()
-        snapshot = self._existing(transaction)
+        snapshot = transaction.existing()
         operation = stage_drop_constraint(transaction, snapshot, name)
         if operation is not None:
             return self.commit(transaction, operation).version
@@ -408,6 +408,16 @@ class Table(Readable):
         self._latest = committed.snapshot
         return committed
 
+    def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
+        """Commit what a DELETE, UPDATE or MERGE has staged; where no row is to be changed, nothing is committed."""
+        from tahoe.ops.rows.row_changes import RowsChanged
+
+        version, metrics = None, {}
+        if staged.operation is not None:
+            metrics = dict(staged.operation.metrics)
+            version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
+        return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
+
     @cached_property
     def _hooks(self) -> list[Hook]:
         def convert(committed: Committed) -> None:
@@ -425,25 +435,10 @@ class Table(Readable):
 
         return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
 
-    def _change_rows(self, transaction: Transaction, staged: Staged, user_metadata: str | None) -> RowsChanged:
-        """Commit what was staged; where no row is to be changed, nothing is committed."""
-        from tahoe.ops.rows.row_changes import RowsChanged
-
-        version, metrics = None, {}
-        if staged.operation is not None:
-            metrics = dict(staged.operation.metrics)
-            version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
-        return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
-
     def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> Upgrade:
         from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
 
         return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run)
-
-    def _existing(self, transaction: Transaction) -> Snapshot:
-        if transaction.snapshot is None:
-            raise NotFound(f"There is no Delta table at {self.url}.", table=self.url)
-        return transaction.snapshot
 
 
 def commit_transaction(

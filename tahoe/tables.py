@@ -7,7 +7,6 @@ What maintains tables (`vacuum`, `optimize`, …) is not in this version of Taho
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -30,6 +29,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.sql.table_name import TableName, table_name
 from tahoe.table import Table
 
 __all__ = ["DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -74,8 +74,9 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path is the root of a Delta table."""
-        named = _PATH_NAME.fullmatch(identifier)
-        return table_at(sparkSession, _unquoted(named[1]) if named else identifier, {}).exists()
+        named = table_name(identifier)
+        path = identifier if named is None or named.path is None else named.path
+        return table_at(sparkSession, path, {}).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -308,21 +309,8 @@ class DeltaTableBuilder:
         return DeltaTable(self._spark, table)
 
 
-_PATH_NAME = re.compile(r"\s*delta\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
-
-
 def _path_of_name(name: str) -> str:
-    found = _PATH_NAME.fullmatch(name)
-    if found is None:
-        raise Unsupported(
-            f"'{name}' is a name of a catalog, and this version of Tahoe has no catalog of Delta tables. Name the table by its path: "
-            "DeltaTable.forPath(spark, path), or 'delta.`path`'."
-        )
-    return _unquoted(found[1])
-
-
-def _unquoted(text: str) -> str:
-    return text.replace("``", "`")
+    return (table_name(name) or TableName(None, (name,))).resolved()
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -141,6 +142,22 @@ class AddFile:
         """What identifies a logical file: its path and the id of its deletion vector."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
+    @property
+    def num_records(self) -> int | None:
+        """How many rows the file has by its statistics, dead ones included; None where they do not tell, or cannot be read."""
+        if not self.stats:
+            return None
+        # What most writers begin with: nothing else of long statistics is looked at.
+        first = _NUM_RECORDS_FIRST.match(self.stats)
+        if first is not None:
+            return int(first[1])
+        try:
+            stated: Any = json.loads(self.stats)
+        except (ValueError, RecursionError):
+            return None
+        records = stated.get("numRecords") if isinstance(stated, dict) else None
+        return records if type(records) is int else None
+
     def to_json_value(self) -> dict[str, Any]:
         value: dict[str, Any] = {
             "path": self.path,
@@ -172,6 +189,9 @@ class AddFile:
             base_row_id=self.base_row_id,
             default_row_commit_version=self.default_row_commit_version,
         )
+
+
+_NUM_RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]')
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, SchemaMismatch, TahoeError, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import FEATURES, check_readable, check_writable, features_of
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
@@ -151,6 +151,16 @@ class TableConfig:
                 code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
                 table=self.table,
                 features=used,
+            )
+
+    def refuse_if_append_only(self) -> None:
+        """Raises `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) where rows may not be removed or changed."""
+        if self.properties.append_only:
+            raise InvalidRequest(
+                f"Table {self.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
+                "Unset the property first, or append only.",
+                code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                table=self.table,
             )
 
     def demands(self) -> Iterator[tuple[str, str]]:

@@ -157,8 +157,7 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
 
 def _num_records(add: AddFile, table: str) -> int:
     """Physical rows, those that a deletion vector removes included: each position has its id."""
-    records = json.loads(add.stats).get("numRecords") if add.stats else None
-    if not isinstance(records, int):
+    if add.num_records is None:
         raise Unsupported(
             f"Table {table} tracks rows, and file {add.path} has no numRecords in its statistics, so its rows cannot be given ids. "
             "Write the file with statistics.",
@@ -166,4 +165,4 @@ def _num_records(add: AddFile, table: str) -> int:
             table=table,
             file=add.path,
         )
-    return records
+    return add.num_records

@@ -90,7 +90,7 @@ def read_file(
     batch_rows: int = BATCH_ROWS,
     verify_pages: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The living rows of one file for which `predicate` is true, in file order; of a table, `tahoe.snapshot.data_reader.DataFiles` reads them.
+    """The living rows of one file for which `predicate` is true, in file order. `DataFiles` asks it for a table.
 
     Args:
         schema: the logical columns wanted, in order, with their column mapping metadata; `predicate` speaks of these only.

@@ -31,7 +31,8 @@ from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.sql import run
 from tahoe.spark.write.idempotent import reset_version
-from tahoe.sql.parse import may_be_delta, parse_table_name
+from tahoe.sql.parse import may_be_delta
+from tahoe.sql.table_name import table_name
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -209,7 +210,8 @@ def _path_in(spark: SparkSession, name: Any) -> str | None:
     """The path in ``delta.`/path` ``, in a session with Delta on; None for another name."""
     if not (isinstance(name, str) and may_be_delta(name) and is_classic(spark) and is_enabled(spark)):
         return None
-    return parse_table_name(name)
+    named = table_name(name)
+    return None if named is None else named.path
 
 
 def _is_delta(spark: SparkSession, source: str) -> bool:

@@ -30,7 +30,7 @@ from tahoe.sql.statements import (
     UpgradeUniform,
 )
 
-__all__ = ["may_be_delta", "parse", "parse_table_name", "with_values"]
+__all__ = ["may_be_delta", "parse", "with_values"]
 
 # Statements of Delta that may name their table by a string alone.
 _BY_STRING = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:desc|describe|vacuum|optimize)\b", re.IGNORECASE | re.DOTALL)
@@ -67,13 +67,6 @@ def parse(text: str) -> Statement | None:
 
 
 _RUN_ONCE = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "INSERT", "EXPLAIN", "DESCRIBE")
-
-
-def parse_table_name(name: str) -> str | None:
-    """The path in ``delta.`/path` ``; None for another name."""
-    cursor = Cursor(name, tokenize(name))
-    found = path_at(cursor)
-    return found[0] if found is not None and len(cursor.tokens) == found[1] else None
 
 
 def with_values(text: str, values: Mapping[str, str] | Sequence[str]) -> str:

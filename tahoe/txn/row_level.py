@@ -17,7 +17,6 @@ found. What is not known counts as a conflict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -188,13 +187,8 @@ def merged(
 
 def _on_top(theirs: AddFile, removed: RemoveFile, own: AddFile, dead: BitMap64) -> Iterator[Action]:
     yield replace(theirs.remove(0, removed.data_change), deletion_timestamp=removed.deletion_timestamp)
-    if len(dead) != _num_records(theirs):
+    if len(dead) != theirs.num_records:
         yield replace(theirs, deletion_vector=inline_descriptor(dead), data_change=own.data_change)
-
-
-def _num_records(add: AddFile) -> int | None:
-    records = json.loads(add.stats).get("numRecords") if add.stats else None
-    return records if isinstance(records, int) else None
 
 
 def _no_read(name: str) -> bytes:

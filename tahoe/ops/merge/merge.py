@@ -40,7 +40,6 @@ from tahoe.ops.rows.row_changes import (
     file_with_positions,
     is_in,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -102,7 +101,7 @@ def _matched(transaction: Transaction, statement: MergeStatement) -> _Writing:
     statement.check()
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(statement.clauses):
-        refuse_if_append_only(snapshot.config)
+        snapshot.config.refuse_if_append_only()
     table = as_table(statement.source)
     source = Side(statement.source_alias, table, table.num_rows)
     plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))

@@ -17,7 +17,6 @@ from tahoe.ops.rows.row_changes import (
     kept_rows,
     living_rows,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -45,7 +44,7 @@ def stage_delete(transaction: Transaction, where: str | Predicate | None = None,
         NotFound: there is no table.
     """
     snapshot = snapshot_to_change(transaction)
-    refuse_if_append_only(snapshot.config)
+    snapshot.config.refuse_if_append_only()
     condition = row_condition(where, snapshot.schema, time_zone)
     whole = whole_files(snapshot, condition)
     if whole is not None:

@@ -23,7 +23,6 @@ from tahoe.ops.rows.row_changes import (
     change_rows,
     kept_rows,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     uses_vectors,
     without_dead_files,
@@ -190,7 +189,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         )
         transaction.set_metadata(metadata)
         return future_config(transaction)
-    snapshot.config.ensure_writable(transaction.enforces)
+    transaction.ensure_writable(snapshot.config, transaction.enforces)
     config = snapshot.config
     if options.mode == "overwrite" and options.overwrite_schema:
         schema = replace_schema(config.schema, data_schema)
@@ -263,21 +262,17 @@ def write_operation(
     metrics: dict[str, int | str] = {
         "numFiles": len(adds) + len(copied),
         "numOutputBytes": sum(add.size for add in (*adds, *copied)),
-        "numOutputRows": sum(_rows(add) for add in (*adds, *copied)),
+        "numOutputRows": sum(add.num_records or 0 for add in (*adds, *copied)),
     }
     if options.mode == "overwrite" and not created:
         metrics["numRemovedFiles"] = len(removed)
         metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
         if options.replace_where is not None:
-            metrics["numCopiedRows"] = sum(_rows(add) for add in copied)
+            metrics["numCopiedRows"] = sum(add.num_records or 0 for add in copied)
             metrics["numAddedChangeFiles"] = change_files
             if deleted_rows is not None:
                 metrics["numDeletedRows"] = deleted_rows
     return Operation("WRITE", parameters, metrics)
-
-
-def _rows(add: AddFile) -> int:
-    return int(json.loads(add.stats)["numRecords"]) if add.stats else 0
 
 
 def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None) -> None:
@@ -320,7 +315,7 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
 def _replaced_rows(
     transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], predicate: Predicate
 ) -> Replaced:
-    refuse_if_append_only(config)
+    config.refuse_if_append_only()
 
     def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))

@@ -9,18 +9,16 @@ rows of the change data feed ─────────────────
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
@@ -57,7 +55,6 @@ __all__ = [
     "mark_dead",
     "parts_with_positions",
     "position_column",
-    "refuse_if_append_only",
     "remove_files",
     "snapshot_to_change",
     "uses_vectors",
@@ -133,25 +130,11 @@ def snapshot_to_change(transaction: Transaction) -> Snapshot:
     Raises:
         NotFound: there is no table.
         Unsupported: the table needs what this version of Tahoe does not write.
-        InvalidRequest: the table is append-only.
     """
-    snapshot = transaction.snapshot
-    if snapshot is None:
-        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    snapshot = transaction.existing()
     transaction.enforces = ENFORCED
-    snapshot.config.ensure_writable(transaction.enforces)
+    transaction.ensure_writable(snapshot.config, transaction.enforces)
     return snapshot
-
-
-def refuse_if_append_only(config: TableConfig) -> None:
-    """Raises `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) before any file is written."""
-    if config.properties.append_only:
-        raise InvalidRequest(
-            f"Table {config.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
-            "Unset the property first, or append only.",
-            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-            table=config.table,
-        )
 
 
 def uses_vectors(config: TableConfig) -> bool:
@@ -375,9 +358,8 @@ def _wide_statistics(store: LogStore, add: AddFile) -> str:
 
 
 def _physical_rows(store: LogStore, add: AddFile) -> int:
-    stated: Any = json.loads(add.stats).get("numRecords") if add.stats else None
-    if stated is not None:
-        return int(stated)
+    if add.num_records is not None:
+        return add.num_records
     with store.open_input(decode_path(add.path, store.url)) as source:
         return int(pq.read_metadata(source).num_rows)
 

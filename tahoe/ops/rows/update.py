@@ -21,7 +21,6 @@ from tahoe.ops.rows.row_changes import (
     file_with_positions,
     is_in,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -55,7 +54,7 @@ def stage_update(
     """
     snapshot = snapshot_to_change(transaction)
     config = snapshot.config
-    refuse_if_append_only(config)
+    config.refuse_if_append_only()
     if not values:
         raise InvalidRequest("An UPDATE needs at least one assignment.", table=config.table)
     started = transaction.clock.now_ms()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.log.replay import add_files
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
@@ -28,9 +28,7 @@ def stage_purge(transaction: Transaction, where: Predicate | None = None) -> Ope
         NotFound: there is no table.
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
-    snapshot = transaction.snapshot
-    if snapshot is None:
-        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    snapshot = transaction.existing()
     found = files_to_purge(snapshot, where)
     return stage_rewrite(transaction, snapshot, found) if found else None
 

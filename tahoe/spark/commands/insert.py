@@ -26,7 +26,7 @@ from tahoe.ops.rows.insert import (
     stage_replaced,
     write_operation,
 )
-from tahoe.ops.rows.row_changes import FileChange, refuse_if_append_only, remove_files
+from tahoe.ops.rows.row_changes import FileChange, remove_files
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
@@ -100,7 +100,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     options, snapshot = request.options, transaction.snapshot
     transaction.enforces = ENFORCED
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
-        refuse_if_append_only(snapshot.config)
+        snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     rows = enforced(data, config)
     replaces_some = options.replace_where is not None and snapshot is not None

@@ -15,7 +15,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import no_in_commit_timestamp
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CommitTime", "commit_times", "earliest_version", "history", "version_at"]
+__all__ = ["CommitTime", "commit_times", "history", "version_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,6 @@ def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
         found.append(CommitTime(version, time))
         previous = time
     return found
-
-
-def earliest_version(store: LogStore) -> int | None:
-    """The oldest version whose commit is still in the log."""
-    for entry in store.list_from("_delta_log"):
-        parsed = parse(entry.name)
-        if parsed is not None and parsed.kind == "commit":
-            return parsed.version
-    return None
 
 
 def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:

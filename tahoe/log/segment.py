@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
@@ -41,7 +40,6 @@ class LogSegment:
         checkpoint_checksum: the ``.crc`` of the checkpoint's version.
         hint: what ``_last_checkpoint`` says of this checkpoint.
         last_modified_ms: when the version's commit was written, by the store's clock; of the checkpoint where the commit is gone.
-        memo: what reading these files has given, kept for the next who asks; no part of the value.
     """
 
     version: int
@@ -52,7 +50,6 @@ class LogSegment:
     checkpoint_checksum: Entry | None = None
     hint: LastCheckpoint | None = None
     last_modified_ms: int = 0
-    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def first_version(self) -> int:

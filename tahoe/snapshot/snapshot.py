@@ -16,14 +16,11 @@ from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice
 from tahoe.log.places import check_places, place_of
 from tahoe.log.replay import (
+    LogReader,
     TableState,
     advance_files,
     advance_state,
     files_table,
-    replay_files,
-    replay_state,
-    replay_tombstones,
-    scan_files,
 )
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
@@ -47,6 +44,7 @@ class Snapshot:
         state: protocol, metadata, transactions, domains.
         base: an earlier snapshot whose live files are in memory, and the actions since; saves replaying the log.
         steps: how many commits it is past the snapshot that was read from the log.
+        log: what reads the segment, with what it has read already; made on first use where it is not given.
     """
 
     store: LogStore
@@ -54,6 +52,7 @@ class Snapshot:
     state: TableState
     base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
     steps: int = field(default=0, repr=False, compare=False)
+    log: LogReader | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def at(cls, store: LogStore, version: int | None = None) -> Snapshot:
@@ -65,13 +64,14 @@ class Snapshot:
             Unsupported: the table needs reader features that this version of Tahoe lacks.
         """
         segment = segment_for(store, version)
-        found = cls(store, segment, replay_state(store, segment))
+        log = LogReader(store, segment)
+        snapshot = cls(store, segment, log.state(), log=log)
         try:
-            found.config.ensure_readable()
+            snapshot.config.ensure_readable()
         except CorruptTable as error:
-            error.located(version=found.version)
+            error.located(version=snapshot.version)
             raise
-        return found
+        return snapshot
 
     @classmethod
     def first(cls, store: LogStore, actions: Sequence[Action], entry: Entry) -> Snapshot:
@@ -131,6 +131,10 @@ class Snapshot:
         return self.segment.last_modified_ms
 
     @cached_property
+    def _log(self) -> LogReader:
+        return self.log or LogReader(self.store, self.segment)
+
+    @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
             for action in self.base[1]:
@@ -139,7 +143,7 @@ class Snapshot:
                         action.path, action.partition_values, self.schema, self.partition_columns, self.store.url
                     )
             return advance_files(*self.base, self.store.url)
-        return replay_files(self.store, self.segment)
+        return self._log.files()
 
     def files(self) -> pa.Table:
         """The live files: `tahoe.log.replay.FILES_SCHEMA`, one row a file. Made on first use and kept."""
@@ -157,7 +161,7 @@ class Snapshot:
         if predicate is None:
             return self.files()
         files = self._files if self.has_files_in_memory or self.base is not None else None
-        return scan_files(self.store, self.segment, predicate, self.schema, self.partition_columns, files=files)
+        return self._log.scan(predicate, self.schema, self.partition_columns, files=files)
 
     @property
     def num_files(self) -> int:
@@ -165,7 +169,7 @@ class Snapshot:
 
     def tombstones(self) -> pa.Table:
         """Files removed, and not yet forgotten by the log."""
-        return replay_tombstones(self.store, self.segment)
+        return self._log.tombstones()
 
     def scan(self, predicate: Predicate | None = None, columns: Sequence[str] | None = None, *, row_ids: bool = False) -> Scan:
         """What must be read for `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for `row_ids`."""

@@ -64,8 +64,8 @@ def write_checkpoint(
 
     Args:
         state: of that version.
-        files: its live files (`tahoe.log.replay.replay_files`).
-        tombstones: what was removed (`tahoe.log.replay.replay_tombstones`); those older than
+        files: its live files (`tahoe.log.replay.LogReader.files`).
+        tombstones: what was removed (`tahoe.log.replay.LogReader.tombstones`); those older than
             ``delta.deletedFileRetentionDuration`` are left out, as are transactions older than
             ``delta.setTransactionRetentionDuration``.
         config: of that version.

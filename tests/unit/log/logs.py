@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
-from tahoe.log.replay import TableState, replay_files, replay_state
+from tahoe.log.replay import LogReader, TableState
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import (
     Action,
@@ -127,11 +127,11 @@ class Log:
 
     def live(self, version: int | None = None) -> list[AddFile]:
         """What Tahoe reads."""
-        return add_files(replay_files(self.store, segment_for(self.store, version)))
+        return add_files(LogReader(self.store, segment_for(self.store, version)).files())
 
     def state(self, version: int | None = None) -> TableState:
         """What Tahoe reads."""
-        return replay_state(self.store, segment_for(self.store, version))
+        return LogReader(self.store, segment_for(self.store, version)).state()
 
     def expected(self) -> list[str]:
         return sorted(file.path for file in self.versions[-1].values())

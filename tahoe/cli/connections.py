@@ -20,7 +20,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Limits", "affordable", "protocol_of"]
+__all__ = ["Connections", "Limits", "affordable", "protocol_of"]
 
 logger = logging.getLogger(__name__)
 

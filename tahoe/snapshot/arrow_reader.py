@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
@@ -37,6 +38,8 @@ __all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file", "wrong_size"]
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
+# Looking at a footer costs some 50 microseconds a column: those of very many columns or row groups are left to Arrow.
+_LARGEST_FOOTER_CHECKED = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +190,7 @@ class _FileReader:
         self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
+        self._check_bytes_of_footer(source)
         file = _parquet(source, verify_pages=verify_pages)
         self._check_footer(file)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
@@ -209,6 +213,21 @@ class _FileReader:
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 yield start, batch
                 start += batch.num_rows
+
+    def _check_bytes_of_footer(self, source: pa.NativeFile) -> None:
+        """Raise `CorruptTable` for a footer of which Arrow would end the process."""
+        size = source.size()
+        length = int.from_bytes(source.read_at(8, size - 8)[:4], "little") if size > 8 else 0
+        if not 0 < length <= min(size - 8, _LARGEST_FOOTER_CHECKED):
+            return  # Arrow tells what is wrong
+        fault = fault_in_footer(source.read_at(length, size - 8 - length))
+        if fault is not None:
+            raise CorruptTable(
+                f"Data file '{self.task.name}' is damaged: {fault}. Restore the file from a copy, or restore the table to an earlier "
+                "version.",
+                code="TAHOE_DATA_FILE_DAMAGED",
+                file=self.task.name,
+            )
 
     def _check_footer(self, file: pq.ParquetFile) -> None:
         if self.task.stats is None:

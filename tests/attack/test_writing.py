@@ -18,7 +18,8 @@ from tests.attack.victims import Victim, rows, victim
 
 IN_SUITE = 1
 """Cases of each damage to each table and each write, in the suite."""
-TABLES = ("plain", "vectors", "mapped", "tracked", "timed", "checkpoint", "sidecars")
+TABLES = ("plain", "vectors", "timed", "checkpoint")
+TABLES_IN_SOAK = (*TABLES, "mapped", "tracked", "sidecars")
 DATA = ("data", "change data")
 WRITES: dict[str, Callable[[Table], Any]] = {
     "append": lambda table: table.append(rows(900, 3)),
@@ -34,11 +35,12 @@ def _quiet() -> Iterator[None]:
 
 
 def planned(table: str, damage: str, most: int | None) -> list[Case]:
-    """Damage to the log and the vectors. Nobody can tell that the newest commits never were."""
+    """Damage to the log and the vectors; but that the newest version never was, nobody can tell (`tests/attack/known.py`)."""
     chance = random.Random(f"{SEED} writing {table} {damage}")
     found = victim(table)
     cases = list(flips(found, chance, 40)) if damage == "flipped" else cases_of(damage, found)
-    return sample([case for case in cases if not any(kind in case.kind for kind in DATA)], chance, most)
+    tellable = [case for case in cases if not case.what.startswith("the newest commit gone with its checksum")]
+    return sample([case for case in tellable if not any(kind in case.kind for kind in DATA)], chance, most)
 
 
 def fault(whole: Victim, case: Case, write: Callable[[Table], Any]) -> str | None:
@@ -80,7 +82,7 @@ def test_a_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(table: s
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", TABLES_IN_SOAK)
 def test_every_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(table: str, write: str) -> None:
     assert_kept(table, write, 200)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tahoe import Table
+from tahoe.log.files.commits import read_commit
 from tahoe.tables import DeltaTable
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -72,7 +73,7 @@ def held_blocks(spark: SparkSession) -> int:
 
 
 def last(table: Table, kind: type) -> list[Any]:
-    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
+    return [action for action in read_commit(table.store, table.version()) if isinstance(action, kind)]
 
 
 def amounts(table: Table) -> dict[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -255,9 +256,10 @@ def test_a_checkpoint_of_another_table_is_told_by_what_differs(root: Path) -> No
     """As the table `parquet_row_group_skipping` of the Rust kernel has it: its checkpoint was edited, its commits were not."""
     text = commits(root)[0].read_text()
     identity = next(json.loads(line)["metaData"]["id"] for line in text.splitlines() if "metaData" in line)
-    commits(root)[0].write_text(text.replace(identity, "another"))
+    commits(root)[0].write_text(re.sub(r',"tahoe.seal":"[^"]*"', "", text.replace(identity, "another")))
     found = [one for one in check_table(LocalLogStore(root)) if one.code == "checkpoint"]
-    assert len(found) == 1 and found[0].message.endswith("of the commits: id differ.") and found[0].version == 2
+    assert len(found) == 1, check_table(LocalLogStore(root))
+    assert found[0].message.endswith("of the commits: id differ.") and found[0].version == 2
 
 
 class Counting(LocalLogStore):

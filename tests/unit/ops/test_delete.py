@@ -12,6 +12,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import ConcurrentAppendException, DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.log.files.commits import read_commit
 from tahoe.ops.rows import row_changes
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
@@ -30,7 +31,7 @@ def ids(table: Table, **asked: Any) -> list[int]:
 
 
 def last(table: Table, kind: type) -> list[Any]:
-    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
+    return [action for action in read_commit(table.store, table.version()) if isinstance(action, kind)]
 
 
 def make(path: Path, properties: dict[str, str] | None = None) -> Table:
@@ -116,7 +117,7 @@ def test_a_row_count_that_statistics_do_not_tell_comes_from_the_footer(tmp_path:
 
 def test_a_vector_marks_rows_and_the_file_stays(tmp_path: Path) -> None:
     table = make(tmp_path, VECTORS)
-    before = {add.path: add for version in (1, 2) for add in table._read_commit(version) if isinstance(add, AddFile)}
+    before = {add.path: add for version in (1, 2) for add in read_commit(table.store, version) if isinstance(add, AddFile)}
     outcome = table.delete("id in (1, 2, 11)")
     adds, removes = last(table, AddFile), last(table, RemoveFile)
     assert {add.path for add in adds} == {remove.path for remove in removes} == set(before)

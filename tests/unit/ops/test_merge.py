@@ -11,6 +11,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, NotFound, SchemaMismatch
+from tahoe.log.files.commits import read_commit
 from tahoe.ops.merge import match as merge_match
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.merge.merge import stage_merge
@@ -35,7 +36,7 @@ def found(table: Table, **asked: Any) -> Rows:
 
 
 def last(table: Table, kind: type) -> list[Any]:
-    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
+    return [action for action in read_commit(table.store, table.version()) if isinstance(action, kind)]
 
 
 BEFORE: Rows = {1: ("a", 1.0), 2: ("a", 2.0), 3: ("b", 3.0), 4: ("b", 4.0), 5: ("b", None)}

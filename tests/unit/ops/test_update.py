@@ -10,6 +10,7 @@ import pytest
 
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("name", pa.string())])
@@ -27,7 +28,7 @@ def found(table: Table, **asked: Any) -> dict[int, tuple[int, str]]:
 
 
 def last(table: Table, kind: type) -> list[Any]:
-    return [action for action in table._read_commit(table.version()) if isinstance(action, kind)]
+    return [action for action in read_commit(table.store, table.version()) if isinstance(action, kind)]
 
 
 def make(path: Path, properties: dict[str, str]) -> Table:

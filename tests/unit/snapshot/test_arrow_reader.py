@@ -120,7 +120,7 @@ def test_column_names_with_dots_are_not_taken_for_nested_fields():
 
 def test_partition_values_come_from_the_log_and_not_from_the_file():
     schema = struct(v=P("long"), p=P("date"), q=DecimalType(5, 2), r=P("string"))
-    values = {"p": "2020-01-02", "q": "1.50", "R": None}
+    values = {"p": "2020-01-02", "q": "1.50", "r": None}
     found = File(pa.table({"v": [1, 2], "p": ["wrong", "wrong"]})).read(
         schema, partition_columns=["P", "q", "r"], partition_values=values
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_table_made_anew_is_read_and_told(caplog: pytest.LogCaptureFixture) ->
     log.commit(add("b"))
     seen = Snapshot.at(log.store)
     _delete_log(log.store)
-    anew = METADATA.__class__(**{**{n: getattr(METADATA, n) for n in METADATA.__slots__}, "id": "another table"})
+    anew = replace(METADATA, id="another table")
     other = memory_log()
     other.store = log.store
     other.commit(PROTOCOL, anew, add("c"))

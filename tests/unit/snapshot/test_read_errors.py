@@ -138,7 +138,7 @@ def test_a_mad_vector_in_the_log_is_an_error_that_names_table_and_file(folder: P
     with pytest.raises(CorruptTable) as caught:
         Table(copy).to_arrow()
     assert f"file://{copy}" in caught.value.message
-    assert Path(path).name in caught.value.message or commit.name in caught.value.message
+    assert Path(path).name in caught.value.message or commit.stem in caught.value.message
 
 
 @pytest.mark.parametrize(

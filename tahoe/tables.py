@@ -289,7 +289,10 @@ class DeltaTableBuilder:
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
         """Liquid clustering is `Unsupported` by this version of Tahoe."""
         _names(cols, "Clustering column must be str.")
-        raise Unsupported("clusterBy is not supported by this version of Tahoe; use partitionedBy, or leave it out.")
+        raise Unsupported(
+            "clusterBy is not supported by this version of Tahoe; use partitionedBy, or leave it out.",
+            code="TAHOE_NOT_IN_THIS_VERSION",
+        )
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property, such as ``delta.appendOnly``."""
@@ -300,7 +303,10 @@ class DeltaTableBuilder:
     def execute(self) -> DeltaTable:
         """Make the table, and return it."""
         if self._location is None:
-            raise InvalidRequest("Say where the table shall be: location(path), or tableName('delta.`path`').")
+            raise InvalidRequest(
+                "Say where the table shall be: location(path), or tableName('delta.`path`').",
+                code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+            )
         table = table_at(self._spark, self._location, {})
         definition = TableDefinition(
             from_spark_schema(StructType(self._columns)), self._partition_by, dict(self._properties), self._comment
@@ -346,7 +352,10 @@ def _check_generated(always: object, by_default: object) -> None:
         if isinstance(one, IdentityGenerator) and one.step == 0:
             raise ValueError("Column identity generation requires step to be non-zero.")
         if isinstance(one, IdentityGenerator):
-            raise Unsupported("Identity columns are not supported by this version of Tahoe; number the rows on writing.")
+            raise Unsupported(
+                "Identity columns are not supported by this version of Tahoe; number the rows on writing.",
+                code="TAHOE_NOT_IN_THIS_VERSION",
+            )
 
 
 def _require(fulfilled: bool, message: str, *objects: object) -> None:
@@ -355,4 +364,8 @@ def _require(fulfilled: bool, message: str, *objects: object) -> None:
 
 
 def _refuse(method: str) -> NoReturn:
-    raise Unsupported(f"DeltaTable.{method} is not in this version of Tahoe; use another Delta client for it.", method=method)
+    raise Unsupported(
+        f"DeltaTable.{method} is not in this version of Tahoe; use another Delta client for it.",
+        code="TAHOE_NOT_IN_THIS_VERSION",
+        method=method,
+    )

@@ -375,7 +375,9 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
             return build(value)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorruptTable(
-                f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.", action=name
+                f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.",
+                code="TAHOE_CORRUPT_ACTION",
+                action=name,
             ) from error
     return None
 

@@ -51,6 +51,7 @@ class TableConfig:
             if self.schema.find(name) is None:
                 raise CorruptTable(
                     f"Table {self.table} is partitioned by '{name}', which is not in its schema. Repair the metaData action.",
+                    code="DELTA_MISSING_PARTITION_COLUMN",
                     table=self.table,
                     column=name,
                 )
@@ -106,7 +107,10 @@ class TableConfig:
         """Raises where this version of Tahoe cannot read the table right; the message names the features."""
         check_readable(self.protocol, self.table)
         if self.metadata.format_provider.lower() != "parquet":
-            raise Unsupported(f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.")
+            raise Unsupported(
+                f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.",
+                code="TAHOE_DATA_FORMAT",
+            )
         try:
             check_mapping_of_columns(self.schema, self.column_mapping_mode)
             check_type_changes(self.schema)

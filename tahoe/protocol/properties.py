@@ -44,7 +44,9 @@ class TableProperties:
             return row.parse(text)
         except ValueError as error:
             raise CorruptTable(
-                f"The table property {row.key} is '{text}', but it {row.help}. Set it to a valid value.", property=row.key
+                f"The table property {row.key} is '{text}', but it {row.help}. Set it to a valid value.",
+                code="TAHOE_CORRUPT_TABLE_PROPERTY",
+                property=row.key,
             ) from error
 
     @property
@@ -126,7 +128,9 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
         lowered = key.lower()
         if not isinstance(value, str):
             raise InvalidRequest(
-                f"The value of the table property {key} must be text, found {type(value).__name__}.", property=key
+                f"The value of the table property {key} must be text, found {type(value).__name__}.",
+                code="TAHOE_TABLE_PROPERTY",
+                property=key,
             )
         if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
             found[key] = value
@@ -143,7 +147,9 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
             try:
                 row.parse(value)
             except ValueError as error:
-                raise InvalidRequest(f"The table property {row.key} {row.help}, found '{value}'.", property=row.key) from error
+                raise InvalidRequest(
+                    f"The table property {row.key} {row.help}, found '{value}'.", code="TAHOE_TABLE_PROPERTY", property=row.key
+                ) from error
             found[row.key] = value
     _check_retentions(found)
     return found
@@ -300,5 +306,6 @@ def _check_retentions(properties: Mapping[str, str]) -> None:
         raise InvalidRequest(
             "delta.logRetentionDuration must not be shorter than delta.deletedFileRetentionDuration, "
             "or time travel would reach versions whose log is gone. Change one of the two.",
+            code="TAHOE_TABLE_PROPERTY",
             property="delta.logRetentionDuration",
         )

@@ -121,6 +121,7 @@ def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) ->
         raise CorruptTable(
             f"The metadata domain {DOMAIN} must hold a number '{_MARK}', found {found.configuration!r}. Repair the domainMetadata "
             "action, with a number that is no lower than any row id of the table.",
+            code="TAHOE_CORRUPT_ROW_TRACKING",
             domain=DOMAIN,
         ) from error
 

@@ -184,17 +184,17 @@ DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 def schema_from_json(text: str) -> StructType:
     """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
     if not isinstance(text, str):
-        raise CorruptTable(f"The table's metaData action has no schemaString. {_REPAIR}")
+        raise CorruptTable(f"The table's metaData action has no schemaString. {_REPAIR}", code="DELTA_SCHEMA_NOT_SET")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptTable(f"The table's schema is not valid JSON ({error}). {_REPAIR}") from error
+        raise CorruptTable(f"The table's schema is not valid JSON ({error}). {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA") from error
     try:
         parsed = _type(value)
     except RecursionError as error:
-        raise CorruptTable(f"The table's schema is nested too deep to be read. {_REPAIR}") from error
+        raise CorruptTable(f"The table's schema is nested too deep to be read. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA") from error
     if not isinstance(parsed, StructType):
-        raise CorruptTable(f"The table's schema must be a struct, found {parsed}. {_REPAIR}")
+        raise CorruptTable(f"The table's schema must be a struct, found {parsed}. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA")
     return parsed
 
 
@@ -249,7 +249,7 @@ def _member(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], 
 
 def _broken(path: tuple[str, ...], what: str) -> CorruptTable:
     where = f"Column '{'.'.join(path)}' of the table's schema" if path else "The table's schema"
-    return CorruptTable(f"{where} has {what}. {_REPAIR}", code="DELTA_FAIL_TO_PARSE_SCHEMA", column=".".join(path))
+    return CorruptTable(f"{where} has {what}. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA", column=".".join(path))
 
 
 def _named(name: str, path: tuple[str, ...]) -> DataType:

@@ -197,6 +197,7 @@ class _FileReader:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
                 f"{file.metadata.num_rows} rows. Restore the table to an earlier version.",
+                code="TAHOE_CORRUPT_DELETION_VECTOR",
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)

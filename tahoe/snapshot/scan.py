@@ -91,6 +91,7 @@ class Scan:
             if self.snapshot.schema.find(name) is not None:
                 raise InvalidRequest(
                     f"Table {self.snapshot.store.url} has a column '{name}' itself, so row ids cannot be read beside it. Rename the column.",
+                    code="TAHOE_RESERVED_COLUMN_NAME",
                     table=self.snapshot.store.url,
                     column=name,
                 )
@@ -121,7 +122,7 @@ class Scan:
     def batches(self, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """As `to_batches`, without Arrow's reader around it."""
         if limit is not None and limit < 0:
-            raise InvalidRequest(f"limit must be 0 or more, found {limit}.")
+            raise InvalidRequest(f"limit must be 0 or more, found {limit}.", code="DELTA_ILLEGAL_OPTION")
         return self._batches(self.tasks()) if limit is None else self._first_rows(limit)
 
     def _first_rows(self, limit: int) -> Iterator[pa.RecordBatch]:
@@ -205,7 +206,7 @@ class Scan:
         if columns is None:
             raise InvalidRequest(
                 f"Table {self.snapshot.store.url} does not track rows, so they have no ids. Set {ENABLED} = true first.",
-                code="DELTA_ROW_TRACKING_NOT_ENABLED",
+                code="TAHOE_ROW_TRACKING_NOT_ENABLED",
                 table=self.snapshot.store.url,
             )
         return RowTracking(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)

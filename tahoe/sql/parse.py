@@ -214,7 +214,9 @@ def _update(cursor: Cursor) -> Statement | None:
         column = cursor.slice_until("=")
         cursor.need_symbol("=")
         if column in values:
-            raise InvalidRequest(f"UPDATE of table {table.written} sets column {column} twice.", column=column)
+            raise InvalidRequest(
+                f"UPDATE of table {table.written} sets column {column} twice.", code="TAHOE_ASSIGNED_TWICE", column=column
+            )
         values[column] = cursor.slice_until(",", "WHERE", ";")
         if not cursor.take_symbol(","):
             break

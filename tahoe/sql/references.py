@@ -164,6 +164,7 @@ def _reference(cursor: Cursor) -> Reference:
         raise Unsupported(
             f"Options of a relation (WITH …) are not supported for table delta.`{path}` by this version of Tahoe. Use "
             "VERSION AS OF or TIMESTAMP AS OF, or spark.read.format('delta').option(…).",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
             table=path,
         )
     if cursor.comes("TABLESAMPLE"):

@@ -45,7 +45,9 @@ class LocalLogStore:
         self._url = table_url(path)
         root = local_path(self._url)
         if root is None:
-            raise InvalidRequest(f"'{self._url}' is no local folder: use tahoe.store.object_store.open_store for it.")
+            raise InvalidRequest(
+                f"'{self._url}' is no local folder: use tahoe.store.object_store.open_store for it.", code="TAHOE_TABLE_LOCATION"
+            )
         self._root = root
         self._fsync = fsync
         self._log_folder_is_inside = False
@@ -298,6 +300,7 @@ class LocalLogStore:
                     f"The file system of '{self._url}' makes no hard links ({os.strerror(error.errno or 0)}), without which "
                     "two writers could both believe that they won a commit. Put the table on a file system that has them "
                     "(ext4, xfs, btrfs, apfs, ntfs, nfs), or on an object store.",
+                    code="TAHOE_NO_CONDITIONAL_WRITES",
                     table=self._url,
                 ) from error
             if _links(temporary) == 2:

@@ -196,7 +196,12 @@ class ObjectLogStore:
 
     def _key(self, name: str) -> str:
         if not name or name[0] == "/" or "\0" in name or (".." in name and ".." in name.split("/")):
-            raise InvalidRequest(f"'{name}' is no name below the root of table '{self._url}'.", table=self._url, path=name)
+            raise InvalidRequest(
+                f"'{name}' is no name below the root of table '{self._url}'.",
+                code="TAHOE_PATH_OUTSIDE_TABLE",
+                table=self._url,
+                path=name,
+            )
         return self._prefix + name
 
     def _entry(self, found: Any) -> Entry:
@@ -269,6 +274,7 @@ class ObjectLogStore:
         raise Unsupported(
             f"The store of table '{self._url}' does not write conditionally: {reason}. Two writers could both believe that they "
             "won a commit. Use a store that honours If-None-Match on PUT, as Amazon S3 does, or upgrade this one.",
+            code="TAHOE_NO_CONDITIONAL_WRITES",
             table=self._url,
         )
 
@@ -330,12 +336,14 @@ def _clients(
         unknown = found[1] if found else "?"
         failure = InvalidRequest(
             f"The store at {scheme}://{authority} does not know the storage option '{unknown}': correct its name or drop it.",
+            code="TAHOE_STORAGE_OPTION",
             option=unknown,
         )
     except (BaseError, ValueError, TypeError, OSError) as error:
         failure = InvalidRequest(
             f"The store at {scheme}://{authority} cannot be opened with these storage options ({type(error).__name__}): check "
-            f"the region, the endpoint and the credentials among {sorted(name for name, _ in configuration)}."
+            f"the region, the endpoint and the credentials among {sorted(name for name, _ in configuration)}.",
+            code="TAHOE_STORAGE_OPTION",
         )
     raise failure
 
@@ -373,11 +381,13 @@ def _check_texts(options: Options, url: str) -> None:
             raise InvalidRequest(
                 f"The storage option '{name}' for '{url}' holds the control character {found!r}, which no request can carry; a line break "
                 "at its end is often left by the file that it was read from. Correct it.",
+                code="TAHOE_STORAGE_OPTION",
                 option=name,
             )
         if name.lower().endswith(("endpoint", "endpoint_url", "endpoint_url_s3")) and not _ENDPOINT.fullmatch(value):
             raise InvalidRequest(
                 f"The storage option '{name}' for '{url}' must be a URL: http:// or https://, a host, and no blanks. Correct it.",
+                code="TAHOE_STORAGE_OPTION",
                 option=name,
             )
 
@@ -397,7 +407,7 @@ def _must_be_probed(scheme: str, options: Options) -> bool:
 def _boolean(options: Options, name: str) -> bool:
     value = str(options.get(name, "false")).lower()
     if value not in ("true", "false"):
-        raise InvalidRequest(f"The storage option '{name}' is 'true' or 'false'.", option=name)
+        raise InvalidRequest(f"The storage option '{name}' is 'true' or 'false'.", code="TAHOE_STORAGE_OPTION", option=name)
     return value == "true"
 
 
@@ -451,6 +461,6 @@ def _failure(error: Exception, verb: str, name: str, url: str) -> TahoeError:
             **where,
         )
     if isinstance(error, ValueError) and not isinstance(error, BaseError):
-        return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", **where)
+        return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", code="TAHOE_STORE_NAME", **where)
     code = "TAHOE_ACCESS_DENIED" if remedy_of(kind).startswith("Access") else None
     return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy_of(kind)}", code=code, **where)

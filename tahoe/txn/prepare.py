@@ -204,7 +204,9 @@ def _metadata(transaction: Transaction) -> Metadata:
     if transaction.metadata is not None:
         return transaction.metadata
     if transaction.snapshot is None:
-        raise InvalidRequest(f"Table {transaction.store.url} is not there; its first commit must bring the metadata.")
+        raise InvalidRequest(
+            f"Table {transaction.store.url} is not there; its first commit must bring the metadata.", code="DELTA_METADATA_ABSENT"
+        )
     return transaction.snapshot.metadata
 
 
@@ -286,10 +288,16 @@ def _text(value: bool) -> str:
 def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
     if any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
-        raise InvalidRequest(f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.")
+        raise InvalidRequest(
+            f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.", code="TAHOE_RESERVED_DOMAIN"
+        )
     twice = [key for key, count in Counter(add.key for add in adds).items() if count > 1]
     if twice:
-        raise InvalidRequest(f"File {twice[0][0]} would be added twice by one commit to {config.table}.", file=twice[0][0])
+        raise InvalidRequest(
+            f"File {twice[0][0]} would be added twice by one commit to {config.table}.",
+            code="DELTA_DUPLICATE_ACTIONS_FOUND",
+            file=twice[0][0],
+        )
     if any(remove.data_change for remove in removes):
         config.refuse_if_append_only()
     previous = transaction.snapshot.config if transaction.snapshot else None

@@ -167,7 +167,7 @@ class Transaction:
         """Add file actions, transaction identifiers or metadata domains to the commit."""
         for action in actions:
             if isinstance(action, (Protocol, Metadata)):
-                raise InvalidRequest("Use set_metadata or set_protocol for these actions.")
+                raise InvalidRequest("Use set_metadata or set_protocol for these actions.", code="TAHOE_NOT_STAGED_SO")
         self.staged.extend(actions)
 
     def stage_app(self, app_id: str, version: int) -> None:

@@ -118,7 +118,10 @@ class MergeStatement:
         """Raises `InvalidRequest` where the statement breaks a rule."""
         check_clauses(self.clauses)
         if self.source_alias.lower() == self.target_alias.lower():
-            raise InvalidRequest(f"Source and target of a MERGE need different names, both are '{self.source_alias}'.")
+            raise InvalidRequest(
+                f"Source and target of a MERGE need different names, both are '{self.source_alias}'.",
+                code="TAHOE_MERGE_SAME_NAMES",
+            )
 
 
 @dataclass(frozen=True, slots=True)

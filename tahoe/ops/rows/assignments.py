@@ -74,7 +74,9 @@ def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | No
     for key in keys:
         place = parse_expression(key, target if qualifier is None else {qualifier: target})
         if not isinstance(place, Reference):
-            raise InvalidRequest(f"'{key}' is no column that a value could be assigned to.", column=key)
+            raise InvalidRequest(
+                f"'{key}' is no column that a value could be assigned to.", code="TAHOE_NOT_ASSIGNABLE", column=key
+            )
         for other in found:
             shorter = min(len(other.path), len(place.path))
             if other.path[:shorter] == place.path[:shorter]:

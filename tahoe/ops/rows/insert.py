@@ -93,11 +93,15 @@ class WriteOptions:
     def __post_init__(self) -> None:
         overwrite = self.mode == "overwrite"
         if self.mode not in ("append", "overwrite"):
-            raise InvalidRequest(f"The mode of a write is 'append' or 'overwrite', found '{self.mode}'.")
+            raise InvalidRequest(
+                f"The mode of a write is 'append' or 'overwrite', found '{self.mode}'.", code="DELTA_MODE_NOT_SUPPORTED"
+            )
         if self.replace_where is not None and not overwrite:
-            raise InvalidRequest("replaceWhere goes with mode 'overwrite' only.", code="DELTA_REPLACE_WHERE_IN_APPEND")
+            raise InvalidRequest("replaceWhere goes with mode 'overwrite' only.", code="DELTA_REPLACE_WHERE_IN_OVERWRITE")
         if self.overwrite_schema and not overwrite:
-            raise InvalidRequest("overwriteSchema goes with mode 'overwrite' only; to add columns use mergeSchema.")
+            raise InvalidRequest(
+                "overwriteSchema goes with mode 'overwrite' only; to add columns use mergeSchema.", code="DELTA_ILLEGAL_USAGE"
+            )
         if self.dynamic_partitions and self.replace_where is not None:
             raise InvalidRequest(
                 "replaceWhere and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",

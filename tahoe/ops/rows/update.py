@@ -56,7 +56,7 @@ def stage_update(
     config = snapshot.config
     config.refuse_if_append_only()
     if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", table=config.table)
+        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
     assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)

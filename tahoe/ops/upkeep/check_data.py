@@ -226,7 +226,9 @@ class _told_as_damage:  # noqa: N801 - read as a phrase
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError) and not isinstance(error, TahoeError):
-            raise CorruptTable(f"Data file '{self._name}' cannot be read as Parquet: {error}.", file=self._name) from error
+            raise CorruptTable(
+                f"Data file '{self._name}' cannot be read as Parquet: {error}.", code="TAHOE_DATA_FILE_DAMAGED", file=self._name
+            ) from error
 
 
 def _parquet(source: pa.NativeFile) -> pq.ParquetFile:

@@ -89,7 +89,7 @@ def write_arrow(
         StorageFailure: from the store; the files written before are deleted as far as storage lets us.
     """
     if max_rows_per_file is not None and max_rows_per_file < 1:
-        raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.")
+        raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.", code="DELTA_ILLEGAL_OPTION")
     tables, data_schema = tables_of(data, config.schema)
     check_holds_data(config.schema)
     if data_schema != to_arrow_schema(config.schema):
@@ -187,6 +187,7 @@ class _Layout:
             raise InvalidRequest(
                 f"The data of column '{column.name}' for table {self.table} is not valid: {error}. "
                 "Correct it before it is written.",
+                code="TAHOE_INVALID_DATA",
                 column=column.name,
             ) from error
         if column in self.partition and found.null_count < len(found):
@@ -422,7 +423,9 @@ def _codec(compression: str | None, config: TableConfig) -> str:
     codec = (compression or config.properties.parquet_compression_codec or "snappy").lower()
     if codec not in _SUFFIXES:
         raise InvalidRequest(
-            f"There is no compression '{codec}' for data files; use one of {', '.join(_SUFFIXES)}.", compression=codec
+            f"There is no compression '{codec}' for data files; use one of {', '.join(_SUFFIXES)}.",
+            code="DELTA_ILLEGAL_OPTION",
+            compression=codec,
         )
     return codec
 

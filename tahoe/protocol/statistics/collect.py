@@ -193,7 +193,9 @@ def _multipart_names(text: str) -> Iterator[tuple[str, ...]]:
         found = _PART.match(text, position)
         if not found:
             raise InvalidRequest(
-                f"delta.dataSkippingStatsColumns = '{text}' is no list of columns; write a, b.c, `odd name`.", value=text
+                f"delta.dataSkippingStatsColumns = '{text}' is no list of columns; write a, b.c, `odd name`.",
+                code="TAHOE_TABLE_PROPERTY",
+                value=text,
             )
         quoted, plain, separator = found.groups()
         path.append(quoted.replace("``", "`") if quoted else plain)
@@ -208,7 +210,9 @@ def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
     try:
         return default if found is None else int(found)
     except ValueError as error:
-        raise InvalidRequest(f"The table property {key} = '{found}' is no whole number; set it to one.", value=found) from error
+        raise InvalidRequest(
+            f"The table property {key} = '{found}' is no whole number; set it to one.", code="TAHOE_TABLE_PROPERTY", value=found
+        ) from error
 
 
 def _property(configuration: Mapping[str, str], key: str) -> str | None:

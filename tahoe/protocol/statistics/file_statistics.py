@@ -62,7 +62,9 @@ class FileStatistics:
                 tight_bounds=value.get("tightBounds") is not False,
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CorruptTable(f"The statistics of a file are malformed ({error!r}): {text[:200]}") from error
+            raise CorruptTable(
+                f"The statistics of a file are malformed ({error!r}): {text[:200]}", code="TAHOE_CORRUPT_STATISTICS"
+            ) from error
 
     def widened(self) -> FileStatistics:
         """The same when rows have been deleted by a vector: the bounds still hold, but their values may be gone."""
@@ -102,4 +104,8 @@ def _to_json(value: Any) -> str:
             return repr(value)
         case Mapping():
             return "{" + ",".join(f"{encode_basestring(name)}:{_to_json(inner)}" for name, inner in value.items()) + "}"
-    raise InvalidRequest(f"A value of type {type(value).__name__} has no place in statistics.", type=type(value).__name__)
+    raise InvalidRequest(
+        f"A value of type {type(value).__name__} has no place in statistics.",
+        code="TAHOE_STATISTICS_VALUE",
+        type=type(value).__name__,
+    )

@@ -86,6 +86,7 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
         raise Unsupported(
             f"{operation} on a Spark Connect session is not supported by this version of Tahoe. "
             "Use tahoe.Table(path), or a classic session.",
+            code="TAHOE_SPARK_CONNECT",
             operation=operation,
         )
 

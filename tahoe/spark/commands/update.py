@@ -87,7 +87,9 @@ def stage_update(
     snapshot = snapshot_to_change(transaction)
     snapshot.config.refuse_if_append_only()
     if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", table=snapshot.config.table)
+        raise InvalidRequest(
+            "An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=snapshot.config.table
+        )
     started = transaction.clock.now_ms()
     meaning, text = EVERY_ROW, None
     if condition is not None:

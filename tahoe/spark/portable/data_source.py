@@ -92,19 +92,20 @@ class DeltaDataSource(DataSource):
         if request.options.replace_where is not None:
             raise Unsupported(
                 "replaceWhere is not supported by the portable data source; write in a classic session after tahoe.enable(spark).",
+                code="TAHOE_OPTION_NOT_SUPPORTED",
                 option="replaceWhere",
             )
         table = _table(_option(self._given, "path", ""), self._given)
         return _Writer(table, from_spark_schema(schema), request)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
-        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
+        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
 
     def simpleStreamReader(self, schema: SparkStruct) -> Any:  # noqa: N802
-        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
+        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
-        raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.")
+        raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
 
     def _changes(self) -> Feed | None:
         """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""

@@ -21,10 +21,10 @@ from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
-from tahoe.log.history import commit_times, version_at
+from tahoe.log.history import commit_times, in_commit_timestamps_from, states_its_time, version_at
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
+from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
@@ -160,10 +160,17 @@ class Feed:
     def files(self) -> Iterator[ChangedFile]:
         """The files to read, commit by commit.
 
-        Raises `Unsupported` for a removal that does not tell its partition.
+        Raises:
+            Unsupported: a removal that does not tell its partition.
+            CorruptTable: a commit that has lost lines, as far as it or its checksum tells.
         """
+        timed_from = in_commit_timestamps_from(self.config)
         for version in range(self.start, self.end + 1):
-            yield from changed_files(read_vouched_commit(self.store, version), version, self.config)
+            actions = read_vouched_commit(self.store, version)
+            # The line that is lost most easily is the first, and with it a commit's seal.
+            if timed_from is not None and version >= timed_from and not states_its_time(actions):
+                raise no_in_commit_timestamp(self.store.url, version)
+            yield from changed_files(actions, version, self.config)
 
 
 def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:

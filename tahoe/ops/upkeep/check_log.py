@@ -26,6 +26,8 @@ from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
+from tahoe.log.history import in_commit_timestamps_from, states_its_time
+from tahoe.log.places import PlaceCheck, place_of
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
 from tahoe.protocol.actions import (
@@ -40,7 +42,7 @@ from tahoe.protocol.actions import (
     SetTransaction,
 )
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
+from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 
@@ -103,6 +105,11 @@ class LogReplay:
     _from_the_start: bool = False
     _partitions: tuple[StructType, tuple[str, ...]] = (StructType(()), ())
     _last_timestamp: int | None = None
+    _timed_from: int | None = None
+    _stated: CommitInfo = field(default_factory=lambda: CommitInfo({}))
+
+    def __post_init__(self) -> None:
+        self._places = PlaceCheck(self.store.url)
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
         """Fold the commits that are newer than those folded before."""
@@ -131,15 +138,24 @@ class LogReplay:
                 raise data
             actions = parse_commit(commit_name(version), data, self.store.url)
         self.version = version
-        if actions is None:
+        if actions is None or isinstance(data, TahoeError):
             self.live = None  # until a checkpoint tells
             yield from found
             yield from self._checkpoints(files.checkpoints.get(version, ()))
             return
-        yield from self._commit_info(version, actions)
+        told = list(self._commit_info(version, actions))
+        yield from told
         yield from _begins_a_table(version, actions)
         with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
             self._apply(version, actions)
+        if self._timed_from is not None and version >= self._timed_from and not states_its_time(actions):
+            found.append(
+                violation_of(no_in_commit_timestamp(self.store.url, version), "commit", "", version, commit_name(version))
+            )
+        place = place_of(version, data)
+        if place is not None and not told:
+            with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+                self._places.check(place)
         yield from found
         yield from self._checkpoints(files.checkpoints.get(version, ()))
         if self.live is not None and checksum is not None:
@@ -150,7 +166,7 @@ class LogReplay:
             self._begin()
             self._from_the_start = True
         self._fold_single(actions)
-        self._partitions = self._partitions_after(actions)
+        self._configure(actions)
         # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
@@ -168,14 +184,14 @@ class LogReplay:
                 case Metadata():
                     self.metadata = action
 
-    def _partitions_after(self, actions: Sequence[Action]) -> tuple[StructType, tuple[str, ...]]:
-        """Schema and partition columns after a commit."""
+    def _configure(self, actions: Sequence[Action]) -> None:
+        """What a commit makes of the table: its schema, its partition columns, and whether commits carry their times."""
         metadata = newest(actions, Metadata)
         protocol = newest(actions, Protocol) or self.protocol
-        if metadata is None or protocol is None:
-            return self._partitions
-        config = TableConfig(protocol, metadata, self.store.url)
-        return config.schema, config.partition_columns
+        if metadata is not None and protocol is not None:
+            config = TableConfig(protocol, metadata, self.store.url)
+            self._timed_from = in_commit_timestamps_from(config)
+            self._partitions = config.schema, config.partition_columns
 
     def _begin(self) -> None:
         self.live, self._counted, self._sums = {}, {}, _Sums()
@@ -209,6 +225,7 @@ class LogReplay:
 
     def _commit_info(self, version: int, actions: tuple[Action, ...]) -> Iterator[Violation]:
         info = next((a for a in actions if isinstance(a, CommitInfo)), None)
+        self._stated = info or CommitInfo({})
         if info is None:
             return
         before = self._transaction_ids.get(info.transaction_id or "")
@@ -255,7 +272,7 @@ class LogReplay:
         if self.live is None:
             self._begin()
             self._fold_single(reader.single_actions)
-            self._partitions = self._partitions_after(reader.single_actions)
+            self._configure(reader.single_actions)
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):
@@ -279,6 +296,18 @@ class LogReplay:
             return
         if checksum.transaction_id is not None and not commit_vouches:
             yield Violation("commit", lost_its_id(version), version, commit_name(version))
+        for member, said, given in (
+            ("txnId", checksum.transaction_id, self._stated.transaction_id),
+            ("inCommitTimestampOpt", checksum.in_commit_timestamp, self._stated.in_commit_timestamp),
+        ):
+            if None not in (said, given) and said != given:
+                text = f"the checksum of version {version} says {member} {said}, its commit says {given}."
+                yield Violation("checksum", text, version, name)
+        if checksum.all_files is not None and self.live is not None:
+            listed = [_text_of(add) for add in checksum.all_files]
+            wrong = difference(f"the list of files in the checksum of version {version}", listed, self.live, self.store.url)
+            if wrong is not None:
+                yield Violation("checksum", wrong, version, name)
         for what in self._other_state(checksum):
             yield Violation("checksum", f"the checksum of version {version} says {what}.", version, name)
         for what, stated, counted in self._counters(checksum):

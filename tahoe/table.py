@@ -103,6 +103,7 @@ class Table(Readable):
 
     @property
     def url(self) -> str:
+        """The table's root, without credentials and without a slash at the end."""
         return self.store.url
 
     def __repr__(self) -> str:

@@ -67,6 +67,7 @@ class VersionChecksum:
         )
 
     def to_json_value(self) -> dict[str, Any]:
+        """The members as the specification names them, without those that are not known."""
         counts, sizes = self.deleted_record_counts, self.file_sizes
         value: dict[str, Any] = {
             "txnId": self.transaction_id,

@@ -55,6 +55,7 @@ class TextFilter:
 
     @property
     def num_patterns(self) -> int:
+        """How many regular expressions each text is held against at most: the price of the filter."""
         return (self.pattern is not None) + sum(each.num_patterns for group in self.all_of for each in group)
 
 

@@ -48,6 +48,7 @@ class FileSizeHistogram:
 
     @classmethod
     def empty(cls) -> FileSizeHistogram:
+        """Of no files, in the reference's bins."""
         return cls(_BOUNDARIES, (0,) * len(_BOUNDARIES), (0,) * len(_BOUNDARIES))
 
     @classmethod
@@ -60,6 +61,7 @@ class FileSizeHistogram:
         return found
 
     def to_json_value(self) -> dict[str, Any]:
+        """The members as the specification names them."""
         return dict(zip(_MEMBERS, map(list, (self.boundaries, self.file_counts, self.total_bytes)), strict=True))
 
     def after(self, came: Iterable[int], went: Iterable[int]) -> FileSizeHistogram:

@@ -41,6 +41,7 @@ class Protocol:
     writer_features: frozenset[str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; feature lists in the order of their names."""
         value: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
         if self.reader_features is not None:
             value["readerFeatures"] = sorted(self.reader_features)
@@ -69,6 +70,7 @@ class Metadata:
         return schema_from_json(self.schema_string)
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {"id": self.id}
         if self.name is not None:
             value["name"] = self.name
@@ -108,6 +110,7 @@ class DeletionVectorDescriptor:
         return base if self.offset is None else f"{base}@{self.offset}"
 
     def to_json_value(self) -> dict[str, Any]:
+        """The member ``deletionVector`` of an `add` or a `remove`."""
         value: dict[str, Any] = {"storageType": self.storage_type, "pathOrInlineDv": self.path_or_inline_dv}
         if self.offset is not None:
             value["offset"] = self.offset
@@ -159,6 +162,7 @@ class AddFile:
         return records if type(records) is int else None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; what is None is left out."""
         value: dict[str, Any] = {
             "path": self.path,
             "partitionValues": dict(self.partition_values),
@@ -212,9 +216,11 @@ class RemoveFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
+        """What identifies the logical file that leaves: as `AddFile.key`."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; what is None is left out."""
         value: dict[str, Any] = {"path": self.path}
         _put(value, "deletionTimestamp", self.deletion_timestamp)
         value["dataChange"] = self.data_change
@@ -239,6 +245,7 @@ class AddCDCFile:
     tags: Mapping[str, str | None] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; `dataChange` is false always."""
         value: dict[str, Any] = {
             "path": self.path,
             "partitionValues": dict(self.partition_values),
@@ -258,6 +265,7 @@ class SetTransaction:
     last_updated: int | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {"appId": self.app_id, "version": self.version}
         _put(value, "lastUpdated", self.last_updated)
         return value
@@ -272,6 +280,7 @@ class DomainMetadata:
     removed: bool = False
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
 
 
@@ -283,15 +292,18 @@ class CommitInfo:
 
     @property
     def transaction_id(self) -> str | None:
+        """``txnId``; None where the writer gave none, or one that is no text."""
         found = self.values.get("txnId")
         return found if isinstance(found, str) else None
 
     @property
     def in_commit_timestamp(self) -> int | None:
+        """Milliseconds since the epoch; None where the commit does not carry its time."""
         found = self.values.get("inCommitTimestamp")
         return found if isinstance(found, int) else None
 
     def to_json_value(self) -> dict[str, Any]:
+        """All members that the writer gave, those that Tahoe does not know too."""
         return dict(self.values)
 
 
@@ -303,6 +315,7 @@ class CheckpointMetadata:
     tags: Mapping[str, str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {"version": self.version}
         _put(value, "tags", None if self.tags is None else dict(self.tags))
         return value
@@ -318,6 +331,7 @@ class SidecarFile:
     tags: Mapping[str, str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {
             "path": self.path,
             "sizeInBytes": self.size_in_bytes,

@@ -33,6 +33,7 @@ class TableConfig:
 
     @cached_property
     def properties(self) -> TableProperties:
+        """The table's properties, with the defaults of those that are not set."""
         return TableProperties(self.metadata.configuration)
 
     @cached_property
@@ -59,6 +60,7 @@ class TableConfig:
 
     @cached_property
     def partition_schema(self) -> StructType:
+        """The partition columns, in the order of the partitioning."""
         return self.schema.select(list(self.partition_columns))
 
     @cached_property

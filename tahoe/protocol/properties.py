@@ -51,6 +51,7 @@ class TableProperties:
 
     @property
     def append_only(self) -> bool:
+        """Whether rows may only be added."""
         return bool(self.get("delta.appendOnly"))
 
     @property
@@ -60,59 +61,73 @@ class TableProperties:
 
     @property
     def write_stats_as_json(self) -> bool:
+        """Whether checkpoints hold the statistics of files as JSON text."""
         return bool(self.get("delta.checkpoint.writeStatsAsJson"))
 
     @property
     def write_stats_as_struct(self) -> bool:
+        """Whether checkpoints hold the statistics of files as columns."""
         return bool(self.get("delta.checkpoint.writeStatsAsStruct"))
 
     @property
     def log_retention_ms(self) -> int:
+        """For how many milliseconds a commit stays in the log once a checkpoint has taken its place."""
         return int(self.get("delta.logRetentionDuration"))
 
     @property
     def deleted_file_retention_ms(self) -> int:
+        """For how many milliseconds a removed file stays, for readers of older versions."""
         return int(self.get("delta.deletedFileRetentionDuration"))
 
     @property
     def set_transaction_retention_ms(self) -> int | None:
+        """After how many milliseconds checkpoints forget an application's transaction; None for never."""
         found = self.get("delta.setTransactionRetentionDuration")
         return None if found is None else int(found)
 
     @property
     def enable_expired_log_cleanup(self) -> bool:
+        """Whether a checkpoint is followed by the cleaning of the log."""
         return bool(self.get("delta.enableExpiredLogCleanup"))
 
     @property
     def enable_in_commit_timestamps(self) -> bool:
+        """Whether commits are to carry their time; that counts only with the protocol's feature (`TableConfig.in_commit_timestamps`)."""
         return bool(self.get("delta.enableInCommitTimestamps"))
 
     @property
     def enable_deletion_vectors(self) -> bool:
+        """Whether writers may mark rows as deleted; that counts only with the protocol's feature."""
         return bool(self.get("delta.enableDeletionVectors"))
 
     @property
     def enable_change_data_feed(self) -> bool:
+        """Whether commits tell which rows came and went; its older name counts too."""
         return bool(self.get("delta.enableChangeDataFeed")) or bool(self.get("delta.enableChangeDataCapture"))
 
     @property
     def column_mapping_mode(self) -> str:
+        """``none``, ``name`` or ``id``; that counts only with the protocol's feature (`TableConfig.column_mapping_mode`)."""
         return str(self.get("delta.columnMapping.mode"))
 
     @property
     def max_column_id(self) -> int:
+        """The highest id that column mapping has given to a column; 0 where it has given none."""
         return int(self.get("delta.columnMapping.maxColumnId"))
 
     @property
     def randomize_file_prefixes(self) -> bool:
+        """Whether new files go to folders of random names."""
         return bool(self.get("delta.randomizeFilePrefixes"))
 
     @property
     def universal_format_enabled_formats(self) -> tuple[str, ...]:
+        """Other formats that the table is to be readable as, such as ``iceberg``."""
         return tuple(self.get("delta.universalFormat.enabledFormats"))
 
     @property
     def parquet_compression_codec(self) -> str | None:
+        """The codec of new data files, as it is set; None where the table leaves it to the writer."""
         found = self.get("delta.parquet.compression.codec")
         return None if found is None else str(found)
 

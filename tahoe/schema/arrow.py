@@ -105,6 +105,7 @@ def from_arrow_type(data_type: pa.DataType) -> DataType:
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
+    """The Delta schema of Arrow's columns, in their order. Raises `Unsupported` for a type that Delta does not have."""
     return StructType(tuple(_from_arrow_field(column) for column in schema))
 
 

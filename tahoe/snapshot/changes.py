@@ -133,10 +133,12 @@ class Feed:
 
     @property
     def store(self) -> LogStore:
+        """The table's store."""
         return self.snapshot.store
 
     @property
     def config(self) -> TableConfig:
+        """Protocol and metadata of the version `end`."""
         return self.snapshot.config
 
     @property

@@ -103,6 +103,7 @@ class Scan:
         return self.snapshot.files_matching(self.predicate)
 
     def add_files(self) -> list[AddFile]:
+        """As `files`, one action for each."""
         return add_files(self.files())
 
     def tasks(self) -> list[ReadTask]:

@@ -92,22 +92,27 @@ class Snapshot:
 
     @property
     def version(self) -> int:
+        """Its number."""
         return self.segment.version
 
     @property
     def protocol(self) -> Protocol:
+        """The protocol in force at this version."""
         return self.state.protocol
 
     @property
     def metadata(self) -> Metadata:
+        """The metadata in force at this version."""
         return self.state.metadata
 
     @cached_property
     def config(self) -> TableConfig:
+        """Protocol and metadata checked against each other, and what follows from them."""
         return TableConfig(self.state.protocol, self.state.metadata, self.store.url)
 
     @property
     def schema(self) -> StructType:
+        """The logical schema, partition columns included. Raises `CorruptTable`, naming the version, where the metadata holds none."""
         try:
             return self.config.schema
         except CorruptTable as error:
@@ -116,6 +121,7 @@ class Snapshot:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
+        """Logical names, in the order of the partitioning."""
         return self.config.partition_columns
 
     @cached_property
@@ -151,6 +157,7 @@ class Snapshot:
 
     @property
     def has_files_in_memory(self) -> bool:
+        """Whether `files` costs nothing more."""
         return "_files" in self.__dict__
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
@@ -165,6 +172,7 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
+        """How many files are live; made of `files`, so the first call reads the log."""
         return int(self.files().num_rows)
 
     def tombstones(self) -> pa.Table:

@@ -57,13 +57,16 @@ class LocalLogStore:
 
     @property
     def url(self) -> str:
+        """See `LogStore.url`: a ``file:`` URL."""
         return self._url
 
     @property
     def asks_cheaply(self) -> bool:
+        """See `LogStore.asks_cheaply`: true, for a listing walks the folder."""
         return True
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        """See `LogStore.list_from`."""
         prefix = f"{folder}/" if folder else ""
         entries: list[Entry] = []
         try:
@@ -82,6 +85,7 @@ class LocalLogStore:
         return entries
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
+        """See `LogStore.names_from`: no file is asked for its size and time."""
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self._inside(f"{prefix}.")) as found:
@@ -95,6 +99,7 @@ class LocalLogStore:
         return sorted(names)
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
+        """See `LogStore.walk`; links that lead out of the root are not followed."""
         pending = [folder]
         while pending:
             current = pending.pop()
@@ -113,6 +118,7 @@ class LocalLogStore:
                     yield Entry(prefix + item.name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def folders(self, folder: str = "") -> list[str]:
+        """See `FolderStore.folders`."""
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self._inside(f"{prefix}.")) as found:
@@ -124,12 +130,14 @@ class LocalLogStore:
         return sorted(names)
 
     def has_folder(self, folder: str) -> bool:
+        """See `FolderStore.has_folder`."""
         try:
             return os.path.isdir(self._inside(f"{folder}/."))
         except CorruptTable:
             return False
 
     def get(self, name: str) -> bytes:
+        """See `LogStore.get`."""
         try:
             handle = self._open_to_read(name)
             try:
@@ -142,9 +150,11 @@ class LocalLogStore:
             raise self._failure("read", name, error) from error
 
     def get_many(self, names: list[str]) -> list[bytes]:
+        """See `LogStore.get_many`: one after the other, for disks gain nothing by more."""
         return [self.get(name) for name in names]
 
     def head(self, name: str) -> Entry | None:
+        """See `LogStore.head`."""
         try:
             status = os.stat(self._inside(name))
         except (FileNotFoundError, NotADirectoryError):
@@ -156,6 +166,7 @@ class LocalLogStore:
         return Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def open_input(self, name: str) -> pa.NativeFile:
+        """See `LogStore.open_input`. Raises `NotFound` where there is none."""
         path = self._inside(name)
         try:
             size = _size_of_regular(os.stat(path))
@@ -169,6 +180,7 @@ class LocalLogStore:
             raise self._failure("open", name, error) from error
 
     def put(self, name: str, data: bytes) -> None:
+        """See `LogStore.put`: by a temporary file that is renamed."""
         target = self._inside(name, follow=False)
         try:
             temporary = self._write_temporary(target, data)
@@ -182,6 +194,7 @@ class LocalLogStore:
             raise self._failure("write", name, error) from error
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`: by a hard link, which the file system makes for one caller only."""
         target = self._inside(name, follow=False)
         try:
             temporary = self._write_temporary(target, data)
@@ -198,6 +211,7 @@ class LocalLogStore:
             _unlink_quietly(temporary)
 
     def delete(self, name: str) -> None:
+        """See `LogStore.delete`."""
         try:
             os.unlink(self._inside(name, follow=False))
         except (FileNotFoundError, NotADirectoryError):

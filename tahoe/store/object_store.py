@@ -116,15 +116,18 @@ class ObjectLogStore:
 
     @property
     def url(self) -> str:
+        """See `LogStore.url`."""
         return self._url
 
     @property
     def asks_cheaply(self) -> bool:
+        """See `LogStore.asks_cheaply`."""
         return False
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        """See `LogStore.list_from`; the store itself begins at `start` where it can."""
         prefix = f"{folder}/" if folder else ""
         # obstore's offset is exclusive; a name without its last character sorts just before every name that begins with it.
         offset: str | None = prefix + start[:-1]
@@ -135,37 +138,45 @@ class ObjectLogStore:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
+        """See `LogStore.names_from`: as dear as `list_from`, for stores tell all in one answer."""
         return [entry.name for entry in self.list_from(folder, start)]
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
+        """See `LogStore.walk`."""
         for page in self._pages(folder, None):
             yield from (entry for entry in page if not entry.name.endswith(_PROBE))
 
     def folders(self, folder: str = "") -> list[str]:
+        """See `FolderStore.folders`: the prefixes below the name."""
         prefix = (self._prefix + folder).rstrip("/")
         found = self._ask("list", folder, lambda: obstore.list_with_delimiter(self._reads, prefix or None))
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
 
     def has_folder(self, folder: str) -> bool:
+        """See `FolderStore.has_folder`."""
         pages = self._ask("list", folder, lambda: obstore.list(self._reads, self._key(folder), chunk_size=1))
         return self._ask("list", folder, lambda: next(pages, None)) is not None
 
     def get(self, name: str) -> bytes:
+        """See `LogStore.get`."""
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
 
     def get_many(self, names: list[str]) -> list[bytes]:
+        """See `LogStore.get_many`: side by side."""
         if len(names) < 2 or self._scheme == "memory":
             return [self.get(name) for name in names]
         with ThreadPoolExecutor(min(len(names), _SIDE_BY_SIDE), thread_name_prefix="tahoe-get") as pool:
             return list(pool.map(self.get, names))
 
     def head(self, name: str) -> Entry | None:
+        """See `LogStore.head`."""
         try:
             return self._entry(self._ask("look at", name, lambda: obstore.head(self._reads, self._key(name))))
         except NotFound:
             return None
 
     def open_input(self, name: str) -> pa.NativeFile:
+        """See `LogStore.open_input`: ranges are fetched as they are asked for. Raises `NotFound` where there is none."""
         if self._scheme == "memory":
             return pa.BufferReader(self.get(name))
         key = self._key(name)
@@ -179,14 +190,17 @@ class ObjectLogStore:
     # -- writing -----------------------------------------------------------------------------------------------------------
 
     def put(self, name: str, data: bytes) -> None:
+        """See `LogStore.put`."""
         self._ask("write", name, lambda: obstore.put(self._reads, self._key(name), data))
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`: by the store's own conditional write."""
         if not self._clients.honour_conditions and (refused := self._probe_conditions()):
             return refused
         return self._create(self._key(name), data)
 
     def delete(self, name: str) -> None:
+        """See `LogStore.delete`."""
         try:
             self._ask("delete", name, lambda: obstore.delete(self._reads, self._key(name)))
         except NotFound:

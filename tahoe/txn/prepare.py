@@ -88,14 +88,17 @@ class PreparedCommit:
 
     @property
     def transaction_id(self) -> str:
+        """The commit's own name, by which it is known again in the log."""
         return str(self.commit_info["txnId"])
 
     @property
     def changes_metadata(self) -> bool:
+        """Whether it brings a `metaData` action."""
         return any(isinstance(action, Metadata) for action in self.actions)
 
     @property
     def changes_protocol(self) -> bool:
+        """Whether it brings a `protocol` action."""
         return any(isinstance(action, Protocol) for action in self.actions)
 
     def full_actions(self) -> tuple[Action, ...]:
@@ -113,6 +116,7 @@ class PreparedCommit:
         return (CommitInfo(info), *actions)
 
     def to_bytes(self) -> bytes:
+        """The content of the commit's file for `version`, sealed (`tahoe.log.files.seal`)."""
         return sealed(self.version, self.full_actions())
 
 

@@ -68,6 +68,7 @@ class ReadSet:
 
     @property
     def has_read_data(self) -> bool:
+        """Whether any row or file was looked at; what only applications have written does not count."""
         return self.whole_table or bool(self.predicates) or bool(self.file_keys) or bool(self.rows)
 
 
@@ -161,6 +162,7 @@ class Transaction:
         self.metadata = metadata
 
     def set_protocol(self, protocol: Protocol) -> None:
+        """Exchange the table's protocol; `prepare` raises it further where the metadata needs more."""
         self.protocol = protocol
 
     def stage(self, *actions: Action) -> None:
@@ -176,8 +178,10 @@ class Transaction:
 
     @property
     def adds(self) -> list[AddFile]:
+        """The files staged to join the table."""
         return [action for action in self.staged if isinstance(action, AddFile)]
 
     @property
     def removes(self) -> list[RemoveFile]:
+        """The files staged to leave it."""
         return [action for action in self.staged if isinstance(action, RemoveFile)]

@@ -46,10 +46,12 @@ class CheckpointReader:
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
+        """Of all Parquet files of the checkpoint, in the order of the files; their footers are read for it."""
         return tuple(group for source in self.sources for group in source.row_groups())
 
     @cached_property
     def num_actions(self) -> int:
+        """How many actions it holds, those in sidecars too, by the footers of its Parquet files."""
         rows: int = sum(source.metadata.num_rows for source in self.sources)
         return len(self.actions) + rows
 

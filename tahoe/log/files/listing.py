@@ -33,6 +33,7 @@ class Checkpoint:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Of its files in the store, in the order of its parts."""
         return tuple(entry.name for entry in self.entries)
 
 
@@ -69,6 +70,7 @@ class Listing:
 
     @classmethod
     def read(cls, store: LogStore, start: int | None) -> Listing:
+        """List the log from version `start` on, or all of it; files of names that the specification does not know are passed over."""
         entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
         commits: dict[int, Entry] = {}
         compactions: list[tuple[ParsedLogPath, Entry]] = []
@@ -94,6 +96,7 @@ class Listing:
                         yield checkpoint
 
     def newest(self) -> int | None:
+        """The newest version that has a commit or a complete checkpoint in the listing; None where there is neither."""
         return max((*self.commits, *self.complete_checkpoints), default=None)
 
 

@@ -37,6 +37,7 @@ class Kind(Enum):
 
     @property
     def words(self) -> str:
+        """As SQL spells it: ``NOT MATCHED BY SOURCE``."""
         return self.name.replace("_", " ")
 
 
@@ -64,6 +65,7 @@ class Clause(Generic[Term]):
 
     @property
     def is_star(self) -> bool:
+        """Whether it is ``UPDATE SET *`` or ``INSERT *``: columns go by name."""
         return self.values is None
 
 

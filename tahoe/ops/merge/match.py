@@ -64,6 +64,7 @@ class Pairs:
     source: pa.Array
 
     def take(self, indices: pa.Array) -> Pairs:
+        """The pairs at these positions, in their order."""
         return Pairs(self.target.take(indices), self.source.take(indices))
 
 

@@ -39,6 +39,7 @@ class Assignment:
 
     @property
     def assigns_whole_column(self) -> bool:
+        """Whether it is a column that gets a value, not a field inside of one."""
         return len(self.path) == 1
 
 

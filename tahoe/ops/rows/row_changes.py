@@ -87,6 +87,7 @@ class FileChange:
 
     @property
     def is_whole(self) -> bool:
+        """Whether no living row of the file stays."""
         return len(self.dead) == self.living
 
 
@@ -121,6 +122,7 @@ class RowsChanged:
 
     @property
     def num_affected_rows(self) -> int:
+        """Updated, deleted and inserted rows together, as the result of the SQL statement tells them."""
         return self.num_updated_rows + self.num_deleted_rows + self.num_inserted_rows
 
 

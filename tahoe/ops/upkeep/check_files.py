@@ -47,10 +47,12 @@ class LiveFiles:
 
     @property
     def store(self) -> LogStore:
+        """The table's store."""
         return self.snapshot.store
 
     @cached_property
     def paths(self) -> list[str]:
+        """As the log spells them."""
         return self.column("path")
 
     @cached_property
@@ -60,6 +62,7 @@ class LiveFiles:
 
     @cached_property
     def vectors(self) -> list[DeletionVectorDescriptor | None]:
+        """The descriptor of each file's deletion vector; None for a file without one."""
         return [None if found is None else _descriptor(found) for found in self.column("deletionVector")]
 
     @cached_property
@@ -76,6 +79,7 @@ class LiveFiles:
         return values
 
     def column(self, name: str) -> list[Any]:
+        """The values of one column of `tahoe.log.replay.FILES_SCHEMA`, in the order of the files."""
         values: list[Any] = self.table[name].to_pylist()
         return values
 

@@ -34,6 +34,7 @@ class RowIds:
 
     @classmethod
     def of(cls, snapshot: Snapshot, add: AddFile) -> RowIds:
+        """Read those of a file of the snapshot: where they are not stored with the rows, they follow from the rows' positions."""
         return cls(None if materialized_columns(snapshot.config) is None else Scan(snapshot).read_row_ids(add))
 
     def part(self, start: int, count: int) -> RowIds:

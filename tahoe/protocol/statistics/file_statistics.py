@@ -81,6 +81,7 @@ class StatisticsBuilder:
         self._nulls: dict[str, Any] = {}
 
     def add(self, leaf: Leaf, least: Any, greatest: Any, nulls: int | None) -> None:
+        """Note the statistics of one leaf column; what is None is not stated."""
         path = [column.physical_name for column in leaf]
         for tree, value in ((self._least, least), (self._greatest, greatest), (self._nulls, nulls)):
             if value is not None:
@@ -89,6 +90,7 @@ class StatisticsBuilder:
                 tree[path[-1]] = value
 
     def statistics(self) -> FileStatistics:
+        """Those of the file, with all leaves noted so far."""
         return FileStatistics(self._num_records, self._least, self._greatest, self._nulls)
 
 

@@ -40,10 +40,9 @@ from tahoe.log.files.live_files import (
     key_of,
     without_rows,
 )
-from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.partition_keys import check_keys, check_keys_for
-from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
+from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.skipping import keep
@@ -61,7 +60,6 @@ __all__ = [
     "advance_files",
     "advance_state",
     "files_table",
-    "replay_checkpoint",
 ]
 
 logger = logging.getLogger(__name__)
@@ -235,29 +233,11 @@ class _SegmentReader:
         return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
 
 
-def replay_checkpoint(store: LogStore, version: int) -> pa.Table:
-    """The live files that the complete checkpoint of a version holds, without the commits before or after it; for checks.
-
-    Raises:
-        NotFound: there is no complete checkpoint of that version.
-        DamagedCheckpoint: it cannot be read whole.
-    """
-    found = checkpoints_in(store.list_from(LOG_FOLDER, f"{version:020d}")).get(version)
-    if not found:
-        raise NotFound(
-            f"Table {store.url}: there is no complete checkpoint of version {version}.",
-            code="DELTA_LOG_FILE_NOT_FOUND",
-            table=store.url,
-            version=version,
-        )
-    return open_checkpoint(store, found[0]).adds()
-
-
 def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
     """The live files after the actions of one or more commits more, oldest first; nothing is read.
 
     Args:
-        files: the live files before (`replay_files`).
+        files: the live files before (`LogReader.files`).
         root_url: the table's URL; needed only where the log uses absolute paths.
     """
     last: dict[str, AddFile | RemoveFile] = {}

@@ -91,11 +91,6 @@ class TableProperties:
         return bool(self.get("delta.enableExpiredLogCleanup"))
 
     @property
-    def enable_in_commit_timestamps(self) -> bool:
-        """Whether commits are to carry their time; that counts only with the protocol's feature (`TableConfig.in_commit_timestamps`)."""
-        return bool(self.get("delta.enableInCommitTimestamps"))
-
-    @property
     def enable_deletion_vectors(self) -> bool:
         """Whether writers may mark rows as deleted; that counts only with the protocol's feature."""
         return bool(self.get("delta.enableDeletionVectors"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
@@ -179,10 +179,6 @@ class StructType:
     def without(self, names: set[str]) -> StructType:
         """The fields of other names; names as they are spelled."""
         return StructType(tuple(column for column in self.fields if column.name not in names))
-
-    def with_field(self, replacement: StructField) -> StructType:
-        """The same struct with the field of that name exchanged."""
-        return replace(self, fields=tuple(replacement if f.name == replacement.name else f for f in self.fields))
 
     def to_json_value(self) -> Any:
         """As `schemaString` holds it, an object."""

@@ -11,7 +11,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import FILES_SCHEMA, TOMBSTONES_SCHEMA, add_files, file_keys, files_table, key_of, remove_files
 from tahoe.log.files.paths import commit_name
-from tahoe.log.replay import LogReader, advance_files, advance_state, replay_checkpoint
+from tahoe.log.replay import LogReader, advance_files, advance_state
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import (
     Action,
@@ -64,7 +64,7 @@ def test_a_checkpoint_can_be_read_by_itself(kind: str) -> None:
     log.begin(add("a"), add("b"))
     CHECKPOINTS[kind](log)
     log.commit(add("c"))
-    assert sorted(file.path for file in add_files(replay_checkpoint(log.store, 0))) == ["a", "b"]
+    assert sorted(file.path for file in log.files_of_checkpoint(0)) == ["a", "b"]
 
 
 def test_the_newest_word_on_a_file_wins() -> None:

@@ -381,9 +381,9 @@ class Table(Readable):
         from tahoe.ops.upkeep.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
-            found = check_table(self.store, deep=deep, progress=progress or bar)
+            violations = check_table(self.store, deep=deep, progress=progress or bar)
             # Only a table that asks for Iceberg pays for loading what looks at it.
-            return found + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
+            return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
     @cached_property
     def uniform(self) -> UniformHandle:

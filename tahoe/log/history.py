@@ -38,16 +38,16 @@ def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
         if (parsed := parse(entry.name)) is not None and parsed.kind == "commit"
     ]
     enabled_from = in_commit_timestamps_from(config)
-    found: list[CommitTime] = []
+    timed: list[CommitTime] = []
     previous = -1
     for version, modified_ms in commits:
         time = modified_ms
         if enabled_from is not None and version >= enabled_from:
             time = _in_commit_timestamp(store, version)
         time = max(time, previous + 1)
-        found.append(CommitTime(version, time))
+        timed.append(CommitTime(version, time))
         previous = time
-    return found
+    return timed
 
 
 def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:

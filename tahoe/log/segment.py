@@ -75,12 +75,12 @@ class LogSegment:
         return newest if newest is not None and newest.name == commit_name(self.version) else None
 
     def _commits_by_version(self) -> dict[int, Entry]:
-        found = {}
+        commits = {}
         for entry in self.commits:
             version = int(file_name(entry.name).partition(".")[0])
             if version >= self.first_version:
-                found[version] = entry
-        return found
+                commits[version] = entry
+        return commits
 
 
 def segment_for(store: LogStore, version: int | None = None, *, without: Collection[str] = ()) -> LogSegment:

@@ -378,10 +378,10 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
 
     Raises `CorruptTable` where the action is not what the specification demands (`tahoe.protocol.demanded`).
     """
-    found = [(name, value) for name, value in line.items() if value is not None]
-    for name, value in found:
+    members = [(name, value) for name, value in line.items() if value is not None]
+    for name, value in members:
         check_action(name, value)
-    for name, value in found:
+    for name, value in members:
         build = _BUILDERS.get(name)
         if build is None:
             continue

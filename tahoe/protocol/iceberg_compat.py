@@ -67,12 +67,12 @@ def required_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     """Properties that are set by themselves where the user gave none: column mapping, and row tracking for IcebergCompatV3."""
     properties = TableProperties(configuration)
     versions = _compat_versions(properties)
-    found = {}
+    required = {}
     if versions and properties.column_mapping_mode == "none":
-        found["delta.columnMapping.mode"] = "name"
+        required["delta.columnMapping.mode"] = "name"
     if 3 in versions and not any(key.lower() == _ROW_TRACKING.lower() for key in configuration):
-        found[_ROW_TRACKING] = "true"
-    return found
+        required[_ROW_TRACKING] = "true"
+    return required
 
 
 def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds: Iterable[AddFile]) -> None:

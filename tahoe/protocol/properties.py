@@ -133,7 +133,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InvalidRequest: `DELTA_UNKNOWN_CONFIGURATION` for an unknown ``delta.`` key, or a value that is not allowed.
     """
-    found: dict[str, str] = {}
+    valid: dict[str, str] = {}
     for key, value in properties.items():
         lowered = key.lower()
         if not isinstance(value, str):
@@ -143,9 +143,9 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 property=key,
             )
         if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
-            found[key] = value
+            valid[key] = value
         elif lowered.startswith(FREE_PREFIXES):
-            found[FEATURE_PREFIX + key[len(FEATURE_PREFIX) :] if lowered.startswith(FEATURE_PREFIX) else lowered] = value
+            valid[FEATURE_PREFIX + key[len(FEATURE_PREFIX) :] if lowered.startswith(FEATURE_PREFIX) else lowered] = value
         else:
             row = _ROWS.get(lowered)
             if row is None:
@@ -160,9 +160,9 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 raise InvalidRequest(
                     f"The table property {row.key} {row.help}, found '{value}'.", code="TAHOE_TABLE_PROPERTY", property=row.key
                 ) from error
-            found[row.key] = value
-    _check_retentions(found)
-    return found
+            valid[row.key] = value
+    _check_retentions(valid)
+    return valid
 
 
 def parse_interval_ms(text: str) -> int:
@@ -215,10 +215,10 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    found = tuple(text.split(",")) if text else ()
-    if len(set(found)) != len(found) or not set(found) <= {"iceberg", "hudi"}:
+    formats = tuple(text.split(",")) if text else ()
+    if len(set(formats)) != len(formats) or not set(formats) <= {"iceberg", "hudi"}:
         raise ValueError(text)
-    return found
+    return formats
 
 
 def _bool_row(key: str, default: bool = False) -> _Row:

@@ -142,7 +142,7 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
         Unsupported: a new file has no count of records.
     """
     highest = mark
-    found: list[Action] = []
+    with_ids: list[Action] = []
     for action in actions:
         if isinstance(action, AddFile) and (action.base_row_id is None or action.default_row_commit_version is None):
             base = action.base_row_id
@@ -150,10 +150,10 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
                 base, highest = highest + 1, highest + _num_records(action, table)
             commit_version = version if action.default_row_commit_version is None else action.default_row_commit_version
             action = replace(action, base_row_id=base, default_row_commit_version=commit_version)
-        found.append(action)
+        with_ids.append(action)
     if highest == mark:
-        return tuple(found)
-    return (DomainMetadata(DOMAIN, json.dumps({_MARK: highest}, separators=(",", ":"))), *found)
+        return tuple(with_ids)
+    return (DomainMetadata(DOMAIN, json.dumps({_MARK: highest}, separators=(",", ":"))), *with_ids)
 
 
 def _num_records(add: AddFile, table: str) -> int:

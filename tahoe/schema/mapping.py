@@ -103,8 +103,8 @@ def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]
 
 def nested_ids_of(column: StructField) -> Mapping[str, int]:
     """Ids of the elements, keys and values below a field, by ``<physical name>.element``, ``<physical name>.value.element``, …"""
-    found: Mapping[str, int] = column.metadata.get(NESTED_IDS_KEY) or {}
-    return found
+    ids: Mapping[str, int] = column.metadata.get(NESTED_IDS_KEY) or {}
+    return ids
 
 
 def max_id_of(schema: StructType) -> int:

@@ -113,8 +113,8 @@ class ChangedFile:
         """The positions of the rows meant, where `within` is given; None else."""
         if self.within is None:
             return None
-        found = read_vector(self.within)
-        return found if self.without is None else found - read_vector(self.without)
+        marked = read_vector(self.within)
+        return marked if self.without is None else marked - read_vector(self.without)
 
 
 @dataclass(frozen=True)
@@ -230,18 +230,18 @@ def changed_files(actions: Iterable[Action], version: int, config: TableConfig) 
         values = _partition_values(action, version, config)
         return ChangedFile(version, action.path, action.size or 0, values, kind, stats=action.stats, **rows)
 
-    found = []
+    changed = []
     for path, remove in removes.items():
         add = adds.get(path)
         if add is None:
-            found.append(of(remove, "delete", without=remove.deletion_vector))
+            changed.append(of(remove, "delete", without=remove.deletion_vector))
             continue
         # Rows that the new vector has and the old one has not are deleted; the other way round, they are back.
         if add.deletion_vector is not None:
-            found.append(of(add, "delete", within=add.deletion_vector, without=remove.deletion_vector))
+            changed.append(of(add, "delete", within=add.deletion_vector, without=remove.deletion_vector))
         if remove.deletion_vector is not None:
-            found.append(of(add, "insert", within=remove.deletion_vector, without=add.deletion_vector))
-    return found + [of(add, "insert", without=add.deletion_vector) for path, add in adds.items() if path not in removes]
+            changed.append(of(add, "insert", within=remove.deletion_vector, without=add.deletion_vector))
+    return changed + [of(add, "insert", without=add.deletion_vector) for path, add in adds.items() if path not in removes]
 
 
 def changed_rows(

@@ -130,8 +130,8 @@ class Scan:
         if not limit:
             return
         # Few rows are likely to be in the first file: nothing is read ahead for them.
-        with closing(self._batches(self.tasks(), ahead=limit > BATCH_ROWS)) as found:
-            for batch in found:
+        with closing(self._batches(self.tasks(), ahead=limit > BATCH_ROWS)) as batches:
+            for batch in batches:
                 yield batch.slice(0, limit)
                 limit -= batch.num_rows
                 if limit <= 0:
@@ -172,11 +172,11 @@ class Scan:
         streams = [partial(self._read, files, task, read_schema) for task in tasks]
         small = store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
         if small or not ahead or len(tasks) == 1:
-            found: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
+            batches: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
         else:
-            found = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
-        with closing(found):
-            for batch in found:
+            batches = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
+        with closing(batches):
+            for batch in batches:
                 yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:

@@ -222,14 +222,14 @@ class Snapshot:
             return self
         if len(following) > _MOST_STEPS:
             return Snapshot.at(self.store)
-        found = self
+        snapshot = self
         bodies = self.store.get_many([entry.name for entry in following])
         places = [place_of(self.version + number, body) for number, body in enumerate(bodies, start=1)]
         check_places([place for place in places if place is not None], self.store.url)
         for entry, body in zip(following, bodies, strict=True):
-            found = found.after(parse_commit(entry.name, body, self.store.url), entry)
-        found.config.ensure_readable()
-        return found
+            snapshot = snapshot.after(parse_commit(entry.name, body, self.store.url), entry)
+        snapshot.config.ensure_readable()
+        return snapshot
 
     def _newer_commits(self) -> list[Entry]:
         """The commits since this version. One question where there is none, which is the usual answer; else one listing more, where
@@ -241,15 +241,15 @@ class Snapshot:
         entries = [] if self.store.asks_cheaply else self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])
         if entries:
             notice(self.store, entries)
-        listed = {found.name: found for found in entries}
+        listed = {commits.name: commits for commits in entries}
         listed[first] = entry
         # A listing may lag behind what was written, so the name after its last commit is asked for too.
-        found: list[Entry] = []
-        while (entry := listed.get(commit_name(self.version + len(found) + 1))) is not None:
-            found.append(entry)
-        while (entry := self.store.head(commit_name(self.version + len(found) + 1))) is not None:
-            found.append(entry)
-        return found
+        commits: list[Entry] = []
+        while (entry := listed.get(commit_name(self.version + len(commits) + 1))) is not None:
+            commits.append(entry)
+        while (entry := self.store.head(commit_name(self.version + len(commits) + 1))) is not None:
+            commits.append(entry)
+        return commits
 
     def _replaced(self) -> Snapshot:
         """What the log gives now that this version's commit is not as it was: cleaned away, copied, or that of a table made anew."""

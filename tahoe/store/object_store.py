@@ -149,8 +149,8 @@ class ObjectLogStore:
     def folders(self, folder: str = "") -> list[str]:
         """See `FolderStore.folders`: the prefixes below the name."""
         prefix = (self._prefix + folder).rstrip("/")
-        found = self._ask("list", folder, lambda: obstore.list_with_delimiter(self._reads, prefix or None))
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
+        listing = self._ask("list", folder, lambda: obstore.list_with_delimiter(self._reads, prefix or None))
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in listing["common_prefixes"])
 
     def has_folder(self, folder: str) -> bool:
         """See `FolderStore.has_folder`."""

@@ -87,7 +87,7 @@ def _matches(files: DataFiles, mine: PreparedCommit, add: AddFile) -> BitMap64:
     index = next(name for name in map("_position{}".format, count()) if config.schema.find(name) is None)
     task = ReadTask(decode_path(add.path, store.url), add.size, dict(add.partition_values))
     batches = files.read(task, config.schema.select(columns), predicate, row_index_column=index)
-    found = BitMap64()
+    positions = BitMap64()
     for batch in located_batches(batches, store.url, None, add.path):
-        found.update(batch.column(index).to_pylist())
-    return found
+        positions.update(batch.column(index).to_pylist())
+    return positions

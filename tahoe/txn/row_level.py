@@ -115,8 +115,8 @@ def questions(mine: PreparedCommit, winners: Sequence[Winner]) -> Questions:
 def rows_read(mine: PreparedCommit) -> RowsRead:
     """By canonical path, the positions that the loser noted as read; None for all rows of the file."""
     root = mine.config.table
-    found: dict[str, BitMap64 | None] = {canonical_path(path, root): rows for (path, _), rows in mine.reads.rows.items()}
-    return {**found, **dict.fromkeys((canonical_path(path, root) for path, _ in mine.reads.file_keys), None)}
+    read: dict[str, BitMap64 | None] = {canonical_path(path, root): rows for (path, _), rows in mine.reads.rows.items()}
+    return {**read, **dict.fromkeys((canonical_path(path, root) for path, _ in mine.reads.file_keys), None)}
 
 
 def adds_that_count(mine: PreparedCommit, winner: Winner) -> list[AddFile]:

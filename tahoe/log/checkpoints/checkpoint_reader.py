@@ -70,10 +70,10 @@ class CheckpointReader:
     @cached_property
     def single_actions(self) -> list[Action]:
         """All that are not files: protocol, metadata, transactions, domains."""
-        found: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
+        actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
         for source in self.sources:
-            found += _single_actions(source)
-        return found
+            actions += _single_actions(source)
+        return actions
 
     def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
         """The `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.

@@ -39,7 +39,7 @@ class Checkpoint:
 
 def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
     """The complete checkpoints of a listing by version; multi-part ones that lack a part do not count (PROTOCOL.md)."""
-    found: dict[int, list[Checkpoint]] = {}
+    complete: dict[int, list[Checkpoint]] = {}
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
         parsed = parse(entry.name) if ".checkpoint." in entry.name else None
@@ -49,12 +49,12 @@ def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
             parts.setdefault((parsed.version, parsed.parts), {})[parsed.part] = entry
         else:
             kind: Literal["classic", "uuid"] = "classic" if parsed.unique_id is None else "uuid"
-            found.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
+            complete.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
     for (version, count), by_part in parts.items():
         if len(by_part) == count:
             entries_in_order = tuple(by_part[part] for part in range(1, count + 1))
-            found.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
-    return found
+            complete.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
+    return complete
 
 
 @dataclass(slots=True)

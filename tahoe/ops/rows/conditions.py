@@ -53,8 +53,8 @@ class RowCondition:
         """TRUE for the rows that are meant; never NULL."""
         if not isinstance(self.exact, Predicate):
             return compute_mask(self.exact, rows)
-        found = pc.fill_null(evaluate(self.exact, rows), scalar(False))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        meant = pc.fill_null(evaluate(self.exact, rows), scalar(False))
+        return meant.combine_chunks() if isinstance(meant, pa.ChunkedArray) else meant
 
 
 def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:

@@ -97,7 +97,7 @@ def stage_deleted_rows(
     text: str | None,
     started: int,
     copy: Callable[[Sequence[FileChange]], list[AddFile]],
-    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Staged:
     """Rows go by vectors, or by copying the others.
 
@@ -106,7 +106,7 @@ def stage_deleted_rows(
         text: of the condition, for the history.
         started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
         copy: writes the rows that stay of these files, and stages them.
-        tell: writes the rows that go for the change data feed, and stages them.
+        write_feed: writes the rows that go for the change data feed, and stages them.
     """
     if not changes:
         return Staged(None)
@@ -126,7 +126,7 @@ def stage_deleted_rows(
         remove_files(transaction, (change.add for change in stay))
         added = copy(stay)
         if config.properties.enable_change_data_feed:
-            feed_files = len(tell(changes))
+            feed_files = len(write_feed(changes))
     gone = whole if marked else [change.add for change in changes]
     metrics = (
         _metrics(started, scanned, transaction)

@@ -321,14 +321,14 @@ def _replaced_rows(
 ) -> Replaced:
     config.refuse_if_append_only()
 
-    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
         new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
         return write_change_data(transaction, config, chain(gone, new))
 
     changes = find_changes(transaction, snapshot, row_condition(predicate, snapshot.schema))
     return stage_replaced(
-        transaction, config, changes, lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)), tell
+        transaction, config, changes, lambda changes: write_rows(transaction, config, kept_rows(snapshot, changes)), write_feed
     )
 
 
@@ -337,14 +337,14 @@ def stage_replaced(
     config: TableConfig,
     changes: Sequence[FileChange],
     copy: Callable[[Sequence[FileChange]], list[AddFile]],
-    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Replaced:
     """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
 
     Args:
         changes: the rows that go; that they were looked for is noted already.
         copy: writes the rows that stay of these files, and stages them.
-        tell: writes the rows that go, and the new ones, for the change data feed, and stages them.
+        write_feed: writes the rows that go, and the new ones, for the change data feed, and stages them.
     """
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
@@ -360,7 +360,7 @@ def stage_replaced(
         copied = copy(stay)
         if changes and config.properties.enable_change_data_feed:
             # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
-            change_files = len(tell(changes))
+            change_files = len(write_feed(changes))
     return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 

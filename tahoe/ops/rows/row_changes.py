@@ -201,8 +201,8 @@ def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
     window = BitMap64()
     window.add_range(first, last)
     window &= dead
-    found = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
-    return pc.is_in(positions, value_set=found)
+    dead_here = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
+    return pc.is_in(positions, value_set=dead_here)
 
 
 def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
@@ -328,14 +328,14 @@ def _write_vectors(
 ) -> list[DeletionVectorDescriptor]:
     """The bitmaps in as few files as `VECTOR_FILE_BYTES` allows."""
     length = int(config.properties.get("delta.randomPrefixLength"))
-    found: list[DeletionVectorDescriptor] = []
+    descriptors: list[DeletionVectorDescriptor] = []
     for group in _groups(bitmaps):
         content, places = pack(group)
         uuid = clock.uuid()
         prefix = random_prefix(clock, length) if config.random_prefixes else ""
         store.put(new_file_name(uuid, prefix), content)
-        found += [descriptor_in_file(uuid, place, prefix) for place in places]
-    return found
+        descriptors += [descriptor_in_file(uuid, place, prefix) for place in places]
+    return descriptors
 
 
 def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:

@@ -94,10 +94,10 @@ class _DataCheck:
         name = self.files.names[index]
         if not isinstance(name, str):
             return []  # told where paths are looked at
-        found: list[Violation] = []
-        with Reported(found.append, "data", f"Data file {name}", file=name):
-            found += self._file(index, name)
-        return found
+        violations: list[Violation] = []
+        with Reported(violations.append, "data", f"Data file {name}", file=name):
+            violations += self._file(index, name)
+        return violations
 
     def _file(self, index: int, name: str) -> Iterator[Violation]:
         store = self.files.store
@@ -139,12 +139,12 @@ class _DataCheck:
 
     def change_file(self, version: int, file: AddCDCFile) -> list[Violation]:
         """What is not so in one change-data file."""
-        found: list[Violation] = []
-        with Reported(found.append, "change-data", f"Change-data file {file.path}", version, file.path):
+        violations: list[Violation] = []
+        with Reported(violations.append, "change-data", f"Change-data file {file.path}", version, file.path):
             name = decode_path(file.path, self.files.store.url)
             entry = self.files.store.head(name)
             if entry is None:
-                return found
+                return violations
             if entry.size != file.size:
                 text = f"change-data file {name} has {entry.size} bytes, the log says {file.size}."
                 return [Violation("change-data", text, version, name)]
@@ -154,9 +154,9 @@ class _DataCheck:
                     kinds = None if position < 0 else pc.unique(batch.column(position)).to_pylist()
                     if kinds is None or any(kind not in _CHANGE_TYPES for kind in kinds):
                         text = f"change-data file {name} has no _change_type in some rows, or one that is not known."
-                        found.append(Violation("change-data", text, version, name))
+                        violations.append(Violation("change-data", text, version, name))
                         break
-        return found
+        return violations
 
     # -- one file ------------------------------------------------------------------------------------------------------------
 

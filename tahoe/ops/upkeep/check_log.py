@@ -125,38 +125,38 @@ class LogReplay:
     def _read(self, versions: Sequence[int], files: LogFiles) -> tuple[list[bytes | TahoeError], list[bytes | TahoeError | None]]:
         commits = _get_many(self.store, [files.commits[version].name for version in versions])
         named = [version for version in versions if version in files.checksums]
-        found = dict(zip(named, _get_many(self.store, [checksum_name(version) for version in named]), strict=True))
-        return commits, [found.get(version) for version in versions]
+        checksums = dict(zip(named, _get_many(self.store, [checksum_name(version) for version in named]), strict=True))
+        return commits, [checksums.get(version) for version in versions]
 
     def _step(
         self, version: int, data: bytes | TahoeError, checksum: bytes | TahoeError | None, files: LogFiles
     ) -> Iterator[Violation]:
-        found: list[Violation] = []
+        violations: list[Violation] = []
         actions: tuple[Action, ...] | None = None
-        with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+        with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
             if isinstance(data, TahoeError):
                 raise data
             actions = parse_commit(commit_name(version), data, self.store.url)
         self.version = version
         if actions is None or isinstance(data, TahoeError):
             self.live = None  # until a checkpoint tells
-            yield from found
+            yield from violations
             yield from self._checkpoints(files.checkpoints.get(version, ()))
             return
         told = list(self._commit_info(version, actions))
         yield from told
         yield from _begins_a_table(version, actions)
-        with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+        with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
             self._apply(version, actions)
         if self._timed_from is not None and version >= self._timed_from and not states_its_time(actions):
-            found.append(
+            violations.append(
                 violation_of(no_in_commit_timestamp(self.store.url, version), "commit", "", version, commit_name(version))
             )
         place = place_of(version, data)
         if place is not None and not told:
-            with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+            with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
                 self._places.check(place)
-        yield from found
+        yield from violations
         yield from self._checkpoints(files.checkpoints.get(version, ()))
         if self.live is not None and checksum is not None:
             yield from self._checksum(version, checksum, vouches_for_itself(actions))
@@ -255,11 +255,11 @@ class LogReplay:
         for checkpoint in checkpoints:
             if checkpoint not in self._compared:
                 self._compared.add(checkpoint)
-                found: list[Violation] = []
+                violations: list[Violation] = []
                 name = checkpoint.entries[0].name
-                with Reported(found.append, "checkpoint", f"Checkpoint {name}", checkpoint.version, name):
-                    found += self._checkpoint(checkpoint)
-                yield from found
+                with Reported(violations.append, "checkpoint", f"Checkpoint {name}", checkpoint.version, name):
+                    violations += self._checkpoint(checkpoint)
+                yield from violations
 
     def _checkpoint(self, checkpoint: Checkpoint) -> Iterator[Violation]:
         reader = open_checkpoint(self.store, checkpoint)
@@ -363,13 +363,13 @@ def file_texts(files: pa.Table) -> list[str]:
     for member in ("storageType", "pathOrInlineDv", "offset"):
         parts.append(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), ""))
     parts.append(pc.coalesce(files["size"].cast(pa.string()), ""))
-    found = pc.binary_join_element_wise(*parts, _BETWEEN)
+    joined = pc.binary_join_element_wise(*parts, _BETWEEN)
     values = files["partitionValues"]
     for name in sorted(_distinct_keys(values)):
         value = pc.coalesce(pc.map_lookup(values, pa.scalar(name, values.type.key_type), "first"), "")
         said = pc.binary_join_element_wise(f"{_BETWEEN}{name}", value, "=")
-        found = pc.binary_join_element_wise(found, pc.if_else(pc.equal(value, ""), "", said), "")
-    texts: list[str] = found.to_pylist()
+        joined = pc.binary_join_element_wise(joined, pc.if_else(pc.equal(value, ""), "", said), "")
+    texts: list[str] = joined.to_pylist()
     return texts
 
 
@@ -381,10 +381,10 @@ def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str)
     """
     if len(texts) == len(live) and set(texts) == set(live.values()):
         return None
-    found = {_key_of_text(text, root): text for text in texts}
-    twice = len(texts) - len(found)
-    missing, extra = sorted(live.keys() - found.keys()), sorted(found.keys() - live.keys())
-    other = sorted(key for key in live.keys() & found.keys() if _said(found[key]) != _said(live[key]))
+    theirs = {_key_of_text(text, root): text for text in texts}
+    twice = len(texts) - len(theirs)
+    missing, extra = sorted(live.keys() - theirs.keys()), sorted(theirs.keys() - live.keys())
+    other = sorted(key for key in live.keys() & theirs.keys() if _said(theirs[key]) != _said(live[key]))
     if not (twice or missing or extra or other):
         return None
     counts = ((missing, "missing"), (extra, "too many"), (other, "with another size or other partition values"))
@@ -419,10 +419,10 @@ def _key(path: str, vector: str | None, root: str) -> str:
 
 
 def _distinct_keys(values: pa.ChunkedArray) -> set[str]:
-    found: set[str] = set()
+    keys: set[str] = set()
     for chunk in values.chunks:
-        found.update(pc.unique(chunk.keys).to_pylist())
-    return found
+        keys.update(pc.unique(chunk.keys).to_pylist())
+    return keys
 
 
 def _equal(name: str, one: Metadata, other: Metadata) -> bool:

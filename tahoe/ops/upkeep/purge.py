@@ -29,8 +29,8 @@ def stage_purge(transaction: Transaction, where: Predicate | None = None) -> Ope
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     snapshot = transaction.existing()
-    found = files_to_purge(snapshot, where)
-    return stage_rewrite(transaction, snapshot, found) if found else None
+    adds = files_to_purge(snapshot, where)
+    return stage_rewrite(transaction, snapshot, adds) if adds else None
 
 
 def files_to_purge(snapshot: Snapshot, where: Predicate | None = None) -> list[AddFile]:

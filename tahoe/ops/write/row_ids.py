@@ -79,12 +79,12 @@ def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
     names = {column.name for column in _fields(config)}
     if not names or add.stats is None:
         return add
-    found = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
+    statistics = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
     kept = replace(
-        found,
-        min_values=_without(found.min_values, names),
-        max_values=_without(found.max_values, names),
-        null_count=_without(found.null_count, names),
+        statistics,
+        min_values=_without(statistics.min_values, names),
+        max_values=_without(statistics.max_values, names),
+        null_count=_without(statistics.null_count, names),
     )
     return replace(add, stats=kept.to_json())
 

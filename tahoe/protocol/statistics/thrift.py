@@ -55,14 +55,14 @@ class _Reader:
         self._at = 0
 
     def struct(self) -> Struct:
-        found: Struct = {}
+        fields: Struct = {}
         number = 0
         while (head := self._byte()) != 0:
             kind, delta = head & 0x0F, head >> 4
             number = number + delta if delta else self._integer()
             # In a struct the type is the boolean's value.
-            found[number] = (kind, kind == _TRUE) if kind in (_TRUE, _FALSE) else (kind, self._value(kind))
-        return found
+            fields[number] = (kind, kind == _TRUE) if kind in (_TRUE, _FALSE) else (kind, self._value(kind))
+        return fields
 
     def _value(self, kind: int) -> Any:
         if I16 <= kind <= I64:

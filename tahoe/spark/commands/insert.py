@@ -155,13 +155,15 @@ def _rows_replaced(
     """As DELETE takes rows; the feed tells of the new ones too."""
     text, hadoop, files = request.options.replace_where or "", request.files.hadoop, request.files
 
-    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete")
         come = of_kind(rows_of_new(spark, snapshot, config, new, hadoop), "insert")
         return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
 
     changes = find_changes(transaction, spark, snapshot, text, found, None, hadoop)
-    return stage_replaced(transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), tell)
+    return stage_replaced(
+        transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), write_feed
+    )
 
 
 def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:

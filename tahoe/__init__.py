@@ -1,6 +1,7 @@
 """Tahoe: Delta Lake for PySpark in pure Python, every table readable as Apache Iceberg too.
 
-``tahoe.Table`` works without Spark; ``tahoe.enable(spark)`` switches Delta on in a Spark session.
+``tahoe.Table`` works without Spark; ``tahoe.enable(spark)`` switches Delta on in a Spark session, in which `DeltaTable` is the class of that
+name as delta-spark has it. The errors are told in `tahoe.exceptions`. What is not named here is private.
 """
 
 from __future__ import annotations
@@ -10,25 +11,71 @@ from typing import TYPE_CHECKING, Any
 from tahoe.version import __version__
 
 if TYPE_CHECKING:
+    from tahoe.exceptions import (
+        CommitStateUnknown,
+        ConcurrentAppendException,
+        ConcurrentDeleteDeleteException,
+        ConcurrentDeleteReadException,
+        ConcurrentTransactionException,
+        ConcurrentWriteException,
+        CorruptTable,
+        DeltaConcurrentModificationException,
+        ForeignWriter,
+        InvalidRequest,
+        InvariantViolation,
+        MetadataChangedException,
+        NotFound,
+        ProtocolChangedException,
+        SchemaMismatch,
+        StorageFailure,
+        TahoeError,
+        Unsupported,
+    )
     from tahoe.spark.session import configure_spark_with_delta_pip, enable
     from tahoe.table import Table
+    from tahoe.tables import DeltaTable
 
-__all__ = ["Table", "__version__", "configure_spark_with_delta_pip", "enable"]
+__all__ = [
+    "Table",
+    "DeltaTable",
+    "configure_spark_with_delta_pip",
+    "enable",
+    "TahoeError",
+    "InvalidRequest",
+    "SchemaMismatch",
+    "InvariantViolation",
+    "DeltaConcurrentModificationException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentTransactionException",
+    "NotFound",
+    "StorageFailure",
+    "CommitStateUnknown",
+    "CorruptTable",
+    "ForeignWriter",
+    "Unsupported",
+    "__version__",
+]
 
-# Loaded on first use: a command line that answers in half a second must not import Spark.
+# Loaded on first use: a command line that answers in half a second must not import Spark. All other names are errors.
 _HOMES = {
     "Table": "tahoe.table",
+    "DeltaTable": "tahoe.tables",
     "configure_spark_with_delta_pip": "tahoe.spark.session",
     "enable": "tahoe.spark.session",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'tahoe' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES.get(name, "tahoe.exceptions")), name)
 
 
 def __dir__() -> list[str]:

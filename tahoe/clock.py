@@ -30,15 +30,19 @@ class SystemClock:
     """The machine's own time and randomness."""
 
     def now_ms(self) -> int:
+        """Milliseconds since the epoch, in UTC, by the machine's clock."""
         return time.time_ns() // 1_000_000
 
     def sleep(self, seconds: float) -> None:
+        """Hold up this thread for so many seconds."""
         time.sleep(seconds)
 
     def uuid(self) -> str:
+        """A random UUID (version 4), in its usual spelling."""
         return str(uuid.uuid4())
 
     def random(self) -> float:
+        """A number in [0, 1), of the process's own generator."""
         return random.random()
 
 
@@ -55,16 +59,20 @@ class SeededClock:
         self._now_ms = start_ms
 
     def now_ms(self) -> int:
+        """Milliseconds since the epoch: one more than the last answer."""
         self._now_ms += 1
         return self._now_ms
 
     def sleep(self, seconds: float) -> None:
+        """Move time on by so many seconds, without waiting."""
         self._now_ms += round(seconds * 1000)
 
     def uuid(self) -> str:
+        """The next UUID (version 4) of the seed."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def random(self) -> float:
+        """The next number in [0, 1) of the seed."""
         return self._random.random()
 
 

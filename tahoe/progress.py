@@ -53,6 +53,7 @@ class Reported:
         self.reports: list[tuple[str, int, int | None]] = []
 
     def __call__(self, step: str, done: int, total: int | None = None) -> None:
+        """Keep the report."""
         self.reports.append((step, done, total))
 
 

@@ -103,6 +103,7 @@ class Table(Readable):
 
     @property
     def url(self) -> str:
+        """The table's root, without credentials and without a slash at the end."""
         return self.store.url
 
     def __repr__(self) -> str:
@@ -254,7 +255,7 @@ class Table(Readable):
         transaction = self.begin()
         with shown(self.clock) as progress:
             staged = stage_delete(transaction, where, progress=progress)
-        return self._change_rows(transaction, staged, user_metadata)
+        return self.commit_rows(transaction, staged, user_metadata=user_metadata)
 
     def update(
         self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
@@ -269,7 +270,7 @@ class Table(Readable):
         transaction = self.begin()
         with shown(self.clock) as progress:
             staged = stage_update(transaction, values, where, progress=progress)
-        return self._change_rows(transaction, staged, user_metadata)
+        return self.commit_rows(transaction, staged, user_metadata=user_metadata)
 
     def merge(
         self,
@@ -295,7 +296,7 @@ class Table(Readable):
             transaction = self.begin()
             with shown(self.clock) as progress:
                 staged = stage_merge(transaction, statement, progress)
-            return self._change_rows(transaction, staged, user_metadata)
+            return self.commit_rows(transaction, staged, user_metadata=user_metadata)
 
         def look(statement: MergeStatement) -> MergeExplained:
             return explain_merge(self.begin(), statement)
@@ -333,7 +334,7 @@ class Table(Readable):
         from tahoe.ops.tables.alter import stage_set_properties
 
         transaction = self.begin()
-        operation = stage_set_properties(transaction, self._existing(transaction), properties)
+        operation = stage_set_properties(transaction, transaction.existing(), properties)
         return self.commit(transaction, operation).version
 
     def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
@@ -341,7 +342,7 @@ class Table(Readable):
         from tahoe.ops.tables.alter import stage_unset_properties
 
         transaction = self.begin()
-        operation = stage_unset_properties(transaction, self._existing(transaction), names, if_exists=if_exists)
+        operation = stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
         return self.commit(transaction, operation).version
 
     def purge(self, where: str | Predicate | None = None) -> int:
@@ -353,7 +354,6 @@ class Table(Readable):
         from tahoe.ops.upkeep.purge import stage_purge
 
         transaction = self.begin()
-        self._existing(transaction)
         with shown(self.clock) as progress:
             operation = stage_purge(transaction, where, progress)
         return self.version() if operation is None else self.commit(transaction, operation).version
@@ -363,7 +363,7 @@ class Table(Readable):
         from tahoe.ops.tables.constrain import stage_add_constraint
 
         transaction = self.begin()
-        operation = stage_add_constraint(transaction, self._existing(transaction), name, condition)
+        operation = stage_add_constraint(transaction, transaction.existing(), name, condition)
         return self.commit(transaction, operation).version
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
@@ -371,7 +371,7 @@ class Table(Readable):
         from tahoe.ops.tables.constrain import stage_drop_constraint
 
         transaction = self.begin()
-        snapshot = self._existing(transaction)
+        snapshot = transaction.existing()
         operation = stage_drop_constraint(transaction, snapshot, name)
         if operation is not None:
             return self.commit(transaction, operation).version
@@ -391,9 +391,9 @@ class Table(Readable):
         from tahoe.ops.upkeep.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
-            found = check_table(self.store, deep=deep, progress=progress or bar)
+            violations = check_table(self.store, deep=deep, progress=progress or bar)
             # Only a table that asks for Iceberg pays for loading what looks at it.
-            return found + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
+            return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
     @cached_property
     def uniform(self) -> UniformHandle:
@@ -419,6 +419,16 @@ class Table(Readable):
         self._latest = committed.snapshot
         return committed
 
+    def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
+        """Commit what a DELETE, UPDATE or MERGE has staged; where no row is to be changed, nothing is committed."""
+        from tahoe.ops.rows.row_changes import RowsChanged
+
+        version, metrics = None, {}
+        if staged.operation is not None:
+            metrics = dict(staged.operation.metrics)
+            version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
+        return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
+
     @cached_property
     def _hooks(self) -> list[Hook]:
         def convert(committed: Committed) -> None:
@@ -436,26 +446,11 @@ class Table(Readable):
 
         return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
 
-    def _change_rows(self, transaction: Transaction, staged: Staged, user_metadata: str | None) -> RowsChanged:
-        """Commit what was staged; where no row is to be changed, nothing is committed."""
-        from tahoe.ops.rows.row_changes import RowsChanged
-
-        version, metrics = None, {}
-        if staged.operation is not None:
-            metrics = dict(staged.operation.metrics)
-            version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
-        return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
-
     def _upgrade_uniform(self, compat_version: int, dry_run: bool) -> Upgrade:
         from tahoe.ops.upkeep.upgrade_uniform import upgrade_uniform
 
         with shown(self.clock) as progress:
             return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
-
-    def _existing(self, transaction: Transaction) -> Snapshot:
-        if transaction.snapshot is None:
-            raise NotFound(f"There is no Delta table at {self.url}.", table=self.url)
-        return transaction.snapshot
 
 
 def commit_transaction(

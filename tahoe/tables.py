@@ -7,7 +7,6 @@ What maintains tables (`vacuum`, `optimize`, …) is not in this version of Taho
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -30,6 +29,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.sql.table_name import TableName, table_name
 from tahoe.table import Table
 
 __all__ = ["DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -74,8 +74,9 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path is the root of a Delta table."""
-        named = _PATH_NAME.fullmatch(identifier)
-        return table_at(sparkSession, _unquoted(named[1]) if named else identifier, {}).exists()
+        named = table_name(identifier)
+        path = identifier if named is None or named.path is None else named.path
+        return table_at(sparkSession, path, {}).exists()
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -300,7 +301,10 @@ class DeltaTableBuilder:
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
         """Liquid clustering is `Unsupported` by this version of Tahoe."""
         _names(cols, "Clustering column must be str.")
-        raise Unsupported("clusterBy is not supported by this version of Tahoe; use partitionedBy, or leave it out.")
+        raise Unsupported(
+            "clusterBy is not supported by this version of Tahoe; use partitionedBy, or leave it out.",
+            code="TAHOE_NOT_IN_THIS_VERSION",
+        )
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property, such as ``delta.appendOnly``."""
@@ -311,7 +315,10 @@ class DeltaTableBuilder:
     def execute(self) -> DeltaTable:
         """Make the table, and return it."""
         if self._location is None:
-            raise InvalidRequest("Say where the table shall be: location(path), or tableName('delta.`path`').")
+            raise InvalidRequest(
+                "Say where the table shall be: location(path), or tableName('delta.`path`').",
+                code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
+            )
         table = table_at(self._spark, self._location, {})
         definition = TableDefinition(
             from_spark_schema(StructType(self._columns)), self._partition_by, dict(self._properties), self._comment
@@ -320,21 +327,8 @@ class DeltaTableBuilder:
         return DeltaTable(self._spark, table)
 
 
-_PATH_NAME = re.compile(r"\s*delta\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
-
-
 def _path_of_name(name: str) -> str:
-    found = _PATH_NAME.fullmatch(name)
-    if found is None:
-        raise Unsupported(
-            f"'{name}' is a name of a catalog, and this version of Tahoe has no catalog of Delta tables. Name the table by its path: "
-            "DeltaTable.forPath(spark, path), or 'delta.`path`'."
-        )
-    return _unquoted(found[1])
-
-
-def _unquoted(text: str) -> str:
-    return text.replace("``", "`")
+    return (table_name(name) or TableName(None, (name,))).resolved()
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
@@ -370,7 +364,10 @@ def _check_generated(always: object, by_default: object) -> None:
         if isinstance(one, IdentityGenerator) and one.step == 0:
             raise ValueError("Column identity generation requires step to be non-zero.")
         if isinstance(one, IdentityGenerator):
-            raise Unsupported("Identity columns are not supported by this version of Tahoe; number the rows on writing.")
+            raise Unsupported(
+                "Identity columns are not supported by this version of Tahoe; number the rows on writing.",
+                code="TAHOE_NOT_IN_THIS_VERSION",
+            )
 
 
 def _require(fulfilled: bool, message: str, *objects: object) -> None:
@@ -379,4 +376,8 @@ def _require(fulfilled: bool, message: str, *objects: object) -> None:
 
 
 def _refuse(method: str) -> NoReturn:
-    raise Unsupported(f"DeltaTable.{method} is not in this version of Tahoe; use another Delta client for it.", method=method)
+    raise Unsupported(
+        f"DeltaTable.{method} is not in this version of Tahoe; use another Delta client for it.",
+        code="TAHOE_NOT_IN_THIS_VERSION",
+        method=method,
+    )

@@ -53,5 +53,9 @@ def options_of(texts: list[str]) -> dict[str, str]:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise InvalidRequest(f"The storage option '{name}' has no value: write it as --option name=value.", option=name)
+        raise InvalidRequest(
+            f"The storage option '{name}' has no value: write it as --option name=value.",
+            code="TAHOE_STORAGE_OPTION",
+            option=name,
+        )
     return name, value

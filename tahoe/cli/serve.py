@@ -77,7 +77,9 @@ def serve(
     try:
         import uvicorn  # noqa: F401 - told here, before anything is opened
     except ImportError as error:
-        raise Unsupported("'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.") from error
+        raise Unsupported(
+            "'tahoe serve' needs uvicorn: pip install 'tahoe-delta[serve]'.", code="TAHOE_LIBRARY_MISSING"
+        ) from error
     from tahoe.cli.connections import Limits
     from tahoe.process import UNIFORM_RUNTIME
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
@@ -132,10 +134,11 @@ def _refuse_open_door(host: str, token: str | None) -> None:
     from tahoe.uniform.serve.rest_protocol import is_loopback
 
     if token is not None and not token.strip():
-        raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).")
+        raise InvalidRequest(f"The token is empty: give one, or none at all (--token, {TOKEN_VARIABLE}).", code="TAHOE_TOKEN")
     if token is None and not is_loopback(host):
         raise InvalidRequest(
-            f"Whoever reaches {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen at 127.0.0.1."
+            f"Whoever reaches {host} could read the warehouse: set a token in the variable {TOKEN_VARIABLE}, or listen at 127.0.0.1.",
+            code="TAHOE_TOKEN",
         )
 
 
@@ -153,7 +156,7 @@ def _listen(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise InvalidRequest(
-            f"Cannot listen at {host}, port {port}: {error.strerror}. Choose another --host or --port."
+            f"Cannot listen at {host}, port {port}: {error.strerror}. Choose another --host or --port.", code="TAHOE_ADDRESS"
         ) from error
     return found
 

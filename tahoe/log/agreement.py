@@ -117,10 +117,10 @@ def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: T
 def check_files(store: LogStore, segment: LogSegment, files: pa.Table, tail: Tail) -> None:
     """The live files against the version's checksum."""
     if tail.checksum is not None:
-        found = tail.checksum.totals.differences(FileTotals.of(files, histograms=False))
-        if not found and files.num_rows <= _MOST_FILES_COMPARED:
-            found = _files_differences(tail.checksum, add_files(files), store.url)
-        _report(store, segment, tail, found)
+        wrong = tail.checksum.totals.differences(FileTotals.of(files, histograms=False))
+        if not wrong and files.num_rows <= _MOST_FILES_COMPARED:
+            wrong = _files_differences(tail.checksum, add_files(files), store.url)
+        _report(store, segment, tail, wrong)
 
 
 def may_disagree(tail: Tail, num_adds: int) -> bool:
@@ -153,13 +153,13 @@ def disagreements(
         url: the table's URL; needed only where the log uses absolute paths.
         written_ms: see `tahoe.log.checksum.state_differences`.
     """
-    found = state_differences(checksum, state, written_ms=written_ms)
+    wrong = state_differences(checksum, state, written_ms=written_ms)
     if isinstance(files, FileTotals):
-        found += checksum.totals.differences(files)
+        wrong += checksum.totals.differences(files)
     elif files is not None:
         totals = FileTotals.of(files_table(files))
-        found += checksum.totals.differences(totals) or _files_differences(checksum, files, url)
-    return found
+        wrong += checksum.totals.differences(totals) or _files_differences(checksum, files, url)
+    return wrong
 
 
 def read_vouched_commit(store: LogStore, version: int) -> tuple[Action, ...]:

@@ -67,6 +67,7 @@ class VersionChecksum:
         )
 
     def to_json_value(self) -> dict[str, Any]:
+        """The members as the specification names them, without those that are not known."""
         counts, sizes = self.deleted_record_counts, self.file_sizes
         value: dict[str, Any] = {
             "txnId": self.transaction_id,
@@ -132,17 +133,17 @@ def state_differences(checksum: VersionChecksum, state: TableState, *, written_m
         written_ms: when the log was last written. Transactions of which the table's retention is over by then may be missing, for a
             checkpoint may have dropped them. None where no checkpoint was read.
     """
-    found = []
+    wrong_parts = []
     if checksum.protocol != state.protocol:
-        found.append(f"the protocol {checksum.protocol}, but the log gives {state.protocol}")
-    found += _metadata_differences(checksum.metadata, state.metadata)
+        wrong_parts.append(f"the protocol {checksum.protocol}, but the log gives {state.protocol}")
+    wrong_parts += _metadata_differences(checksum.metadata, state.metadata)
     for transaction in checksum.transactions or ():
         mine = state.transactions.get(transaction.app_id)
         if mine is None and written_ms is not None and _is_expired(transaction, state, written_ms):
             continue
         if mine is None or mine.version != transaction.version:
             gives = "no transaction of it" if mine is None else f"its transaction {mine.version}"
-            found.append(
+            wrong_parts.append(
                 f"transaction {transaction.version} of the application '{transaction.app_id}', but the log gives {gives}"
             )
     if checksum.domains is not None:
@@ -150,14 +151,14 @@ def state_differences(checksum: VersionChecksum, state: TableState, *, written_m
         given = {each.domain: each.configuration for each in state.domains.values() if not each.removed}
         wrong = sorted(name for name in stated.keys() | given.keys() if stated.get(name) != given.get(name))
         if wrong:
-            found.append(f"metadata domains that the log gives otherwise ({', '.join(wrong)})")
+            wrong_parts.append(f"metadata domains that the log gives otherwise ({', '.join(wrong)})")
     for name, said, given_value in (
         ("txnId", checksum.transaction_id, state.transaction_id),
         ("inCommitTimestampOpt", checksum.in_commit_timestamp, state.in_commit_timestamp),
     ):
         if said is not None and given_value is not None and said != given_value:
-            found.append(f"{name} {said}, but the log gives {given_value}")
-    return found
+            wrong_parts.append(f"{name} {said}, but the log gives {given_value}")
+    return wrong_parts
 
 
 _VERSION = "tahoe.version"
@@ -225,10 +226,10 @@ def _count_or_none(value: Any) -> int | None:
 
 
 def _action(name: str, value: Any, kind: type[T]) -> T:
-    found = action_from_json({name: value})
-    if not isinstance(found, kind):
+    action = action_from_json({name: value})
+    if not isinstance(action, kind):
         raise ValueError(f"{name} is missing")
-    return found
+    return action
 
 
 def _actions(name: str, values: Sequence[Any] | None, kind: type[T]) -> tuple[T, ...] | None:

@@ -67,16 +67,16 @@ def write_checksum_after(
             them alone where the version before has no checksum.
     """
     previous = _previous(store, version, state, actions)
-    found = checksum_after(previous, state, actions, store.url) if previous is not None or not version else None
-    if files is not None and found is not None:
-        wrong = found.totals.differences(FileTotals.of(files, histograms=False))
+    checksum = checksum_after(previous, state, actions, store.url) if previous is not None or not version else None
+    if files is not None and checksum is not None:
+        wrong = checksum.totals.differences(FileTotals.of(files, histograms=False))
         if wrong:
             name = checksum_name(version - 1)
             logger.warning("%s: %s was not carried forward, for it leads to %s", store.url, name, "; ".join(wrong))
             return None
     elif files is not None:
-        found = checksum_of(state, files, TableConfig(state.protocol, state.metadata, store.url))
-    return found if found is not None and write_checksum(store, version, found) else None
+        checksum = checksum_of(state, files, TableConfig(state.protocol, state.metadata, store.url))
+    return checksum if checksum is not None and write_checksum(store, version, checksum) else None
 
 
 def write_checksum(store: LogStore, version: int, checksum: VersionChecksum) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,12 +10,12 @@ from typing import Any
 from tahoe.exceptions import NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import parse
-from tahoe.protocol.actions import CommitInfo
+from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import no_in_commit_timestamp
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CommitTime", "commit_times", "earliest_version", "history", "version_at"]
+__all__ = ["CommitTime", "commit_times", "history", "in_commit_timestamps_from", "states_its_time", "version_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +37,17 @@ def commit_times(store: LogStore, config: TableConfig) -> list[CommitTime]:
         for entry in store.list_from("_delta_log")
         if (parsed := parse(entry.name)) is not None and parsed.kind == "commit"
     ]
-    enabled_from = _in_commit_timestamps_from(config)
-    found: list[CommitTime] = []
+    enabled_from = in_commit_timestamps_from(config)
+    timed: list[CommitTime] = []
     previous = -1
     for version, modified_ms in commits:
         time = modified_ms
         if enabled_from is not None and version >= enabled_from:
             time = _in_commit_timestamp(store, version)
         time = max(time, previous + 1)
-        found.append(CommitTime(version, time))
+        timed.append(CommitTime(version, time))
         previous = time
-    return found
-
-
-def earliest_version(store: LogStore) -> int | None:
-    """The oldest version whose commit is still in the log."""
-    for entry in store.list_from("_delta_log"):
-        parsed = parse(entry.name)
-        if parsed is not None and parsed.kind == "commit":
-            return parsed.version
-    return None
+    return timed
 
 
 def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
@@ -83,6 +74,20 @@ def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
             table=store.url,
         )
     return max(time.version for time in times if time.timestamp_ms <= timestamp_ms)
+
+
+def in_commit_timestamps_from(config: TableConfig) -> int | None:
+    """The first version whose commit carries its time; None where in-commit timestamps are off."""
+    if not config.in_commit_timestamps:
+        return None
+    noted = config.properties.get("delta.inCommitTimestampEnablementVersion")
+    return int(noted) if noted is not None else 0
+
+
+def states_its_time(actions: Sequence[Action]) -> bool:
+    """Whether a commit begins with a commitInfo that holds an in-commit timestamp, as the specification demands where those are on."""
+    first = actions[0] if actions else None
+    return isinstance(first, CommitInfo) and first.in_commit_timestamp is not None
 
 
 def history(store: LogStore, config: TableConfig, limit: int | None = None) -> Iterator[dict[str, Any]]:
@@ -112,13 +117,6 @@ def history(store: LogStore, config: TableConfig, limit: int | None = None) -> I
             "userMetadata": values.get("userMetadata"),
             "engineInfo": values.get("engineInfo"),
         }
-
-
-def _in_commit_timestamps_from(config: TableConfig) -> int | None:
-    if not config.in_commit_timestamps:
-        return None
-    noted = config.properties.get("delta.inCommitTimestampEnablementVersion")
-    return int(noted) if noted is not None else 0
 
 
 def _in_commit_timestamp(store: LogStore, version: int) -> int:

@@ -57,8 +57,8 @@ def notice(store: LogStore, entries: Iterable[Entry]) -> None:
     with _lock:
         known = _known.get(store.url, {})
         mine = {name: intent for name, intent in known.items() if intent.is_of_this_process}
-        found = {entry.name: Intent(entry.name, entry.modified_ms, entry.name in mine) for entry in listed[:_MOST]}
-        _set(store.url, {**mine, **found})
+        intents = {entry.name: Intent(entry.name, entry.modified_ms, entry.name in mine) for entry in listed[:_MOST]}
+        _set(store.url, {**mine, **intents})
 
 
 def announce(url: str, name: str) -> None:

@@ -18,7 +18,7 @@ from tahoe.log.files.seal import has_seal
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["Place", "check_places", "check_times", "place_of"]
+__all__ = ["Place", "PlaceCheck", "check_places", "check_times", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +53,39 @@ def place_of(version: int, body: bytes) -> Place | None:
     )
 
 
+class PlaceCheck:
+    """Looks at the commits of one log, oldest first, and remembers of each what no other may say."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._transactions: dict[str, int] = {}
+        self._contents: dict[tuple[int, int], int] = {}
+
+    def check(self, place: Place) -> None:
+        """Raise `CorruptTable` where the next commit cannot be the one that was written as its version."""
+        if place.read_version is not None and place.read_version >= place.version:
+            raise _misplaced(place.version, self._url, f"it says that its writer had read version {place.read_version}")
+        if place.transaction_id is not None:
+            other = self._transactions.setdefault(place.transaction_id, place.version)
+            if other != place.version:
+                what = f"its txnId {place.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
+                raise _misplaced(place.version, self._url, what)
+        if place.content is not None:
+            other = self._contents.setdefault(place.content, place.version)
+            if other != place.version:
+                what = f"it has the same bytes as {commit_name(other)}, so one is a copy of the other"
+                raise _misplaced(place.version, self._url, what)
+
+
 def check_places(places: Iterable[Place], url: str) -> None:
     """Raise `CorruptTable` where a commit cannot be the one that was written as this version.
 
     Args:
         places: of some commits of one log, oldest first.
     """
-    transactions: dict[str, int] = {}
-    contents: dict[tuple[int, int], int] = {}
+    check = PlaceCheck(url)
     for place in places:
-        if place.read_version is not None and place.read_version >= place.version:
-            raise _misplaced(place.version, url, f"it says that its writer had read version {place.read_version}")
-        if place.transaction_id is not None:
-            other = transactions.setdefault(place.transaction_id, place.version)
-            if other != place.version:
-                what = f"its txnId {place.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
-                raise _misplaced(place.version, url, what)
-        if place.content is not None:
-            other = contents.setdefault(place.content, place.version)
-            if other != place.version:
-                raise _misplaced(
-                    place.version, url, f"it has the same bytes as {commit_name(other)}, so one is a copy of the other"
-                )
+        check.check(place)
 
 
 def check_times(places: Sequence[Place], config: TableConfig) -> None:

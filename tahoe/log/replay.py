@@ -40,10 +40,9 @@ from tahoe.log.files.live_files import (
     key_of,
     without_rows,
 )
-from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
 from tahoe.log.partition_keys import check_keys, check_keys_for
-from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
+from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.skipping import keep
@@ -55,18 +54,12 @@ from tahoe.store.log_store import LogStore
 __all__ = [
     "FILES_SCHEMA",
     "TOMBSTONES_SCHEMA",
+    "LogReader",
     "TableState",
     "add_files",
     "advance_files",
     "advance_state",
-    "checkpoint_of",
     "files_table",
-    "replay_checkpoint",
-    "replay_files",
-    "replay_state",
-    "replay_tombstones",
-    "scan_files",
-    "tail_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -74,73 +67,177 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def replay_state(store: LogStore, segment: LogSegment) -> TableState:
-    """Protocol, metadata, transactions and domains: reads the tail, and of the checkpoint only the row groups that hold them.
+class LogReader:
+    """What the log says of one version. Each of the segment's files is read on first use, and what it gave is kept for the next question."""
 
-    Raises:
-        CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where the log has no protocol or no metadata; or a damaged file.
-    """
-    return _with_fallback(store, segment, _state)
+    def __init__(self, store: LogStore, segment: LogSegment) -> None:
+        self._store = store
+        self._version = segment.version
+        # Another segment's where this one's compactions or checkpoint turn out to be damaged.
+        self._files_read = _SegmentReader(store, segment)
+
+    def state(self) -> TableState:
+        """Protocol, metadata, transactions and domains: reads the tail, and of the checkpoint only the row groups that hold them.
+
+        Raises:
+            CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where the log has no protocol or no metadata; or a damaged file.
+        """
+        return self._answer(_SegmentReader.state)
+
+    def files(self) -> pa.Table:
+        """The live files: `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where the checkpoint has them.
+
+        Checked against the version's ``.crc``, where there is one.
+        """
+        return self._answer(_SegmentReader.files)
+
+    def tombstones(self) -> pa.Table:
+        """The files removed that the log still remembers: `TOMBSTONES_SCHEMA`."""
+        return self._answer(_SegmentReader.tombstones)
+
+    def scan(
+        self,
+        predicate: Predicate,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        *,
+        files: pa.Table | None = None,
+    ) -> pa.Table:
+        """The live files that may hold rows for which `predicate` is true; partition values decide exactly, statistics keep too much.
+
+        Args:
+            schema: the table's logical schema, with physical names where columns are mapped.
+            partition_columns: logical names.
+            files: the live files, where they are in memory already; else the predicate is pushed into the checkpoint's read.
+        """
+        if files is not None:
+            return files.filter(keep(predicate, files, schema, partition_columns))
+        plan = plan_scan(predicate, schema, partition_columns)
+        return self._answer(lambda segment: segment.scan(plan))
+
+    def _answer(self, read: Callable[[_SegmentReader], T]) -> T:
+        """What `read` gives of the segment; where its compactions or its checkpoint cannot be right, of what can take their place."""
+        store, current = self._store, self._files_read
+        damaged: set[str] = set()
+        first: DamagedCheckpoint | None = None
+        without_compactions = False
+        while True:
+            try:
+                answer = read(current)
+            except DoubtedCompactions as error:
+                logger.warning("%s: compactions were not used, for with them the log gives %s", store.url, error)
+                without_compactions = True
+                segment = current.segment
+            except DamagedCheckpoint as error:
+                first = first or error
+                damaged.update(error.names)
+                try:
+                    segment = segment_for(store, self._version, without=damaged)
+                except (NotFound, CorruptTable):
+                    raise first from error
+                logger.warning("%s It is read from %s instead.", error.message, _origin(segment))
+            else:
+                self._files_read = current
+                return answer
+            current = _SegmentReader(store, replace(segment, compactions=()) if without_compactions else segment)
 
 
-def replay_files(store: LogStore, segment: LogSegment) -> pa.Table:
-    """The live files: `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where the checkpoint has them.
+class _SegmentReader:
+    """The files of one segment as they are, and what was read of them."""
 
-    Checked against the version's ``.crc``, where there is one.
-    """
-    return _with_fallback(store, segment, _files)
+    def __init__(self, store: LogStore, segment: LogSegment) -> None:
+        self.store = store
+        self.segment = segment
+        self._tail: Tail | None = None
+        self._checkpoint: CheckpointReader | None = None
 
+    @property
+    def tail(self) -> Tail:
+        """The segment's tail, read once."""
+        if self._tail is None:
+            self._tail = read_tail(self.store, self.segment)
+        return self._tail
 
-def replay_checkpoint(store: LogStore, version: int) -> pa.Table:
-    """The live files that the complete checkpoint of a version holds, without the commits before or after it; for checks.
+    @property
+    def checkpoint(self) -> CheckpointReader | None:
+        """The segment's checkpoint, opened and held against its hint and checksum once."""
+        if self._checkpoint is None and self.segment.checkpoint is not None:
+            reader = open_checkpoint(self.store, self.segment.checkpoint, self.segment.hint)
+            check_checkpoint(self.store, reader, self.segment.hint, self.tail)
+            self._checkpoint = reader
+        return self._checkpoint
 
-    Raises:
-        NotFound: there is no complete checkpoint of that version.
-        DamagedCheckpoint: it cannot be read whole.
-    """
-    found = checkpoints_in(store.list_from(LOG_FOLDER, f"{version:020d}")).get(version)
-    if not found:
-        raise NotFound(
-            f"Table {store.url}: there is no complete checkpoint of version {version}.",
-            code="DELTA_LOG_FILE_NOT_FOUND",
-            table=store.url,
-            version=version,
+    def state(self) -> TableState:
+        """See `LogReader.state`."""
+        store, segment, tail = self.store, self.segment, self.tail
+        older: Sequence[Action] = () if self.checkpoint is None else self.checkpoint.single_actions
+        protocol = tail.protocol or newest(older, Protocol)
+        metadata = tail.metadata or newest(older, Metadata)
+        if protocol is None or metadata is None:
+            missing = "protocol" if protocol is None else "metaData"
+            raise no_state(store, segment.version, missing, "the log up to that version holds none")
+        transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
+        domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
+        info = tail.commit_info
+        state = TableState(
+            protocol,
+            metadata,
+            transactions,
+            {name: domain for name, domain in domains.items() if not domain.removed},
+            info.in_commit_timestamp if info else None,
+            info.transaction_id if info else None,
         )
-    return open_checkpoint(store, found[0]).adds()
+        check_state(store, segment, state, tail)
+        return state
 
+    def files(self) -> pa.Table:
+        """See `LogReader.files`."""
+        store, segment, tail, checkpoint = self.store, self.segment, self.tail, self.checkpoint
+        metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
+        check_keys_for(store.url, tail.adds, metadata)
+        if checkpoint is None:
+            check_files(store, segment, tail.adds, tail)
+            return tail.adds
+        all_of_checkpoint: list[pa.Table] = []
 
-def replay_tombstones(store: LogStore, segment: LogSegment) -> pa.Table:
-    """The files removed that the log still remembers: `TOMBSTONES_SCHEMA`."""
-    return _with_fallback(store, segment, _tombstones)
+        def sift(part: pa.Table) -> pa.Table:
+            all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
+            return _without(part, tail.keys, store.url)
 
+        kept = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
+        whole = concat(all_of_checkpoint, FILES_SCHEMA)
+        check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
+        files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
+        check_files(store, segment, files, tail)
+        return files
 
-def scan_files(
-    store: LogStore,
-    segment: LogSegment,
-    predicate: Predicate,
-    schema: StructType,
-    partition_columns: Sequence[str],
-    *,
-    files: pa.Table | None = None,
-) -> pa.Table:
-    """The live files that may hold rows for which `predicate` is true; partition values decide exactly, statistics keep too much.
+    def scan(self, plan: ScanPlan) -> pa.Table:
+        """See `LogReader.scan`."""
+        store, segment, tail, checkpoint = self.store, self.segment, self.tail, self.checkpoint
+        check_keys(store.url, tail.adds, plan.files.schema, plan.files.partition_columns)
+        added = tail.adds.filter(plan.files.keep(tail.adds))
+        if checkpoint is None:
+            check_files(store, segment, tail.adds, tail)
+            return added
+        if may_disagree(tail, checkpoint.num_adds):
+            # That is only a guess: the files themselves decide.
+            self.files()
+        matching = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
+        check_keys(store.url, matching, plan.files.schema, plan.files.partition_columns, checkpoint.checkpoint)
+        return concat([matching, added], FILES_SCHEMA) if len(added) else matching
 
-    Args:
-        schema: the table's logical schema, with physical names where columns are mapped.
-        partition_columns: logical names.
-        files: the live files, where they are in memory already; else the predicate is pushed into the checkpoint's read.
-    """
-    if files is not None:
-        return files.filter(keep(predicate, files, schema, partition_columns))
-    plan = plan_scan(predicate, schema, partition_columns)
-    return _with_fallback(store, segment, lambda store, segment: _scan(store, segment, plan))
+    def tombstones(self) -> pa.Table:
+        """See `LogReader.tombstones`."""
+        store, tail, checkpoint = self.store, self.tail, self.checkpoint
+        parts = [] if checkpoint is None else [_without(checkpoint.removes(), tail.keys, store.url)]
+        return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
 
 
 def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = "") -> pa.Table:
     """The live files after the actions of one or more commits more, oldest first; nothing is read.
 
     Args:
-        files: the live files before (`replay_files`).
+        files: the live files before (`LogReader.files`).
         root_url: the table's URL; needed only where the log uses absolute paths.
     """
     last: dict[str, AddFile | RemoveFile] = {}
@@ -154,97 +251,6 @@ def advance_files(files: pa.Table, actions: Iterable[Action], root_url: str = ""
     kept = _without(files, array(list(last), pa.string()), root_url)
     adds = [action for action in last.values() if isinstance(action, AddFile)]
     return with_fewer_chunks(concat([kept, files_table(adds)], FILES_SCHEMA) if adds else kept)
-
-
-def _state(store: LogStore, segment: LogSegment) -> TableState:
-    tail = tail_of(store, segment)
-    older: Sequence[Action] = ()
-    checkpoint = checkpoint_of(store, segment)
-    if checkpoint is not None:
-        older = checkpoint.single_actions
-    protocol = tail.protocol or newest(older, Protocol)
-    metadata = tail.metadata or newest(older, Metadata)
-    if protocol is None or metadata is None:
-        missing = "protocol" if protocol is None else "metaData"
-        raise no_state(store, segment.version, missing, "the log up to that version holds none")
-    transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
-    domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
-    info = tail.commit_info
-    state = TableState(
-        protocol,
-        metadata,
-        transactions,
-        {name: domain for name, domain in domains.items() if not domain.removed},
-        info.in_commit_timestamp if info else None,
-        info.transaction_id if info else None,
-    )
-    check_state(store, segment, state, tail)
-    return state
-
-
-def _files(store: LogStore, segment: LogSegment) -> pa.Table:
-    tail = tail_of(store, segment)
-    checkpoint = checkpoint_of(store, segment)
-    metadata = tail.metadata or newest(() if checkpoint is None else checkpoint.single_actions, Metadata)
-    check_keys_for(store.url, tail.adds, metadata)
-    if checkpoint is None:
-        check_files(store, segment, tail.adds, tail)
-        return tail.adds
-    all_of_checkpoint: list[pa.Table] = []
-
-    def sift(part: pa.Table) -> pa.Table:
-        all_of_checkpoint.append(part.select(["path", "size", "deletionVector"]))
-        return _without(part, tail.keys, store.url)
-
-    kept = check_keys_for(store.url, checkpoint.adds(sift), metadata, checkpoint.checkpoint)
-    whole = concat(all_of_checkpoint, FILES_SCHEMA)
-    check_adds_of_checkpoint(store, checkpoint, segment.hint, tail, whole)
-    files = concat([kept, tail.adds], FILES_SCHEMA) if len(tail.adds) else kept
-    check_files(store, segment, files, tail)
-    return files
-
-
-def _scan(store: LogStore, segment: LogSegment, plan: ScanPlan) -> pa.Table:
-    tail = tail_of(store, segment)
-    checkpoint = checkpoint_of(store, segment)
-    check_keys(store.url, tail.adds, plan.files.schema, plan.files.partition_columns)
-    added = tail.adds.filter(plan.files.keep(tail.adds))
-    if checkpoint is None:
-        check_files(store, segment, tail.adds, tail)
-        return added
-    if may_disagree(tail, checkpoint.num_adds):
-        # That is only a guess: the files themselves decide.
-        _files(store, segment)
-    found = _without(scan_checkpoint(checkpoint, plan, THREADS), tail.keys, store.url)
-    check_keys(store.url, found, plan.files.schema, plan.files.partition_columns, checkpoint.checkpoint)
-    return concat([found, added], FILES_SCHEMA) if len(added) else found
-
-
-def _tombstones(store: LogStore, segment: LogSegment) -> pa.Table:
-    tail = tail_of(store, segment)
-    checkpoint = checkpoint_of(store, segment)
-    parts = [] if checkpoint is None else [_without(checkpoint.removes(), tail.keys, store.url)]
-    return concat([*parts, tail.removes], TOMBSTONES_SCHEMA)
-
-
-def tail_of(store: LogStore, segment: LogSegment) -> Tail:
-    """The segment's tail, read once."""
-    if "tail" not in segment.memo:
-        segment.memo["tail"] = read_tail(store, segment)
-    found: Tail = segment.memo["tail"]
-    return found
-
-
-def checkpoint_of(store: LogStore, segment: LogSegment) -> CheckpointReader | None:
-    """The segment's checkpoint, opened and held against its hint and checksum once."""
-    if segment.checkpoint is None:
-        return None
-    if "checkpoint" not in segment.memo:
-        reader = open_checkpoint(store, segment.checkpoint, segment.hint)
-        check_checkpoint(store, reader, segment.hint, tail_of(store, segment))
-        segment.memo["checkpoint"] = reader
-    found: CheckpointReader = segment.memo["checkpoint"]
-    return found
 
 
 def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
@@ -261,34 +267,6 @@ def _without(files: pa.Table, keys: pa.Array, root_url: str) -> pa.Table:
         return without_rows(files, pa.chunked_array(map(gone, batches), pa.bool_()))
     with ThreadPoolExecutor(THREADS) as pool:
         return without_rows(files, pa.chunked_array(pool.map(gone, batches), pa.bool_()))
-
-
-def _with_fallback(store: LogStore, segment: LogSegment, read: Callable[[LogStore, LogSegment], T]) -> T:
-    """`read` of the segment; where its compactions or its checkpoint cannot be right, of what can take their place."""
-    current = segment.memo.get("replacement", segment)
-    damaged: set[str] = set()
-    first: DamagedCheckpoint | None = None
-    without_compactions = False
-    while True:
-        try:
-            found = read(store, current)
-        except DoubtedCompactions as error:
-            logger.warning("%s: compactions were not used, for with them the log gives %s", store.url, error)
-            without_compactions = True
-        except DamagedCheckpoint as error:
-            first = first or error
-            damaged.update(error.names)
-            try:
-                current = segment_for(store, segment.version, without=damaged)
-            except (NotFound, CorruptTable):
-                raise first from error
-            logger.warning("%s It is read from %s instead.", error.message, _origin(current))
-        else:
-            if current is not segment:
-                segment.memo["replacement"] = current
-            return found
-        if without_compactions:
-            current = replace(current, compactions=())
 
 
 _ROWS_OF_KEYS = 65_536

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.files.last_checkpoint import LastCheckpoint, read_last_checkpoint
@@ -13,7 +12,7 @@ from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_ga
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "extend", "segment_for"]
+__all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "no_table", "segment_for"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +40,6 @@ class LogSegment:
         checkpoint_checksum: the ``.crc`` of the checkpoint's version.
         hint: what ``_last_checkpoint`` says of this checkpoint.
         last_modified_ms: when the version's commit was written, by the store's clock; of the checkpoint where the commit is gone.
-        memo: what reading these files has given, kept for the next who asks; no part of the value.
     """
 
     version: int
@@ -52,7 +50,6 @@ class LogSegment:
     checkpoint_checksum: Entry | None = None
     hint: LastCheckpoint | None = None
     last_modified_ms: int = 0
-    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def first_version(self) -> int:
@@ -78,12 +75,12 @@ class LogSegment:
         return newest if newest is not None and newest.name == commit_name(self.version) else None
 
     def _commits_by_version(self) -> dict[int, Entry]:
-        found = {}
+        commits = {}
         for entry in self.commits:
             version = int(file_name(entry.name).partition(".")[0])
             if version >= self.first_version:
-                found[version] = entry
-        return found
+                commits[version] = entry
+        return commits
 
 
 def segment_for(store: LogStore, version: int | None = None, *, without: Collection[str] = ()) -> LogSegment:
@@ -105,32 +102,12 @@ def segment_for(store: LogStore, version: int | None = None, *, without: Collect
     return _segment(store, Listing.read(store, None), version, without, hint)
 
 
-def extend(segment: LogSegment, store: LogStore) -> LogSegment:
-    """The segment of the newest version, of which `segment` gives an older one: the same value where nothing was committed since.
-
-    Asks for the next commit by name. Only where it is there, what is new is listed.
-    """
-    if store.head(commit_name(segment.version + 1)) is None:
-        # Commits go oldest first when a log is cleaned: while ours is there, the next one was not cleaned away, it is not
-        # written yet.
-        return segment if store.head(commit_name(segment.version)) is not None else segment_for(store)
-    listing = Listing.read(store, segment.version + 1)
-    if any(True for _ in listing.checkpoints(None, ())):
-        return segment_for(store)
-    newest = probe_upward(store, listing, max(listing.commits, default=segment.version + 1))
-    missing = [v for v in range(segment.version + 1, newest + 1) if v not in listing.commits]
-    fill_gaps(store, listing, missing)
-    still_missing = [v for v in missing if v not in listing.commits]
-    if still_missing:
-        raise _gap(store, still_missing[0], newest)
-    last = listing.commits[newest]
-    return replace(
-        segment,
-        version=newest,
-        commits=(*segment.commits, *(listing.commits[v] for v in range(segment.version + 1, newest + 1))),
-        compactions=(*segment.compactions, *(e for f, e in listing.compactions if f.last_version <= newest)),
-        checksum=listing.checksums.get(newest),
-        last_modified_ms=max(last.modified_ms, segment.last_modified_ms + 1),
+def no_table(url: str) -> NotFound:
+    """The error of a place without a table."""
+    return NotFound(
+        f"There is no Delta table at {url}: its folder {LOG_FOLDER} is missing or empty. Check the path, or create the table.",
+        code="DELTA_TABLE_NOT_FOUND",
+        table=url,
     )
 
 
@@ -281,12 +258,7 @@ def _fewest(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...
 
 def _no_table(store: LogStore, listing: Listing, hint: LastCheckpoint | None) -> NotFound | CorruptTable:
     if hint is None and listing.is_empty:
-        return NotFound(
-            f"There is no Delta table at {store.url}: its folder {LOG_FOLDER} is missing or empty. Check the path, "
-            "or create the table.",
-            code="DELTA_TABLE_NOT_FOUND",
-            table=store.url,
-        )
+        return no_table(store.url)
     return CorruptTable(
         f"Table {store.url}: its folder {LOG_FOLDER} holds files, but neither a commit nor a complete checkpoint. "
         f"Restore the commits ({commit_name(0)}, …) from a backup.",

@@ -89,7 +89,7 @@ def read_tail(store: LogStore, segment: LogSegment) -> Tail:
         files = segment.tail(damaged)
         bodies, checksums = _read(store, files, [each for each in (segment.checksum, segment.checkpoint_checksum) if each])
         try:
-            found = _reconcile(store, files, bodies)
+            tail = _reconcile(store, files, bodies)
         except _DamagedCompaction as error:
             damaged.add(error.name)
             logger.warning("%s was not used, its commits are read instead: %s", error.name, error.reason)
@@ -98,7 +98,7 @@ def read_tail(store: LogStore, segment: LogSegment) -> Tail:
         unsealed = tuple(place for place in places if place is not None)
         check_places(unsealed, store.url)
         own, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
-        return replace(found, places=unsealed, checksum=own, checkpoint_checksum=older)
+        return replace(tail, places=unsealed, checksum=own, checkpoint_checksum=older)
 
 
 # Below this the exact reader is as fast, for Arrow's has a price to begin with.
@@ -122,13 +122,13 @@ def _read(
     except NotFound:
         # Checksums may come and go; commits may not.
         return _read_commits(store, names), {}
-    found = {}
+    read_checksums = {}
     for entry, body in zip(checksums, bodies[len(names) :], strict=True):
         try:
-            found[entry.name] = parse_checksum(entry.name, body, store.url)
+            read_checksums[entry.name] = parse_checksum(entry.name, body, store.url)
         except CorruptTable as error:
             logger.warning("%s", error.message)
-    return bodies[: len(names)], found
+    return bodies[: len(names)], read_checksums
 
 
 def _read_commits(store: LogStore, names: list[str]) -> list[bytes]:
@@ -149,9 +149,9 @@ def _reconcile(store: LogStore, files: Sequence[TailFile], bodies: Sequence[byte
             check_seal(file.entry.name, body, store.url)
         columns = read_columns([file.entry.name for file in files], bodies, store.url)
         if columns is not None:
-            found = _newest_of_columns(columns, _commit_info(store, files[-1], bodies[-1]), store.url)
-            if found is not None:
-                return found
+            tail = _newest_of_columns(columns, _commit_info(store, files[-1], bodies[-1]), store.url)
+            if tail is not None:
+                return tail
     return _newest_of_actions(store, files, bodies)
 
 
@@ -230,10 +230,10 @@ class _Single:
 
 
 def _newest_single(actions: Sequence[Action]) -> _Single:
-    found = _Single()
+    newest = _Single()
     for action in actions:
-        found.add(action)
-    return found
+        newest.add(action)
+    return newest
 
 
 def _newest_of_actions(store: LogStore, files: Sequence[TailFile], bodies: Sequence[bytes]) -> Tail:

@@ -45,16 +45,17 @@ class TextFilter:
         Args:
             texts: `AddFile.stats`.
         """
-        found = None if self.pattern is None else pc.match_substring_regex(texts, self.pattern)
+        refuted_texts = None if self.pattern is None else pc.match_substring_regex(texts, self.pattern)
         for group in self.all_of:
             every = group[0].refuted(texts)
             for each in group[1:]:
                 every = pc.and_(every, each.refuted(texts))
-            found = every if found is None else pc.or_(found, every)
-        return pa.repeat(pa.scalar(False), len(texts)) if found is None else found
+            refuted_texts = every if refuted_texts is None else pc.or_(refuted_texts, every)
+        return pa.repeat(pa.scalar(False), len(texts)) if refuted_texts is None else refuted_texts
 
     @property
     def num_patterns(self) -> int:
+        """How many regular expressions each text is held against at most: the price of the filter."""
         return (self.pattern is not None) + sum(each.num_patterns for group in self.all_of for each in group)
 
 
@@ -177,12 +178,12 @@ def _differing(digits: str, *, greater: bool) -> Iterator[str]:
 
 def _fixed(text: str, above: bool) -> str:
     """Texts of the same form, digits where this one has digits, that sort after (or before) it."""
-    found = []
+    patterns = []
     for i, char in enumerate(text):
         if char.isdigit() and char != ("9" if above else "0"):
             other = f"[{int(char) + 1}-9]" if above else f"[0-{int(char) - 1}]"
-            found.append(text[:i] + other + _form(text[i + 1 :]))
-    return "|".join(found) or _NEVER
+            patterns.append(text[:i] + other + _form(text[i + 1 :]))
+    return "|".join(patterns) or _NEVER
 
 
 def _form(text: str) -> str:
@@ -222,17 +223,17 @@ def _fractions(value: Any, above: bool, most: int | None) -> str | None:
 def _texts(bound: str, above: bool, or_equal: bool) -> str:
     """The rest of a JSON text after its quotation mark that sorts after (or before) the bound, by code points."""
     if len(bound) > _LONGEST_TEXT:
-        bound, found = bound[:_LONGEST_TEXT], _NEVER
+        bound, pattern = bound[:_LONGEST_TEXT], _NEVER
     elif above:
-        found = r"[^\\]" if or_equal else r'[^"\\]'
+        pattern = r"[^\\]" if or_equal else r'[^"\\]'
     else:
-        found = '"' if or_equal else _NEVER
+        pattern = '"' if or_equal else _NEVER
     for char in reversed(bound):
         other = _characters(char, above)
         shorter = [] if above else ['"']
-        same = [_literal(char) + found] if char not in '"\\' and char >= " " else []
-        found = f"(?:{'|'.join([*other, *shorter, *same])})"
-    return found
+        same = [_literal(char) + pattern] if char not in '"\\' and char >= " " else []
+        pattern = f"(?:{'|'.join([*other, *shorter, *same])})"
+    return pattern
 
 
 _LONGEST_TEXT = 64

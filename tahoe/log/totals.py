@@ -48,18 +48,20 @@ class FileSizeHistogram:
 
     @classmethod
     def empty(cls) -> FileSizeHistogram:
+        """Of no files, in the reference's bins."""
         return cls(_BOUNDARIES, (0,) * len(_BOUNDARIES), (0,) * len(_BOUNDARIES))
 
     @classmethod
     def from_json_value(cls, value: Mapping[str, Any]) -> FileSizeHistogram:
         """Raises ValueError, KeyError or TypeError where it is none."""
-        found = cls(*(tuple(map(int, value[name])) for name in _MEMBERS))
-        lengths = {len(found.boundaries), len(found.file_counts), len(found.total_bytes)}
-        if len(lengths) != 1 or found.boundaries[:1] != (0,) or list(found.boundaries) != sorted(found.boundaries):
+        histogram = cls(*(tuple(map(int, value[name])) for name in _MEMBERS))
+        lengths = {len(histogram.boundaries), len(histogram.file_counts), len(histogram.total_bytes)}
+        if len(lengths) != 1 or histogram.boundaries[:1] != (0,) or list(histogram.boundaries) != sorted(histogram.boundaries):
             raise ValueError("a file size histogram must have as many counts and sums as ascending boundaries from 0")
-        return found
+        return histogram
 
     def to_json_value(self) -> dict[str, Any]:
+        """The members as the specification names them."""
         return dict(zip(_MEMBERS, map(list, (self.boundaries, self.file_counts, self.total_bytes)), strict=True))
 
     def after(self, came: Iterable[int], went: Iterable[int]) -> FileSizeHistogram:
@@ -185,7 +187,7 @@ _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
 
 def _boundaries() -> tuple[int, ...]:
     """The reference's bins: it compares histograms only where their bins are its own."""
-    found = [0, *(_KB << power for power in range(3, 13))]
+    boundaries = [0, *(_KB << power for power in range(3, 13))]
     for first, last, step in (
         (8, 40, 4),
         (48, 120, 8),
@@ -195,8 +197,8 @@ def _boundaries() -> tuple[int, ...]:
         (1_536, 2_048, 128),
         (2_304, 4_096, 256),
     ):
-        found += [size * _MB for size in range(first, last + 1, step)]
-    return (*found, *(_GB << power for power in range(3, 9)))
+        boundaries += [size * _MB for size in range(first, last + 1, step)]
+    return (*boundaries, *(_GB << power for power in range(3, 9)))
 
 
 _BOUNDARIES = _boundaries()

@@ -1,0 +1,1 @@
+"""What changes a table or tells of it, one operation a module, without Spark."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,6 +41,7 @@ class Protocol:
     writer_features: frozenset[str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; feature lists in the order of their names."""
         value: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
         if self.reader_features is not None:
             value["readerFeatures"] = sorted(self.reader_features)
@@ -68,6 +70,7 @@ class Metadata:
         return schema_from_json(self.schema_string)
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {"id": self.id}
         if self.name is not None:
             value["name"] = self.name
@@ -107,6 +110,7 @@ class DeletionVectorDescriptor:
         return base if self.offset is None else f"{base}@{self.offset}"
 
     def to_json_value(self) -> dict[str, Any]:
+        """The member ``deletionVector`` of an `add` or a `remove`."""
         value: dict[str, Any] = {"storageType": self.storage_type, "pathOrInlineDv": self.path_or_inline_dv}
         if self.offset is not None:
             value["offset"] = self.offset
@@ -141,7 +145,24 @@ class AddFile:
         """What identifies a logical file: its path and the id of its deletion vector."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
+    @property
+    def num_records(self) -> int | None:
+        """How many rows the file has by its statistics, dead ones included; None where they do not tell, or cannot be read."""
+        if not self.stats:
+            return None
+        # What most writers begin with: nothing else of long statistics is looked at.
+        first = _NUM_RECORDS_FIRST.match(self.stats)
+        if first is not None:
+            return int(first[1])
+        try:
+            stated: Any = json.loads(self.stats)
+        except (ValueError, RecursionError):
+            return None
+        records = stated.get("numRecords") if isinstance(stated, dict) else None
+        return records if type(records) is int else None
+
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; what is None is left out."""
         value: dict[str, Any] = {
             "path": self.path,
             "partitionValues": dict(self.partition_values),
@@ -174,6 +195,9 @@ class AddFile:
         )
 
 
+_NUM_RECORDS_FIRST = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]')
+
+
 @dataclass(frozen=True, slots=True)
 class RemoveFile:
     """A data file leaves the table; kept as a tombstone until VACUUM's retention has passed."""
@@ -192,9 +216,11 @@ class RemoveFile:
 
     @property
     def key(self) -> tuple[str, str | None]:
+        """What identifies the logical file that leaves: as `AddFile.key`."""
         return self.path, self.deletion_vector.unique_id if self.deletion_vector else None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; what is None is left out."""
         value: dict[str, Any] = {"path": self.path}
         _put(value, "deletionTimestamp", self.deletion_timestamp)
         value["dataChange"] = self.data_change
@@ -219,6 +245,7 @@ class AddCDCFile:
     tags: Mapping[str, str | None] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members; `dataChange` is false always."""
         value: dict[str, Any] = {
             "path": self.path,
             "partitionValues": dict(self.partition_values),
@@ -238,6 +265,7 @@ class SetTransaction:
     last_updated: int | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {"appId": self.app_id, "version": self.version}
         _put(value, "lastUpdated", self.last_updated)
         return value
@@ -252,6 +280,7 @@ class DomainMetadata:
     removed: bool = False
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
 
 
@@ -263,15 +292,18 @@ class CommitInfo:
 
     @property
     def transaction_id(self) -> str | None:
+        """``txnId``; None where the writer gave none, or one that is no text."""
         found = self.values.get("txnId")
         return found if isinstance(found, str) else None
 
     @property
     def in_commit_timestamp(self) -> int | None:
+        """Milliseconds since the epoch; None where the commit does not carry its time."""
         found = self.values.get("inCommitTimestamp")
         return found if isinstance(found, int) else None
 
     def to_json_value(self) -> dict[str, Any]:
+        """All members that the writer gave, those that Tahoe does not know too."""
         return dict(self.values)
 
 
@@ -283,6 +315,7 @@ class CheckpointMetadata:
     tags: Mapping[str, str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {"version": self.version}
         _put(value, "tags", None if self.tags is None else dict(self.tags))
         return value
@@ -298,6 +331,7 @@ class SidecarFile:
     tags: Mapping[str, str] | None = None
 
     def to_json_value(self) -> dict[str, Any]:
+        """The action without its name, as the specification spells its members."""
         value: dict[str, Any] = {
             "path": self.path,
             "sizeInBytes": self.size_in_bytes,
@@ -344,10 +378,10 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
 
     Raises `CorruptTable` where the action is not what the specification demands (`tahoe.protocol.demanded`).
     """
-    found = [(name, value) for name, value in line.items() if value is not None]
-    for name, value in found:
+    members = [(name, value) for name, value in line.items() if value is not None]
+    for name, value in members:
         check_action(name, value)
-    for name, value in found:
+    for name, value in members:
         build = _BUILDERS.get(name)
         if build is None:
             continue
@@ -355,7 +389,9 @@ def action_from_json(line: Mapping[str, Any]) -> Action | None:
             return build(value)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorruptTable(
-                f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.", action=name
+                f"A '{name}' action of the log is malformed: {type(error).__name__}: {error}.",
+                code="TAHOE_CORRUPT_ACTION",
+                action=name,
             ) from error
     return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.exceptions import CorruptTable, SchemaMismatch, TahoeError, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import FEATURES, check_readable, check_writable, features_of
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
@@ -33,6 +33,7 @@ class TableConfig:
 
     @cached_property
     def properties(self) -> TableProperties:
+        """The table's properties, with the defaults of those that are not set."""
         return TableProperties(self.metadata.configuration)
 
     @cached_property
@@ -51,6 +52,7 @@ class TableConfig:
             if self.schema.find(name) is None:
                 raise CorruptTable(
                     f"Table {self.table} is partitioned by '{name}', which is not in its schema. Repair the metaData action.",
+                    code="DELTA_MISSING_PARTITION_COLUMN",
                     table=self.table,
                     column=name,
                 )
@@ -58,6 +60,7 @@ class TableConfig:
 
     @cached_property
     def partition_schema(self) -> StructType:
+        """The partition columns, in the order of the partitioning."""
         return self.schema.select(list(self.partition_columns))
 
     @cached_property
@@ -106,7 +109,10 @@ class TableConfig:
         """Raises where this version of Tahoe cannot read the table right; the message names the features."""
         check_readable(self.protocol, self.table)
         if self.metadata.format_provider.lower() != "parquet":
-            raise Unsupported(f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.")
+            raise Unsupported(
+                f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.",
+                code="TAHOE_DATA_FORMAT",
+            )
         try:
             check_mapping_of_columns(self.schema, self.column_mapping_mode)
             check_type_changes(self.schema)
@@ -151,6 +157,16 @@ class TableConfig:
                 code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
                 table=self.table,
                 features=used,
+            )
+
+    def refuse_if_append_only(self) -> None:
+        """Raises `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) where rows may not be removed or changed."""
+        if self.properties.append_only:
+            raise InvalidRequest(
+                f"Table {self.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
+                "Unset the property first, or append only.",
+                code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                table=self.table,
             )
 
     def demands(self) -> Iterator[tuple[str, str]]:

@@ -377,6 +377,7 @@ def _invariant(config: TableConfig, column: str, stored: Any) -> str:
         raise CorruptTable(
             f"The invariant of column '{column}' of table {config.table} is not as the specification has it: {str(stored)[:200]}. "
             "Repair the metaData action.",
+            code="DELTA_UNRECOGNIZED_INVARIANT",
             table=config.table,
             column=column,
         ) from error

@@ -60,7 +60,11 @@ def check_action(name: str, value: Any) -> None:
     if name in _ACTIONS:
         _check(name, value, f"the '{name}' action")
     elif is_misspelt(name):
-        raise CorruptTable(f"the action '{name}' is spelled '{_ACTIONS_BY_CASE[name.lower()]}' by the specification", action=name)
+        raise CorruptTable(
+            f"the action '{name}' is spelled '{_ACTIONS_BY_CASE[name.lower()]}' by the specification",
+            code="TAHOE_CORRUPT_ACTION",
+            action=name,
+        )
 
 
 def is_misspelt(name: str, of: str = "") -> bool:
@@ -80,7 +84,10 @@ def check_names(paths: Iterable[tuple[str, ...]]) -> None:
         for part in path:
             if is_misspelt(part, of):
                 meant = (_BY_CASE[of] if of else _ACTIONS_BY_CASE)[part.lower()]
-                raise CorruptTable(f"the column '{'.'.join(path)}' spells '{part}' what the specification spells '{meant}'")
+                raise CorruptTable(
+                    f"the column '{'.'.join(path)}' spells '{part}' what the specification spells '{meant}'",
+                    code="TAHOE_CORRUPT_SCHEMA",
+                )
             member = _MEMBERS[of].get(part) if of else None
             of = member.members if member is not None else part if not of and part in _ACTIONS else ""
             if not of:
@@ -199,7 +206,7 @@ _NAMES_OF_KINDS = {str: "a string", int: "a whole number", bool: "true or false"
 
 def _check(of: str, value: Any, what: str) -> None:
     if not isinstance(value, dict):
-        raise CorruptTable(f"{what} must be an object, found {_shown(value)}")
+        raise CorruptTable(f"{what} must be an object, found {_shown(value)}", code="TAHOE_CORRUPT_ACTION")
     table = _MEMBERS[of]
     for name, row in table.items():
         found = value.get(name)
@@ -210,13 +217,20 @@ def _check(of: str, value: Any, what: str) -> None:
     by_case = _BY_CASE[of]
     for name in value:
         if name not in table and name.lower() in by_case:
-            raise CorruptTable(f"{what} has a member '{name}', which the specification spells '{by_case[name.lower()]}'")
+            raise CorruptTable(
+                f"{what} has a member '{name}', which the specification spells '{by_case[name.lower()]}'",
+                code="TAHOE_CORRUPT_ACTION",
+            )
     if of == "remove" and value.get("extendedFileMetadata"):
         for name in ("partitionValues", "size"):
             if value.get(name) is None:
-                raise CorruptTable(f"{what} says extendedFileMetadata, which promises '{name}', but has none")
+                raise CorruptTable(
+                    f"{what} says extendedFileMetadata, which promises '{name}', but has none", code="TAHOE_CORRUPT_ACTION"
+                )
     if of == "deletionVector" and value["storageType"] == "i" and value.get("offset") is not None:
-        raise CorruptTable(f"{what} is inline (storageType 'i') and yet has an offset, {value['offset']}")
+        raise CorruptTable(
+            f"{what} is inline (storageType 'i') and yet has an offset, {value['offset']}", code="TAHOE_CORRUPT_ACTION"
+        )
 
 
 def _check_member(row: _Member, found: Any, what: str) -> None:
@@ -229,16 +243,21 @@ def _check_member(row: _Member, found: Any, what: str) -> None:
         fits = all(value is None or isinstance(value, str) for value in found.values())
     if not fits:
         raise CorruptTable(
-            f"{what} must be {_NAMES_OF_KINDS[row.kind]}{' of strings' * (row.kind is dict)}, found {_shown(found)}"
+            f"{what} must be {_NAMES_OF_KINDS[row.kind]}{' of strings' * (row.kind is dict)}, found {_shown(found)}",
+            code="TAHOE_CORRUPT_ACTION",
         )
     if row.kind is int and not row.least <= found <= row.most:
-        raise CorruptTable(f"{what} must be a number from {row.least} to {row.most}, found {_shown(found)}")
+        raise CorruptTable(
+            f"{what} must be a number from {row.least} to {row.most}, found {_shown(found)}", code="TAHOE_CORRUPT_ACTION"
+        )
 
 
 def _missing(name: str, value: Mapping[str, Any], what: str) -> CorruptTable:
     likely = next((each for each in value if each != name and each.lower() == name.lower()), None)
     but = f", but only '{likely}', which is spelled otherwise" if likely else ""
-    return CorruptTable(f"{what} has no member '{name}', which the specification demands{but}", member=name)
+    return CorruptTable(
+        f"{what} has no member '{name}', which the specification demands{but}", code="TAHOE_CORRUPT_ACTION", member=name
+    )
 
 
 def _fault_of_columns(of: str, columns: Mapping[str, pa.ChunkedArray], what: str) -> str | None:

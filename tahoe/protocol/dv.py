@@ -123,6 +123,7 @@ def file_name(descriptor: DeletionVectorDescriptor, root_url: str) -> str | None
             return new_file_name(str(uuids.UUID(bytes=z85_decode(encoded))), prefix)
     raise CorruptTable(
         f"The storage type of a deletion vector must be 'u', 'i' or 'p', found '{descriptor.storage_type}'.",
+        code="TAHOE_CORRUPT_DELETION_VECTOR",
         storage_type=descriptor.storage_type,
     )
 
@@ -161,7 +162,11 @@ def inline_descriptor(bitmap: BitMap64) -> DeletionVectorDescriptor:
 def bitmap_to_bytes(bitmap: BitMap64) -> bytes:
     """Magic number and portable serialisation, runs compressed. Raises `InvalidRequest` for a position of 2^63 or more."""
     if len(bitmap) and bitmap.max() > _MAX_ROW_INDEX:
-        raise InvalidRequest(f"Row positions must be below 2^63, found {bitmap.max()}.", row_index=bitmap.max())
+        raise InvalidRequest(
+            f"Row positions must be below 2^63, found {bitmap.max()}.",
+            code="DELTA_DELETION_VECTOR_INVALID_ROW_INDEX",
+            row_index=bitmap.max(),
+        )
     compressed = bitmap.copy()
     compressed.run_optimize()
     return struct.pack("<i", MAGIC) + bytes(compressed.serialize())
@@ -176,6 +181,7 @@ def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
         raise Unsupported(
             f"The deletion vector in {where} is in the reference's older 'native' format, which is not in the specification. "
             "Purge the table's deletion vectors with the writer that made it.",
+            code="TAHOE_DELETION_VECTOR_FORMAT",
             magic=magic,
         )
     if magic != MAGIC:
@@ -192,7 +198,7 @@ def bitmap_from_bytes(data: bytes, where: str = "memory") -> BitMap64:
 def z85_encode(data: bytes) -> str:
     """Z85 text (https://rfc.zeromq.org/spec/32/) of bytes whose number is a multiple of 4."""
     if len(data) % 4:
-        raise InvalidRequest(f"Z85 encodes groups of 4 bytes, got {len(data)} bytes.")
+        raise InvalidRequest(f"Z85 encodes groups of 4 bytes, got {len(data)} bytes.", code="TAHOE_Z85_LENGTH")
     text = bytearray()
     for (number,) in struct.iter_unpack(">I", data):
         for divisor in (52200625, 614125, 7225, 85, 1):

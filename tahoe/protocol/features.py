@@ -292,17 +292,20 @@ def _check_versions(protocol: Protocol, table: str) -> None:
             f"Table {table} has reader version {reader} "
             + ("without a readerFeatures list" if reader == _NEWEST_READER else "with a readerFeatures list")
             + "; the specification allows the list with reader version 3 only, and demands it there. Repair the protocol action.",
+            code="TAHOE_CORRUPT_PROTOCOL",
             table=table,
         )
     if writer == _NEWEST_WRITER and protocol.writer_features is None:
         raise CorruptTable(
             f"Table {table} has writer version 7 without a writerFeatures list, which the specification demands. "
             "Repair the protocol action.",
+            code="TAHOE_CORRUPT_PROTOCOL",
             table=table,
         )
     unlisted = sorted((protocol.reader_features or frozenset()) - (protocol.writer_features or frozenset()))
     if unlisted:
         raise CorruptTable(
             f"Table {table} lists reader features that its writerFeatures lack: {', '.join(unlisted)}. Repair the protocol action.",
+            code="TAHOE_CORRUPT_PROTOCOL",
             table=table,
         )

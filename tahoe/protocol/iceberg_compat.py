@@ -13,7 +13,6 @@ The checks run when a commit is prepared, over values: what breaks a rule never 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -43,7 +42,6 @@ _ALLOWED = frozenset(
 )
 _WIDER = {"byte": 0, "short": 1, "integer": 2, "long": 3}
 _ROW_TRACKING = "delta.enableRowTracking"
-_BEGINS_WITH_COUNT = re.compile(r'\s*\{\s*"numRecords"\s*:\s*\d')
 
 
 def uniform_is_enabled(properties: TableProperties) -> bool:
@@ -69,12 +67,12 @@ def required_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     """Properties that are set by themselves where the user gave none: column mapping, and row tracking for IcebergCompatV3."""
     properties = TableProperties(configuration)
     versions = _compat_versions(properties)
-    found = {}
+    required = {}
     if versions and properties.column_mapping_mode == "none":
-        found["delta.columnMapping.mode"] = "name"
+        required["delta.columnMapping.mode"] = "name"
     if 3 in versions and not any(key.lower() == _ROW_TRACKING.lower() for key in configuration):
-        found[_ROW_TRACKING] = "true"
-    return found
+        required[_ROW_TRACKING] = "true"
+    return required
 
 
 def check_iceberg_compat(config: TableConfig, previous: TableConfig | None, adds: Iterable[AddFile]) -> None:
@@ -272,25 +270,13 @@ def _check_file(config: TableConfig, add: AddFile) -> None:
             "in place of marking rows.",
             file=add.path,
         )
-    if not _has_record_count(add.stats):
+    if add.num_records is None:
         raise _violation(
             config,
             "FILES_NOT_ICEBERG_COMPAT",
             f"needs the number of records of every file, but file {add.path} comes without. Write it with statistics.",
             file=add.path,
         )
-
-
-def _has_record_count(stats: str | None) -> bool:
-    if not stats:
-        return False
-    if _BEGINS_WITH_COUNT.match(stats):
-        return True
-    try:
-        parsed: Any = json.loads(stats)
-    except ValueError:
-        return False
-    return isinstance(parsed, dict) and isinstance(parsed.get("numRecords"), int)
 
 
 def _partitioned_differently(config: TableConfig, previous: TableConfig) -> bool:

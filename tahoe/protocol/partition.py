@@ -61,9 +61,12 @@ def deserialize(text: str | None, data_type: DataType) -> Any:
     except (ValueError, OverflowError, InvalidOperation) as error:
         raise CorruptTable(
             f"The partition value '{text[:100]}' in the log is no {data_type}; correct or remove the file's add action.",
+            code="TAHOE_CORRUPT_PARTITION_VALUES",
             value=text[:100],
         ) from error
-    raise Unsupported(f"Partition columns of type {data_type} cannot be read.", type=str(data_type))
+    raise Unsupported(
+        f"Partition columns of type {data_type} cannot be read.", code="DELTA_INVALID_PARTITION_COLUMN_TYPE", type=str(data_type)
+    )
 
 
 def deserialize_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Array:
@@ -153,7 +156,10 @@ def _shortest_float32(value: float) -> str:
 
 def _timestamp_text(value: datetime) -> str:
     if value.tzinfo is None:
-        raise InvalidRequest("A timestamp partition value must have a time zone; a value without one belongs to timestamp_ntz.")
+        raise InvalidRequest(
+            "A timestamp partition value must have a time zone; a value without one belongs to timestamp_ntz.",
+            code="TAHOE_PARTITION_TIME_ZONE",
+        )
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 

@@ -44,11 +44,14 @@ class TableProperties:
             return row.parse(text)
         except ValueError as error:
             raise CorruptTable(
-                f"The table property {row.key} is '{text}', but it {row.help}. Set it to a valid value.", property=row.key
+                f"The table property {row.key} is '{text}', but it {row.help}. Set it to a valid value.",
+                code="TAHOE_CORRUPT_TABLE_PROPERTY",
+                property=row.key,
             ) from error
 
     @property
     def append_only(self) -> bool:
+        """Whether rows may only be added."""
         return bool(self.get("delta.appendOnly"))
 
     @property
@@ -58,59 +61,68 @@ class TableProperties:
 
     @property
     def write_stats_as_json(self) -> bool:
+        """Whether checkpoints hold the statistics of files as JSON text."""
         return bool(self.get("delta.checkpoint.writeStatsAsJson"))
 
     @property
     def write_stats_as_struct(self) -> bool:
+        """Whether checkpoints hold the statistics of files as columns."""
         return bool(self.get("delta.checkpoint.writeStatsAsStruct"))
 
     @property
     def log_retention_ms(self) -> int:
+        """For how many milliseconds a commit stays in the log once a checkpoint has taken its place."""
         return int(self.get("delta.logRetentionDuration"))
 
     @property
     def deleted_file_retention_ms(self) -> int:
+        """For how many milliseconds a removed file stays, for readers of older versions."""
         return int(self.get("delta.deletedFileRetentionDuration"))
 
     @property
     def set_transaction_retention_ms(self) -> int | None:
+        """After how many milliseconds checkpoints forget an application's transaction; None for never."""
         found = self.get("delta.setTransactionRetentionDuration")
         return None if found is None else int(found)
 
     @property
     def enable_expired_log_cleanup(self) -> bool:
+        """Whether a checkpoint is followed by the cleaning of the log."""
         return bool(self.get("delta.enableExpiredLogCleanup"))
 
     @property
-    def enable_in_commit_timestamps(self) -> bool:
-        return bool(self.get("delta.enableInCommitTimestamps"))
-
-    @property
     def enable_deletion_vectors(self) -> bool:
+        """Whether writers may mark rows as deleted; that counts only with the protocol's feature."""
         return bool(self.get("delta.enableDeletionVectors"))
 
     @property
     def enable_change_data_feed(self) -> bool:
+        """Whether commits tell which rows came and went; its older name counts too."""
         return bool(self.get("delta.enableChangeDataFeed")) or bool(self.get("delta.enableChangeDataCapture"))
 
     @property
     def column_mapping_mode(self) -> str:
+        """``none``, ``name`` or ``id``; that counts only with the protocol's feature (`TableConfig.column_mapping_mode`)."""
         return str(self.get("delta.columnMapping.mode"))
 
     @property
     def max_column_id(self) -> int:
+        """The highest id that column mapping has given to a column; 0 where it has given none."""
         return int(self.get("delta.columnMapping.maxColumnId"))
 
     @property
     def randomize_file_prefixes(self) -> bool:
+        """Whether new files go to folders of random names."""
         return bool(self.get("delta.randomizeFilePrefixes"))
 
     @property
     def universal_format_enabled_formats(self) -> tuple[str, ...]:
+        """Other formats that the table is to be readable as, such as ``iceberg``."""
         return tuple(self.get("delta.universalFormat.enabledFormats"))
 
     @property
     def parquet_compression_codec(self) -> str | None:
+        """The codec of new data files, as it is set; None where the table leaves it to the writer."""
         found = self.get("delta.parquet.compression.codec")
         return None if found is None else str(found)
 
@@ -121,17 +133,19 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
     Raises:
         InvalidRequest: `DELTA_UNKNOWN_CONFIGURATION` for an unknown ``delta.`` key, or a value that is not allowed.
     """
-    found: dict[str, str] = {}
+    valid: dict[str, str] = {}
     for key, value in properties.items():
         lowered = key.lower()
         if not isinstance(value, str):
             raise InvalidRequest(
-                f"The value of the table property {key} must be text, found {type(value).__name__}.", property=key
+                f"The value of the table property {key} must be text, found {type(value).__name__}.",
+                code="TAHOE_TABLE_PROPERTY",
+                property=key,
             )
         if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
-            found[key] = value
+            valid[key] = value
         elif lowered.startswith(FREE_PREFIXES):
-            found[FEATURE_PREFIX + key[len(FEATURE_PREFIX) :] if lowered.startswith(FEATURE_PREFIX) else lowered] = value
+            valid[FEATURE_PREFIX + key[len(FEATURE_PREFIX) :] if lowered.startswith(FEATURE_PREFIX) else lowered] = value
         else:
             row = _ROWS.get(lowered)
             if row is None:
@@ -143,10 +157,12 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
             try:
                 row.parse(value)
             except ValueError as error:
-                raise InvalidRequest(f"The table property {row.key} {row.help}, found '{value}'.", property=row.key) from error
-            found[row.key] = value
-    _check_retentions(found)
-    return found
+                raise InvalidRequest(
+                    f"The table property {row.key} {row.help}, found '{value}'.", code="TAHOE_TABLE_PROPERTY", property=row.key
+                ) from error
+            valid[row.key] = value
+    _check_retentions(valid)
+    return valid
 
 
 def parse_interval_ms(text: str) -> int:
@@ -199,10 +215,10 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    found = tuple(text.split(",")) if text else ()
-    if len(set(found)) != len(found) or not set(found) <= {"iceberg", "hudi"}:
+    formats = tuple(text.split(",")) if text else ()
+    if len(set(formats)) != len(formats) or not set(formats) <= {"iceberg", "hudi"}:
         raise ValueError(text)
-    return found
+    return formats
 
 
 def _bool_row(key: str, default: bool = False) -> _Row:
@@ -300,5 +316,6 @@ def _check_retentions(properties: Mapping[str, str]) -> None:
         raise InvalidRequest(
             "delta.logRetentionDuration must not be shorter than delta.deletedFileRetentionDuration, "
             "or time travel would reach versions whose log is gone. Change one of the two.",
+            code="TAHOE_TABLE_PROPERTY",
             property="delta.logRetentionDuration",
         )

@@ -121,6 +121,7 @@ def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) ->
         raise CorruptTable(
             f"The metadata domain {DOMAIN} must hold a number '{_MARK}', found {found.configuration!r}. Repair the domainMetadata "
             "action, with a number that is no lower than any row id of the table.",
+            code="TAHOE_CORRUPT_ROW_TRACKING",
             domain=DOMAIN,
         ) from error
 
@@ -141,7 +142,7 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
         Unsupported: a new file has no count of records.
     """
     highest = mark
-    found: list[Action] = []
+    with_ids: list[Action] = []
     for action in actions:
         if isinstance(action, AddFile) and (action.base_row_id is None or action.default_row_commit_version is None):
             base = action.base_row_id
@@ -149,16 +150,15 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
                 base, highest = highest + 1, highest + _num_records(action, table)
             commit_version = version if action.default_row_commit_version is None else action.default_row_commit_version
             action = replace(action, base_row_id=base, default_row_commit_version=commit_version)
-        found.append(action)
+        with_ids.append(action)
     if highest == mark:
-        return tuple(found)
-    return (DomainMetadata(DOMAIN, json.dumps({_MARK: highest}, separators=(",", ":"))), *found)
+        return tuple(with_ids)
+    return (DomainMetadata(DOMAIN, json.dumps({_MARK: highest}, separators=(",", ":"))), *with_ids)
 
 
 def _num_records(add: AddFile, table: str) -> int:
     """Physical rows, those that a deletion vector removes included: each position has its id."""
-    records = json.loads(add.stats).get("numRecords") if add.stats else None
-    if not isinstance(records, int):
+    if add.num_records is None:
         raise Unsupported(
             f"Table {table} tracks rows, and file {add.path} has no numRecords in its statistics, so its rows cannot be given ids. "
             "Write the file with statistics.",
@@ -166,4 +166,4 @@ def _num_records(add: AddFile, table: str) -> int:
             table=table,
             file=add.path,
         )
-    return records
+    return add.num_records

@@ -1,0 +1,1 @@
+"""Delta's types and schemas, and how they meet Arrow's."""

@@ -77,6 +77,7 @@ def from_arrow_type(data_type: pa.DataType) -> DataType:
             raise Unsupported(
                 f"Delta has no type for Arrow's {data_type}: a decimal has up to 38 digits, and no more of them after the point. "
                 "Cast the column first.",
+                code="DELTA_UNSUPPORTED_DATA_TYPES",
                 type=str(data_type),
             )
         return DecimalType(data_type.precision, data_type.scale)
@@ -96,10 +97,15 @@ def from_arrow_type(data_type: pa.DataType) -> DataType:
     for test, name in _FROM_ARROW:
         if test(data_type):
             return PrimitiveType(name)
-    raise Unsupported(f"Delta has no type for Arrow's {data_type}; cast the column first.", type=str(data_type))
+    raise Unsupported(
+        f"Delta has no type for Arrow's {data_type}; cast the column first.",
+        code="DELTA_UNSUPPORTED_DATA_TYPES",
+        type=str(data_type),
+    )
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
+    """The Delta schema of Arrow's columns, in their order. Raises `Unsupported` for a type that Delta does not have."""
     return StructType(tuple(_from_arrow_field(column) for column in schema))
 
 

@@ -43,8 +43,8 @@ def empty_table(schema: pa.Schema) -> pa.Table:
 
 def scalar(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:
     """As `pyarrow.scalar(value, data_type)`."""
-    found = _INFERRED.get(type(value)) if data_type is None else data_type
-    return pa.scalar(value) if found is None else array([value], found)[0]
+    arrow_type = _INFERRED.get(type(value)) if data_type is None else data_type
+    return pa.scalar(value) if arrow_type is None else array([value], arrow_type)[0]
 
 
 _FEW = 20_000

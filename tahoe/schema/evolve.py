@@ -209,6 +209,7 @@ def check_type_changes(schema: StructType) -> None:
                 raise CorruptTable(
                     f"Column '{'.'.join(path)}' has a type change ({TYPE_CHANGES_KEY}) without fromType and toType: "
                     f"{json.dumps(change)[:200]}. Restore the metaData action of the log.",
+                    code="TAHOE_CORRUPT_SCHEMA",
                     column=".".join(path),
                 )
             old, new = _type_named(change["fromType"]), _type_named(change["toType"])

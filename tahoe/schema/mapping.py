@@ -25,11 +25,9 @@ __all__ = [
     "check_mapping",
     "check_mapping_of_columns",
     "explode",
-    "logical_path",
     "max_id_of",
     "nested_ids_of",
     "physical_path",
-    "physical_schema",
     "reuse_mapping",
     "transform_fields",
     "without_mapping",
@@ -43,22 +41,12 @@ NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
 _Type = TypeVar("_Type", bound=DataType)
 
 
-def physical_schema(schema: StructType) -> StructType:
-    """The schema with each field under its physical name, at every depth; ids stay in the metadata."""
-    return transform_fields(schema, lambda column: replace(column, name=column.physical_name))
-
-
 def physical_path(schema: StructType, path: tuple[str, ...]) -> tuple[str, ...]:
     """The physical names along a logical path through structs, arrays (``element``) and maps (``key``, ``value``).
 
     Raises `InvalidRequest` where the path leads to no field.
     """
-    return tuple(part if column is None else column.physical_name for part, column in _walk(schema, path, physical=False))
-
-
-def logical_path(schema: StructType, path: tuple[str, ...]) -> tuple[str, ...]:
-    """The reverse of `physical_path`."""
-    return tuple(part if column is None else column.name for part, column in _walk(schema, path, physical=True))
+    return tuple(part if column is None else column.physical_name for part, column in _walk(schema, path))
 
 
 def assign_ids(
@@ -115,8 +103,8 @@ def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]
 
 def nested_ids_of(column: StructField) -> Mapping[str, int]:
     """Ids of the elements, keys and values below a field, by ``<physical name>.element``, ``<physical name>.value.element``, …"""
-    found: Mapping[str, int] = column.metadata.get(NESTED_IDS_KEY) or {}
-    return found
+    ids: Mapping[str, int] = column.metadata.get(NESTED_IDS_KEY) or {}
+    return ids
 
 
 def max_id_of(schema: StructType) -> int:
@@ -264,13 +252,13 @@ def _nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
             yield from _nested_keys(value, f"{prefix}.value")
 
 
-def _walk(schema: StructType, path: tuple[str, ...], *, physical: bool) -> Iterator[tuple[str, StructField | None]]:
+def _walk(schema: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, StructField | None]]:
     """Each part of a path with its field; None for ``element``, ``key`` and ``value``."""
     at: DataType = schema
     for part in path:
         match at:
             case StructType():
-                column = next((f for f in at if f.physical_name == part), None) if physical else at.find(part)
+                column = at.find(part)
                 if column is None:
                     raise InvalidRequest(
                         f"There is no column '{'.'.join(path)}': '{part}' is none of {', '.join(at.names)}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
@@ -39,6 +39,7 @@ class PrimitiveType:
     name: str
 
     def to_json_value(self) -> Any:
+        """As `schemaString` holds it: its name."""
         return self.name
 
     def __str__(self) -> str:
@@ -47,10 +48,13 @@ class PrimitiveType:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
+    """A number of up to 38 digits, `scale` of them after the point."""
+
     precision: int
     scale: int
 
     def to_json_value(self) -> Any:
+        """As `schemaString` holds it: ``decimal(10,2)``."""
         return str(self)
 
     def __str__(self) -> str:
@@ -59,10 +63,13 @@ class DecimalType:
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
+    """A list of values of one type."""
+
     element_type: DataType
     contains_null: bool = True
 
     def to_json_value(self) -> Any:
+        """As `schemaString` holds it, an object."""
         return {"type": "array", "elementType": self.element_type.to_json_value(), "containsNull": self.contains_null}
 
     def __str__(self) -> str:
@@ -71,11 +78,14 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
+    """Keys of one type, which are never null, each with a value of another."""
+
     key_type: DataType
     value_type: DataType
     value_contains_null: bool = True
 
     def to_json_value(self) -> Any:
+        """As `schemaString` holds it, an object."""
         return {
             "type": "map",
             "keyType": self.key_type.to_json_value(),
@@ -108,6 +118,7 @@ class StructField:
         return None if found is None else int(found)
 
     def to_json_value(self) -> Any:
+        """As `schemaString` holds it, its metadata included."""
         return {
             "name": self.name,
             "type": self.data_type.to_json_value(),
@@ -118,6 +129,8 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
+    """Named fields in an order; the schema of a table is one. Names are looked up without regard to case."""
+
     fields: tuple[StructField, ...] = ()
 
     def __iter__(self) -> Iterator[StructField]:
@@ -128,6 +141,7 @@ class StructType:
 
     @property
     def names(self) -> list[str]:
+        """Of the fields, as they are spelled, in order."""
         return [column.name for column in self.fields]
 
     def find(self, name: str) -> StructField | None:
@@ -159,19 +173,19 @@ class StructType:
         return found
 
     def select(self, names: list[str]) -> StructType:
+        """These fields, in the order asked. Raises `InvalidRequest` for one that is not there."""
         return StructType(tuple(self.field(name) for name in names))
 
     def without(self, names: set[str]) -> StructType:
+        """The fields of other names; names as they are spelled."""
         return StructType(tuple(column for column in self.fields if column.name not in names))
 
-    def with_field(self, replacement: StructField) -> StructType:
-        """The same struct with the field of that name exchanged."""
-        return replace(self, fields=tuple(replacement if f.name == replacement.name else f for f in self.fields))
-
     def to_json_value(self) -> Any:
+        """As `schemaString` holds it, an object."""
         return {"type": "struct", "fields": [column.to_json_value() for column in self.fields]}
 
     def to_json(self) -> str:
+        """The text of `Metadata.schema_string`."""
         return json.dumps(self.to_json_value(), separators=(",", ":"), ensure_ascii=False)
 
     def __str__(self) -> str:
@@ -184,17 +198,17 @@ DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 def schema_from_json(text: str) -> StructType:
     """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
     if not isinstance(text, str):
-        raise CorruptTable(f"The table's metaData action has no schemaString. {_REPAIR}")
+        raise CorruptTable(f"The table's metaData action has no schemaString. {_REPAIR}", code="DELTA_SCHEMA_NOT_SET")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptTable(f"The table's schema is not valid JSON ({error}). {_REPAIR}") from error
+        raise CorruptTable(f"The table's schema is not valid JSON ({error}). {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA") from error
     try:
         parsed = _type(value)
     except RecursionError as error:
-        raise CorruptTable(f"The table's schema is nested too deep to be read. {_REPAIR}") from error
+        raise CorruptTable(f"The table's schema is nested too deep to be read. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA") from error
     if not isinstance(parsed, StructType):
-        raise CorruptTable(f"The table's schema must be a struct, found {parsed}. {_REPAIR}")
+        raise CorruptTable(f"The table's schema must be a struct, found {parsed}. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA")
     return parsed
 
 
@@ -249,7 +263,7 @@ def _member(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], 
 
 def _broken(path: tuple[str, ...], what: str) -> CorruptTable:
     where = f"Column '{'.'.join(path)}' of the table's schema" if path else "The table's schema"
-    return CorruptTable(f"{where} has {what}. {_REPAIR}", code="DELTA_FAIL_TO_PARSE_SCHEMA", column=".".join(path))
+    return CorruptTable(f"{where} has {what}. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA", column=".".join(path))
 
 
 def _named(name: str, path: tuple[str, ...]) -> DataType:

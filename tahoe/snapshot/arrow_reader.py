@@ -51,7 +51,6 @@ class ReadTask:
         name: store name, relative to the table's root.
         size: of the file in bytes, as the log says; None where it does not.
         partition_values: by physical column name, as the log has them.
-        num_records: physical rows, where statistics tell.
         stats: of all rows, JSON text as the log has it; what the file's footer is held against.
     """
 
@@ -59,7 +58,6 @@ class ReadTask:
     size: int | None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     deletion_vector: DeletionVectorDescriptor | None = None
-    num_records: int | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     stats: str | None = None
@@ -96,7 +94,7 @@ def read_file(
     batch_rows: int = BATCH_ROWS,
     verify_pages: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The living rows of one file for which `predicate` is true, in file order.
+    """The living rows of one file for which `predicate` is true, in file order. `DataFiles` asks it for a table.
 
     Args:
         schema: the logical columns wanted, in order, with their column mapping metadata; `predicate` speaks of these only.
@@ -200,6 +198,7 @@ class _FileReader:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
                 f"{file.metadata.num_rows} rows. Restore the table to an earlier version.",
+                code="TAHOE_CORRUPT_DELETION_VECTOR",
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,16 +21,16 @@ from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
-from tahoe.log.history import commit_times, version_at
+from tahoe.log.history import commit_times, in_commit_timestamps_from, states_its_time, version_at
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
-from tahoe.protocol.dv import decode
+from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import array
 from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import ReadTask
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -115,8 +114,8 @@ class ChangedFile:
         """The positions of the rows meant, where `within` is given; None else."""
         if self.within is None:
             return None
-        found = read_vector(self.within)
-        return found if self.without is None else found - read_vector(self.without)
+        marked = read_vector(self.within)
+        return marked if self.without is None else marked - read_vector(self.without)
 
 
 @dataclass(frozen=True)
@@ -135,10 +134,12 @@ class Feed:
 
     @property
     def store(self) -> LogStore:
+        """The table's store."""
         return self.snapshot.store
 
     @property
     def config(self) -> TableConfig:
+        """Protocol and metadata of the version `end`."""
         return self.snapshot.config
 
     @property
@@ -162,10 +163,17 @@ class Feed:
     def files(self) -> Iterator[ChangedFile]:
         """The files to read, commit by commit.
 
-        Raises `Unsupported` for a removal that does not tell its partition.
+        Raises:
+            Unsupported: a removal that does not tell its partition.
+            CorruptTable: a commit that has lost lines, as far as it or its checksum tells.
         """
+        timed_from = in_commit_timestamps_from(self.config)
         for version in range(self.start, self.end + 1):
-            yield from changed_files(read_vouched_commit(self.store, version), version, self.config)
+            actions = read_vouched_commit(self.store, version)
+            # The line that is lost most easily is the first, and with it a commit's seal.
+            if timed_from is not None and version >= timed_from and not states_its_time(actions):
+                raise no_in_commit_timestamp(self.store.url, version)
+            yield from changed_files(actions, version, self.config)
 
 
 def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
@@ -223,18 +231,18 @@ def changed_files(actions: Iterable[Action], version: int, config: TableConfig) 
         values = _partition_values(action, version, config)
         return ChangedFile(version, action.path, action.size or 0, values, kind, stats=action.stats, **rows)
 
-    found = []
+    changed = []
     for path, remove in removes.items():
         add = adds.get(path)
         if add is None:
-            found.append(of(remove, "delete", without=remove.deletion_vector))
+            changed.append(of(remove, "delete", without=remove.deletion_vector))
             continue
         # Rows that the new vector has and the old one has not are deleted; the other way round, they are back.
         if add.deletion_vector is not None:
-            found.append(of(add, "delete", within=add.deletion_vector, without=remove.deletion_vector))
+            changed.append(of(add, "delete", within=add.deletion_vector, without=remove.deletion_vector))
         if remove.deletion_vector is not None:
-            found.append(of(add, "insert", within=remove.deletion_vector, without=add.deletion_vector))
-    return found + [of(add, "insert", without=add.deletion_vector) for path, add in adds.items() if path not in removes]
+            changed.append(of(add, "insert", within=remove.deletion_vector, without=add.deletion_vector))
+    return changed + [of(add, "insert", without=add.deletion_vector) for path, add in adds.items() if path not in removes]
 
 
 def changed_rows(
@@ -363,12 +371,11 @@ class _Reader:
 
     def __init__(self, store: LogStore, config: TableConfig) -> None:
         self._store = store
-        self._config = config
         self._schema = config.schema
         self._position = "_row_position"
         while self._schema.find(self._position) is not None:
             self._position += "_"
-        self._fetch = lru_cache(maxsize=16)(store.get)
+        self._files = DataFiles(store, config)
 
     def rows(self, file: ChangedFile) -> Iterator[pa.RecordBatch]:
         """The changed rows of one file, with their kind as the last column."""
@@ -378,28 +385,21 @@ class _Reader:
         name = decode_path(file.path, self._store.url)
         if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))
-            for batch in self._read(ReadTask(name, file.size or None, file.partition_values), schema):
+            for batch in self._files.read(ReadTask(name, file.size or None, file.partition_values), schema):
                 yield _checked_kinds(batch, name, file.version, self._store.url)
             return
-        meant = file.rows(self._vector)
+        meant = file.rows(self._files.vectors.bitmap)
         if meant is None:
             task = ReadTask(name, file.size or None, file.partition_values, file.without, stats=file.stats)
-            for batch in self._read(task, self._schema):
+            for batch in self._files.read(task):
                 yield _with_kind(batch, file.kind)
         elif len(meant):
             positions = pa.array(meant.to_array(), _LONG)
             task = ReadTask(name, file.size or None, file.partition_values)
-            for batch in self._read(task, self._schema, self._position):
+            for batch in self._files.read(task, row_index_column=self._position):
                 kept = batch.filter(pc.is_in(batch.column(batch.num_columns - 1), value_set=positions))
                 if kept.num_rows:
                     yield _with_kind(kept.select(range(batch.num_columns - 1)), file.kind)
-
-    def _vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        return decode(descriptor, self._fetch, self._store.url)
-
-    def _read(self, task: ReadTask, schema: StructType, position: str | None = None) -> Iterator[pa.RecordBatch]:
-        mode, partitions = self._config.column_mapping_mode, self._config.partition_columns
-        return read_file(task, schema, mode, partitions, self._store.open_input, self._vector, row_index_column=position)
 
 
 def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:

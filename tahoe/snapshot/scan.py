@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -16,22 +16,19 @@ from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.lazy import cached_property
 from tahoe.log.replay import add_files
-from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
-from tahoe.protocol.dv import decode
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import ENABLED, materialized_columns
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking, read_file
+from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
+from tahoe.store.log_store import LogStore
 
-if TYPE_CHECKING:
-    from pyroaring import BitMap64
-
-    from tahoe.snapshot.snapshot import Snapshot
-
-__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "Scan"]
+__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "Scan", "ScannedVersion"]
 
 ROW_ID = "_row_id"
 """What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
@@ -39,6 +36,29 @@ ROW_COMMIT_VERSION = "_row_commit_version"
 """What they call the version that inserted or last changed a row, which Spark calls ``_metadata.row_commit_version``."""
 MOST_BYTES_AHEAD = 16 * 1024 * 1024
 """Of rows that were read ahead and wait for the caller."""
+
+
+class ScannedVersion(Protocol):
+    """What a scan asks of the version that it reads: `tahoe.snapshot.snapshot.Snapshot`, which makes scans and so cannot be named here."""
+
+    @property
+    def store(self) -> LogStore:
+        """Where the table is."""
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+
+    @property
+    def config(self) -> TableConfig:
+        """Protocol and metadata."""
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+
+    def files_matching(self, predicate: Predicate | None) -> pa.Table:
+        """The live files that may hold rows for which `predicate` is true; all of them for None."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,7 @@ class Scan:
         condition: decides about the rows for which `predicate` is true, where that says less than is wanted; None where it says all.
     """
 
-    snapshot: Snapshot
+    snapshot: ScannedVersion
     predicate: Predicate | None = None
     columns: tuple[str, ...] | None = None
     row_ids: bool = False
@@ -74,6 +94,7 @@ class Scan:
             if self.snapshot.schema.find(name) is not None:
                 raise InvalidRequest(
                     f"Table {self.snapshot.store.url} has a column '{name}' itself, so row ids cannot be read beside it. Rename the column.",
+                    code="TAHOE_RESERVED_COLUMN_NAME",
                     table=self.snapshot.store.url,
                     column=name,
                 )
@@ -85,6 +106,7 @@ class Scan:
         return self.snapshot.files_matching(self.predicate)
 
     def add_files(self) -> list[AddFile]:
+        """As `files`, one action for each."""
         return add_files(self.files())
 
     def tasks(self) -> list[ReadTask]:
@@ -106,15 +128,15 @@ class Scan:
     def batches(self, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """As `to_batches`, without Arrow's reader around it."""
         if limit is not None and limit < 0:
-            raise InvalidRequest(f"limit must be 0 or more, found {limit}.")
+            raise InvalidRequest(f"limit must be 0 or more, found {limit}.", code="DELTA_ILLEGAL_OPTION")
         return self._batches(self.tasks()) if limit is None else self._first_rows(limit)
 
     def _first_rows(self, limit: int) -> Iterator[pa.RecordBatch]:
         if not limit:
             return
         # Few rows are likely to be in the first file: nothing is read ahead for them.
-        with closing(self._batches(self.tasks(), ahead=limit > BATCH_ROWS)) as found:
-            for batch in found:
+        with closing(self._batches(self.tasks(), ahead=limit > BATCH_ROWS)) as batches:
+            for batch in batches:
                 yield batch.slice(0, limit)
                 limit -= batch.num_rows
                 if limit <= 0:
@@ -126,16 +148,7 @@ class Scan:
 
     def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""
-        config, store = self.snapshot.config, self.snapshot.store
-        batches = read_file(
-            self._task(add),
-            self.schema,
-            config.column_mapping_mode,
-            config.partition_columns,
-            store.open_input,
-            lambda descriptor: decode(descriptor, store.get, store.url),
-            row_index_column=position_column,
-        )
+        batches = self._data_files.read(self._task(add), self.schema, row_index_column=position_column)
         return self._located(batches, add.path)
 
     def read_row_ids(self, add: AddFile) -> pa.Table:
@@ -146,16 +159,7 @@ class Scan:
         tracking = replace(self, row_ids=True)._row_tracking
         assert tracking is not None
         names = tracking.materialized_row_id_column, tracking.materialized_row_commit_version_column
-        config, store = self.snapshot.config, self.snapshot.store
-        batches = read_file(
-            self._task(add),
-            StructType(()),
-            config.column_mapping_mode,
-            (),
-            store.open_input,
-            lambda descriptor: decode(descriptor, store.get, store.url),
-            row_tracking=RowTracking(*names, *names),
-        )
+        batches = self._data_files.read(self._task(add), StructType(()), row_tracking=RowTracking(*names, *names))
         schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
         return pa.Table.from_batches(self._located(batches, add.path), schema)
 
@@ -166,22 +170,18 @@ class Scan:
     def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
         """The rows of the tasks in their order, a few files read ahead side by side unless there is no gain in it."""
         store = self.snapshot.store
-        # Many vectors lie in one file: it is fetched once for all that ask within a scan.
-        fetch = lru_cache(maxsize=_VECTOR_FILES_KEPT)(store.get)
-
-        def read_vector(descriptor: DeletionVectorDescriptor) -> BitMap64:
-            return decode(descriptor, fetch, store.url)
-
+        # Of its own, so that what is kept of vectors goes when the last row has come.
+        files = DataFiles(store, self.snapshot.config)
         wanted = self.arrow_schema.names
         read_schema = self._read_schema()
-        streams = [partial(self._read, task, read_schema, read_vector) for task in tasks]
+        streams = [partial(self._read, files, task, read_schema) for task in tasks]
         small = store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
         if small or not ahead or len(tasks) == 1:
-            found: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
+            batches: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
         else:
-            found = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
-        with closing(found):
-            for batch in found:
+            batches = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
+        with closing(batches):
+            for batch in batches:
                 yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
 
     def _read_schema(self) -> StructType:
@@ -193,21 +193,8 @@ class Scan:
         more = tuple({column.name: column for column in extra if column.name not in names}.values())
         return StructType((*self.schema.fields, *more))
 
-    def _read(
-        self, task: ReadTask, schema: StructType, read_vector: Callable[[DeletionVectorDescriptor], BitMap64]
-    ) -> Iterator[pa.RecordBatch]:
-        config = self.snapshot.config
-        open_input = self.snapshot.store.open_input
-        batches = read_file(
-            task,
-            schema,
-            config.column_mapping_mode,
-            config.partition_columns,
-            open_input,
-            read_vector,
-            self.predicate,
-            row_tracking=self._row_tracking,
-        )
+    def _read(self, files: DataFiles, task: ReadTask, schema: StructType) -> Iterator[pa.RecordBatch]:
+        batches = files.read(task, schema, self.predicate, row_tracking=self._row_tracking)
         return self._located(batches if self.condition is None else self._fulfilling(batches, self.condition), task.name)
 
     def _fulfilling(self, batches: Iterator[pa.RecordBatch], condition: Expression) -> Iterator[pa.RecordBatch]:
@@ -219,6 +206,10 @@ class Scan:
     def _located(self, batches: Iterator[pa.RecordBatch], file: str) -> Iterator[pa.RecordBatch]:
         return located_batches(batches, self.snapshot.store.url, self.snapshot.version, file)
 
+    @property
+    def _data_files(self) -> DataFiles:
+        return DataFiles(self.snapshot.store, self.snapshot.config)
+
     @cached_property
     def _row_tracking(self) -> RowTracking | None:
         if not self.row_ids:
@@ -227,7 +218,7 @@ class Scan:
         if columns is None:
             raise InvalidRequest(
                 f"Table {self.snapshot.store.url} does not track rows, so they have no ids. Set {ENABLED} = true first.",
-                code="DELTA_ROW_TRACKING_NOT_ENABLED",
+                code="TAHOE_ROW_TRACKING_NOT_ENABLED",
                 table=self.snapshot.store.url,
             )
         return RowTracking(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
@@ -238,14 +229,12 @@ class Scan:
             size=add.size,
             partition_values=dict(add.partition_values),
             deletion_vector=add.deletion_vector,
-            num_records=None,
             base_row_id=add.base_row_id,
             default_row_commit_version=add.default_row_commit_version,
             stats=add.stats,
         )
 
 
-_VECTOR_FILES_KEPT = 16
 # Where files are at hand, a few small ones are read faster than threads are started.
 _NEAR = ("file:", "memory:")
 _BYTES_WORTH_THREADS = 1 << 20

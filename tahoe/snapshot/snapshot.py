@@ -17,14 +17,11 @@ from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice
 from tahoe.log.places import check_places, place_of
 from tahoe.log.replay import (
+    LogReader,
     TableState,
     advance_files,
     advance_state,
     files_table,
-    replay_files,
-    replay_state,
-    replay_tombstones,
-    scan_files,
 )
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
@@ -48,6 +45,7 @@ class Snapshot:
         state: protocol, metadata, transactions, domains.
         base: an earlier snapshot whose live files are in memory, and the actions since; saves replaying the log.
         steps: how many commits it is past the snapshot that was read from the log.
+        log: what reads the segment, with what it has read already; made on first use where it is not given.
     """
 
     store: LogStore
@@ -55,6 +53,7 @@ class Snapshot:
     state: TableState
     base: tuple[pa.Table, tuple[Action, ...]] | None = field(default=None, repr=False, compare=False)
     steps: int = field(default=0, repr=False, compare=False)
+    log: LogReader | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def at(cls, store: LogStore, version: int | None = None) -> Snapshot:
@@ -66,13 +65,14 @@ class Snapshot:
             Unsupported: the table needs reader features that this version of Tahoe lacks.
         """
         segment = segment_for(store, version)
-        found = cls(store, segment, replay_state(store, segment))
+        log = LogReader(store, segment)
+        snapshot = cls(store, segment, log.state(), log=log)
         try:
-            found.config.ensure_readable()
+            snapshot.config.ensure_readable()
         except CorruptTable as error:
-            error.located(version=found.version)
+            error.located(version=snapshot.version)
             raise
-        return found
+        return snapshot
 
     @classmethod
     def first(cls, store: LogStore, actions: Sequence[Action], entry: Entry) -> Snapshot:
@@ -93,22 +93,27 @@ class Snapshot:
 
     @property
     def version(self) -> int:
+        """Its number."""
         return self.segment.version
 
     @property
     def protocol(self) -> Protocol:
+        """The protocol in force at this version."""
         return self.state.protocol
 
     @property
     def metadata(self) -> Metadata:
+        """The metadata in force at this version."""
         return self.state.metadata
 
     @cached_property
     def config(self) -> TableConfig:
+        """Protocol and metadata checked against each other, and what follows from them."""
         return TableConfig(self.state.protocol, self.state.metadata, self.store.url)
 
     @property
     def schema(self) -> StructType:
+        """The logical schema, partition columns included. Raises `CorruptTable`, naming the version, where the metadata holds none."""
         try:
             return self.config.schema
         except CorruptTable as error:
@@ -117,6 +122,7 @@ class Snapshot:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
+        """Logical names, in the order of the partitioning."""
         return self.config.partition_columns
 
     @cached_property
@@ -132,6 +138,10 @@ class Snapshot:
         return self.segment.last_modified_ms
 
     @cached_property
+    def _log(self) -> LogReader:
+        return self.log or LogReader(self.store, self.segment)
+
+    @cached_property
     def _files(self) -> pa.Table:
         if self.base is not None:
             for action in self.base[1]:
@@ -140,7 +150,7 @@ class Snapshot:
                         action.path, action.partition_values, self.schema, self.partition_columns, self.store.url
                     )
             return advance_files(*self.base, self.store.url)
-        return replay_files(self.store, self.segment)
+        return self._log.files()
 
     def files(self) -> pa.Table:
         """The live files: `tahoe.log.replay.FILES_SCHEMA`, one row a file. Made on first use and kept."""
@@ -148,6 +158,7 @@ class Snapshot:
 
     @property
     def has_files_in_memory(self) -> bool:
+        """Whether `files` costs nothing more."""
         return "_files" in self.__dict__
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
@@ -158,15 +169,16 @@ class Snapshot:
         if predicate is None:
             return self.files()
         files = self._files if self.has_files_in_memory or self.base is not None else None
-        return scan_files(self.store, self.segment, predicate, self.schema, self.partition_columns, files=files)
+        return self._log.scan(predicate, self.schema, self.partition_columns, files=files)
 
     @property
     def num_files(self) -> int:
+        """How many files are live; made of `files`, so the first call reads the log."""
         return int(self.files().num_rows)
 
     def tombstones(self) -> pa.Table:
         """Files removed, and not yet forgotten by the log."""
-        return replay_tombstones(self.store, self.segment)
+        return self._log.tombstones()
 
     def scan(
         self,
@@ -218,14 +230,14 @@ class Snapshot:
             return self
         if len(following) > _MOST_STEPS:
             return Snapshot.at(self.store)
-        found = self
+        snapshot = self
         bodies = self.store.get_many([entry.name for entry in following])
         places = [place_of(self.version + number, body) for number, body in enumerate(bodies, start=1)]
         check_places([place for place in places if place is not None], self.store.url)
         for entry, body in zip(following, bodies, strict=True):
-            found = found.after(parse_commit(entry.name, body, self.store.url), entry)
-        found.config.ensure_readable()
-        return found
+            snapshot = snapshot.after(parse_commit(entry.name, body, self.store.url), entry)
+        snapshot.config.ensure_readable()
+        return snapshot
 
     def _newer_commits(self) -> list[Entry]:
         """The commits since this version. One question where there is none, which is the usual answer; else one listing more, where
@@ -237,15 +249,15 @@ class Snapshot:
         entries = [] if self.store.asks_cheaply else self.store.list_from(LOG_FOLDER, first.rpartition("/")[2])
         if entries:
             notice(self.store, entries)
-        listed = {found.name: found for found in entries}
+        listed = {commits.name: commits for commits in entries}
         listed[first] = entry
         # A listing may lag behind what was written, so the name after its last commit is asked for too.
-        found: list[Entry] = []
-        while (entry := listed.get(commit_name(self.version + len(found) + 1))) is not None:
-            found.append(entry)
-        while (entry := self.store.head(commit_name(self.version + len(found) + 1))) is not None:
-            found.append(entry)
-        return found
+        commits: list[Entry] = []
+        while (entry := listed.get(commit_name(self.version + len(commits) + 1))) is not None:
+            commits.append(entry)
+        while (entry := self.store.head(commit_name(self.version + len(commits) + 1))) is not None:
+            commits.append(entry)
+        return commits
 
     def _replaced(self) -> Snapshot:
         """What the log gives now that this version's commit is not as it was: cleaned away, copied, or that of a table made anew."""

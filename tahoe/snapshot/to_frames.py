@@ -54,6 +54,7 @@ class ScanStream:
             raise InvalidRequest(
                 f"The rows of table {scan.snapshot.store.url} cannot be had in the schema that was asked for: {error}. "
                 "Ask for types that the columns can be cast to.",
+                code="TAHOE_CANNOT_CAST_ROWS",
                 table=scan.snapshot.store.url,
             ) from error
 
@@ -115,4 +116,6 @@ def _narrowed(scan: Scan, columns: list[str]) -> Scan:
 
 
 def _missing(package: str, method: str) -> Unsupported:
-    return Unsupported(f"{method} needs {package}, which is not installed: pip install {package}", package=package)
+    return Unsupported(
+        f"{method} needs {package}, which is not installed: pip install {package}", code="TAHOE_LIBRARY_MISSING", package=package
+    )

@@ -31,20 +31,20 @@ def contradiction(
         columns: of the columns that are read, not those of partitions: physical name → name in the file, None where it has none.
         has_vector: whether rows of the file are deleted; bounds may be those of the rest.
     """
-    found = _object(stats)
-    rows = _count(found.get("numRecords"))
+    statistics = _object(stats)
+    rows = _count(statistics.get("numRecords"))
     if rows is None:
         return None
     if rows != footer.num_rows:
         return f"it has {footer.num_rows} rows, but the table's log says {rows}"
-    nulls = _object(found.get("nullCount"))
+    nulls = _object(statistics.get("nullCount"))
     for name, in_file in columns.items():
         counted = _count(nulls.get(name))
         if in_file is None and counted is not None and counted < rows:
             return f"it has no column '{name}', of which the table's log knows {rows - counted} values"
-    if has_vector or found.get("tightBounds") is False or footer.num_row_groups > _MOST_ROW_GROUPS:
+    if has_vector or statistics.get("tightBounds") is False or footer.num_row_groups > _MOST_ROW_GROUPS:
         return None
-    return _other_bounds(footer, found, columns)
+    return _other_bounds(footer, statistics, columns)
 
 
 def _other_bounds(footer: pq.FileMetaData, stats: Mapping[str, Any], columns: Mapping[str, str | None]) -> str | None:

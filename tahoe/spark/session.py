@@ -31,7 +31,8 @@ from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.sql import run
 from tahoe.spark.write.idempotent import reset_version
-from tahoe.sql.parse import may_be_delta, parse_table_name
+from tahoe.sql.parse import may_be_delta
+from tahoe.sql.table_name import table_name
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -48,7 +49,7 @@ def enable(spark: SparkSession) -> SparkSession:
     ``spark.sql`` knows them as ``delta.`/path` `` (`tahoe.spark.sql`). All other formats, and all other sessions, stay as they are.
     """
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
-        raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.")
+        raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.", code="TAHOE_NO_SPARK_SESSION")
     if is_classic(spark):
         install()
         Jvm.of(spark)
@@ -180,7 +181,8 @@ def _save_as_table(
     if is_classic(writer._spark) and _is_delta(writer._spark, format or writer._jwrite.source()):
         raise Unsupported(
             f"saveAsTable('{name}') needs a catalog of Delta tables, which this version of Tahoe does not have. "
-            "Save to a path: df.write.format('delta').save(path)."
+            "Save to a path: df.write.format('delta').save(path).",
+            code="TAHOE_CATALOG_NAME",
         )
     original(writer, name, format, *rest, **named)
 
@@ -209,7 +211,8 @@ def _path_in(spark: SparkSession, name: Any) -> str | None:
     """The path in ``delta.`/path` ``, in a session with Delta on; None for another name."""
     if not (isinstance(name, str) and may_be_delta(name) and is_classic(spark) and is_enabled(spark)):
         return None
-    return parse_table_name(name)
+    named = table_name(name)
+    return None if named is None else named.path
 
 
 def _is_delta(spark: SparkSession, source: str) -> bool:
@@ -219,11 +222,16 @@ def _is_delta(spark: SparkSession, source: str) -> bool:
 def _one_path(path: Any, options: Mapping[str, str]) -> str:
     if isinstance(path, (list, tuple)):
         if len(path) != 1:
-            raise InvalidRequest(f"One Delta table is read at a time, found {len(path)} paths; read each and union the frames.")
+            raise InvalidRequest(
+                f"One Delta table is read at a time, found {len(path)} paths; read each and union the frames.",
+                code="TAHOE_AMBIGUOUS_TABLE",
+            )
         path = path[0]
     in_options = next((value for key, value in options.items() if key.lower() == "path"), None)
     if path is not None and in_options is not None and path != in_options:
-        raise InvalidRequest("The path is given twice, as the option 'path' and as an argument; leave one out.")
+        raise InvalidRequest(
+            "The path is given twice, as the option 'path' and as an argument; leave one out.", code="TAHOE_AMBIGUOUS_TABLE"
+        )
     found = path if path is not None else in_options
     if found is None:
         raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")

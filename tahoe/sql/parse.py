@@ -30,7 +30,7 @@ from tahoe.sql.statements import (
     UpgradeUniform,
 )
 
-__all__ = ["may_be_delta", "parse", "parse_table_name", "with_values"]
+__all__ = ["may_be_delta", "parse", "with_values"]
 
 # Statements of Delta that may name their table by a string alone.
 _BY_STRING = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:desc|describe|vacuum|optimize)\b", re.IGNORECASE | re.DOTALL)
@@ -67,13 +67,6 @@ def parse(text: str) -> Statement | None:
 
 
 _RUN_ONCE = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "INSERT", "EXPLAIN", "DESCRIBE")
-
-
-def parse_table_name(name: str) -> str | None:
-    """The path in ``delta.`/path` ``; None for another name."""
-    cursor = Cursor(name, tokenize(name))
-    found = path_at(cursor)
-    return found[0] if found is not None and len(cursor.tokens) == found[1] else None
 
 
 def with_values(text: str, values: Mapping[str, str] | Sequence[str]) -> str:
@@ -221,7 +214,9 @@ def _update(cursor: Cursor) -> Statement | None:
         column = cursor.slice_until("=")
         cursor.need_symbol("=")
         if column in values:
-            raise InvalidRequest(f"UPDATE of table {table.written} sets column {column} twice.", column=column)
+            raise InvalidRequest(
+                f"UPDATE of table {table.written} sets column {column} twice.", code="TAHOE_ASSIGNED_TWICE", column=column
+            )
         values[column] = cursor.slice_until(",", "WHERE", ";")
         if not cursor.take_symbol(","):
             break

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tahoe.exceptions import Unsupported
-from tahoe.expr.parse.lexer import string_value
-from tahoe.sql.dialect import NAME, STRING, WORD, Cursor, Token, tokenize
+from tahoe.sql.dialect import NAME, STRING, WORD, Cursor, Token
+from tahoe.sql.table_name import name_at
 
 __all__ = ["Reference", "Replacement", "path_at", "references", "rewritten"]
 
@@ -91,27 +91,9 @@ def rewritten(
 
 
 def path_at(cursor: Cursor) -> tuple[str, int] | None:
-    """The path of a table named ``delta.`/path` `` that comes, and how many tokens name it.
-
-    The name may begin with ``spark_catalog.``, and may be the string in ``IDENTIFIER('…')``.
-    """
-    if (
-        cursor.comes("IDENTIFIER")
-        and cursor.peek(1).is_symbol("(")
-        and cursor.peek(2).kind == STRING
-        and cursor.peek(3).is_symbol(")")
-    ):
-        name = string_value(cursor.peek(2).text)
-        inside = Cursor(name, tokenize(name))
-        found = path_at(inside)
-        return (found[0], 4) if found is not None and found[1] == len(inside.tokens) else None
-    skipped = 2 if cursor.comes("SPARK_CATALOG") and cursor.peek(1).is_symbol(".") else 0
-    schema, dot, path = (cursor.peek(skipped + ahead) for ahead in range(3))
-    if (schema.name or "").lower() != "delta" or not dot.is_symbol(".") or path.kind != NAME:
-        return None
-    if cursor.peek(skipped + 3).is_symbol("."):
-        return None
-    return path.name or "", skipped + 3
+    """The path of a table named ``delta.`/path` `` that comes, and how many tokens name it (`tahoe.sql.table_name`)."""
+    named = name_at(cursor)
+    return None if named is None or named[0].path is None else (named[0].path, named[1])
 
 
 @dataclass(slots=True)
@@ -182,6 +164,7 @@ def _reference(cursor: Cursor) -> Reference:
         raise Unsupported(
             f"Options of a relation (WITH …) are not supported for table delta.`{path}` by this version of Tahoe. Use "
             "VERSION AS OF or TIMESTAMP AS OF, or spark.read.format('delta').option(…).",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
             table=path,
         )
     if cursor.comes("TABLESAMPLE"):

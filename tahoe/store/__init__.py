@@ -1,0 +1,1 @@
+"""Where tables lie: folders and object stores behind one small interface."""

@@ -45,7 +45,9 @@ class LocalLogStore:
         self._url = table_url(path)
         root = local_path(self._url)
         if root is None:
-            raise InvalidRequest(f"'{self._url}' is no local folder: use tahoe.store.object_store.open_store for it.")
+            raise InvalidRequest(
+                f"'{self._url}' is no local folder: use tahoe.store.object_store.open_store for it.", code="TAHOE_TABLE_LOCATION"
+            )
         self._root = root
         self._fsync = fsync
         self._log_folder_is_inside = False
@@ -55,13 +57,16 @@ class LocalLogStore:
 
     @property
     def url(self) -> str:
+        """See `LogStore.url`: a ``file:`` URL."""
         return self._url
 
     @property
     def asks_cheaply(self) -> bool:
+        """See `LogStore.asks_cheaply`: true, for a listing walks the folder."""
         return True
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        """See `LogStore.list_from`."""
         prefix = f"{folder}/" if folder else ""
         entries: list[Entry] = []
         try:
@@ -80,6 +85,7 @@ class LocalLogStore:
         return entries
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
+        """See `LogStore.names_from`: no file is asked for its size and time."""
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self._inside(f"{prefix}.")) as found:
@@ -93,6 +99,7 @@ class LocalLogStore:
         return sorted(names)
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
+        """See `LogStore.walk`; links that lead out of the root are not followed."""
         pending = [folder]
         while pending:
             current = pending.pop()
@@ -111,6 +118,7 @@ class LocalLogStore:
                     yield Entry(prefix + item.name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def folders(self, folder: str = "") -> list[str]:
+        """See `FolderStore.folders`."""
         prefix = f"{folder}/" if folder else ""
         try:
             with os.scandir(self._inside(f"{prefix}.")) as found:
@@ -122,12 +130,14 @@ class LocalLogStore:
         return sorted(names)
 
     def has_folder(self, folder: str) -> bool:
+        """See `FolderStore.has_folder`."""
         try:
             return os.path.isdir(self._inside(f"{folder}/."))
         except CorruptTable:
             return False
 
     def get(self, name: str) -> bytes:
+        """See `LogStore.get`."""
         try:
             handle = self._open_to_read(name)
             try:
@@ -140,9 +150,11 @@ class LocalLogStore:
             raise self._failure("read", name, error) from error
 
     def get_many(self, names: list[str]) -> list[bytes]:
+        """See `LogStore.get_many`: one after the other, for disks gain nothing by more."""
         return [self.get(name) for name in names]
 
     def head(self, name: str) -> Entry | None:
+        """See `LogStore.head`."""
         try:
             status = os.stat(self._inside(name))
         except (FileNotFoundError, NotADirectoryError):
@@ -154,6 +166,7 @@ class LocalLogStore:
         return Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
 
     def open_input(self, name: str) -> pa.NativeFile:
+        """See `LogStore.open_input`. Raises `NotFound` where there is none."""
         path = self._inside(name)
         try:
             size = _size_of_regular(os.stat(path))
@@ -167,6 +180,7 @@ class LocalLogStore:
             raise self._failure("open", name, error) from error
 
     def put(self, name: str, data: bytes) -> None:
+        """See `LogStore.put`: by a temporary file that is renamed."""
         target = self._inside(name, follow=False)
         try:
             temporary = self._write_temporary(target, data)
@@ -180,6 +194,7 @@ class LocalLogStore:
             raise self._failure("write", name, error) from error
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`: by a hard link, which the file system makes for one caller only."""
         target = self._inside(name, follow=False)
         try:
             temporary = self._write_temporary(target, data)
@@ -196,6 +211,7 @@ class LocalLogStore:
             _unlink_quietly(temporary)
 
     def delete(self, name: str) -> None:
+        """See `LogStore.delete`."""
         try:
             os.unlink(self._inside(name, follow=False))
         except (FileNotFoundError, NotADirectoryError):
@@ -298,6 +314,7 @@ class LocalLogStore:
                     f"The file system of '{self._url}' makes no hard links ({os.strerror(error.errno or 0)}), without which "
                     "two writers could both believe that they won a commit. Put the table on a file system that has them "
                     "(ext4, xfs, btrfs, apfs, ntfs, nfs), or on an object store.",
+                    code="TAHOE_NO_CONDITIONAL_WRITES",
                     table=self._url,
                 ) from error
             if _links(temporary) == 2:

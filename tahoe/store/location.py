@@ -43,7 +43,10 @@ def table_url(path: str | os.PathLike[str]) -> str:
     """
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidRequest("The path of a table is a text that is neither empty nor contains NUL: give a folder or a URL.")
+        raise InvalidRequest(
+            "The path of a table is a text that is neither empty nor contains NUL: give a folder or a URL.",
+            code="TAHOE_TABLE_LOCATION",
+        )
     if match := _SCHEME.match(text):
         scheme = _SCHEME_ALIASES.get(match[1].lower(), match[1].lower())
         if scheme == "file":
@@ -53,6 +56,7 @@ def table_url(path: str | os.PathLike[str]) -> str:
         if text[match.end() :].startswith("/"):
             raise Unsupported(
                 f"Tahoe has no store for the scheme '{match[1]}': use a local folder, {', '.join(sorted(_OBJECT_SCHEMES))}.",
+                code="TAHOE_TABLE_LOCATION",
                 scheme=match[1],
             )
     return _local_url(text)
@@ -159,34 +163,42 @@ def _quote(text: str) -> str:
 def _local_url(path: str) -> str:
     absolute = "/" + os.path.abspath(path).strip("/")
     if absolute == "/":
-        raise InvalidRequest("The root of the file system cannot be a table: give a folder below it.")
+        raise InvalidRequest(
+            "The root of the file system cannot be a table: give a folder below it.", code="TAHOE_TABLE_LOCATION"
+        )
     return f"file://{absolute}"
 
 
 def _path_of_file_url(text: str, after_scheme: int) -> str:
     rest = text[after_scheme:]
     if rest.startswith("//") and not rest.startswith("///"):
-        raise InvalidRequest("A 'file:' URL names no host: write file:///folder or file:/folder.")
+        raise InvalidRequest("A 'file:' URL names no host: write file:///folder or file:/folder.", code="TAHOE_TABLE_LOCATION")
     if not rest.startswith("/"):
-        raise InvalidRequest("A 'file:' URL is absolute: write file:///folder, or the relative folder without 'file:'.")
+        raise InvalidRequest(
+            "A 'file:' URL is absolute: write file:///folder, or the relative folder without 'file:'.",
+            code="TAHOE_TABLE_LOCATION",
+        )
     return rest
 
 
 def _object_url(scheme: str, rest: str) -> str:
     if not rest.startswith("//"):
-        raise InvalidRequest(f"Write {scheme}://bucket/folder: two slashes must follow '{scheme}:'.")
+        raise InvalidRequest(f"Write {scheme}://bucket/folder: two slashes must follow '{scheme}:'.", code="TAHOE_TABLE_LOCATION")
     authority, _, path = rest[2:].partition("/")
     user, at, _ = authority.rpartition("@")
     if ":" in user or (at and scheme not in _AUTHORITY_WITH_CONTAINER) or "?" in rest or "#" in rest:
         raise InvalidRequest(
             f"The {scheme} URL carries credentials, a query or a fragment: give credentials through storage_options instead, "
-            "for a table's URL is shown in messages."
+            "for a table's URL is shown in messages.",
+            code="TAHOE_TABLE_LOCATION",
         )
     if not authority:
-        raise InvalidRequest(f"The URL names no bucket: write {scheme}://bucket/folder.")
+        raise InvalidRequest(f"The URL names no bucket: write {scheme}://bucket/folder.", code="TAHOE_TABLE_LOCATION")
     parts = [part for part in path.split("/") if part]
     if "." in parts or ".." in parts:
-        raise InvalidRequest(f"The path of a table on {scheme} has no '.' or '..' parts: write it out.")
+        raise InvalidRequest(
+            f"The path of a table on {scheme} has no '.' or '..' parts: write it out.", code="TAHOE_TABLE_LOCATION"
+        )
     return "/".join([f"{scheme}://{authority}", *parts])
 
 

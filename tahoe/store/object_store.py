@@ -116,15 +116,18 @@ class ObjectLogStore:
 
     @property
     def url(self) -> str:
+        """See `LogStore.url`."""
         return self._url
 
     @property
     def asks_cheaply(self) -> bool:
+        """See `LogStore.asks_cheaply`."""
         return False
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        """See `LogStore.list_from`; the store itself begins at `start` where it can."""
         prefix = f"{folder}/" if folder else ""
         # obstore's offset is exclusive; a name without its last character sorts just before every name that begins with it.
         offset: str | None = prefix + start[:-1]
@@ -135,37 +138,45 @@ class ObjectLogStore:
         return sorted(entries, key=lambda entry: entry.name)
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
+        """See `LogStore.names_from`: as dear as `list_from`, for stores tell all in one answer."""
         return [entry.name for entry in self.list_from(folder, start)]
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
+        """See `LogStore.walk`."""
         for page in self._pages(folder, None):
             yield from (entry for entry in page if not entry.name.endswith(_PROBE))
 
     def folders(self, folder: str = "") -> list[str]:
+        """See `FolderStore.folders`: the prefixes below the name."""
         prefix = (self._prefix + folder).rstrip("/")
-        found = self._ask("list", folder, lambda: obstore.list_with_delimiter(self._reads, prefix or None))
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
+        listing = self._ask("list", folder, lambda: obstore.list_with_delimiter(self._reads, prefix or None))
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in listing["common_prefixes"])
 
     def has_folder(self, folder: str) -> bool:
+        """See `FolderStore.has_folder`."""
         pages = self._ask("list", folder, lambda: obstore.list(self._reads, self._key(folder), chunk_size=1))
         return self._ask("list", folder, lambda: next(pages, None)) is not None
 
     def get(self, name: str) -> bytes:
+        """See `LogStore.get`."""
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
 
     def get_many(self, names: list[str]) -> list[bytes]:
+        """See `LogStore.get_many`: side by side."""
         if len(names) < 2 or self._scheme == "memory":
             return [self.get(name) for name in names]
         with ThreadPoolExecutor(min(len(names), _SIDE_BY_SIDE), thread_name_prefix="tahoe-get") as pool:
             return list(pool.map(self.get, names))
 
     def head(self, name: str) -> Entry | None:
+        """See `LogStore.head`."""
         try:
             return self._entry(self._ask("look at", name, lambda: obstore.head(self._reads, self._key(name))))
         except NotFound:
             return None
 
     def open_input(self, name: str) -> pa.NativeFile:
+        """See `LogStore.open_input`: ranges are fetched as they are asked for. Raises `NotFound` where there is none."""
         if self._scheme == "memory":
             return pa.BufferReader(self.get(name))
         key = self._key(name)
@@ -179,14 +190,17 @@ class ObjectLogStore:
     # -- writing -----------------------------------------------------------------------------------------------------------
 
     def put(self, name: str, data: bytes) -> None:
+        """See `LogStore.put`."""
         self._ask("write", name, lambda: obstore.put(self._reads, self._key(name), data))
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`: by the store's own conditional write."""
         if not self._clients.honour_conditions and (refused := self._probe_conditions()):
             return refused
         return self._create(self._key(name), data)
 
     def delete(self, name: str) -> None:
+        """See `LogStore.delete`."""
         try:
             self._ask("delete", name, lambda: obstore.delete(self._reads, self._key(name)))
         except NotFound:
@@ -196,7 +210,12 @@ class ObjectLogStore:
 
     def _key(self, name: str) -> str:
         if not name or name[0] == "/" or "\0" in name or (".." in name and ".." in name.split("/")):
-            raise InvalidRequest(f"'{name}' is no name below the root of table '{self._url}'.", table=self._url, path=name)
+            raise InvalidRequest(
+                f"'{name}' is no name below the root of table '{self._url}'.",
+                code="TAHOE_PATH_OUTSIDE_TABLE",
+                table=self._url,
+                path=name,
+            )
         return self._prefix + name
 
     def _entry(self, found: Any) -> Entry:
@@ -269,6 +288,7 @@ class ObjectLogStore:
         raise Unsupported(
             f"The store of table '{self._url}' does not write conditionally: {reason}. Two writers could both believe that they "
             "won a commit. Use a store that honours If-None-Match on PUT, as Amazon S3 does, or upgrade this one.",
+            code="TAHOE_NO_CONDITIONAL_WRITES",
             table=self._url,
         )
 
@@ -330,12 +350,14 @@ def _clients(
         unknown = found[1] if found else "?"
         failure = InvalidRequest(
             f"The store at {scheme}://{authority} does not know the storage option '{unknown}': correct its name or drop it.",
+            code="TAHOE_STORAGE_OPTION",
             option=unknown,
         )
     except (BaseError, ValueError, TypeError, OSError) as error:
         failure = InvalidRequest(
             f"The store at {scheme}://{authority} cannot be opened with these storage options ({type(error).__name__}): check "
-            f"the region, the endpoint and the credentials among {sorted(name for name, _ in configuration)}."
+            f"the region, the endpoint and the credentials among {sorted(name for name, _ in configuration)}.",
+            code="TAHOE_STORAGE_OPTION",
         )
     raise failure
 
@@ -373,11 +395,13 @@ def _check_texts(options: Options, url: str) -> None:
             raise InvalidRequest(
                 f"The storage option '{name}' for '{url}' holds the control character {found!r}, which no request can carry; a line break "
                 "at its end is often left by the file that it was read from. Correct it.",
+                code="TAHOE_STORAGE_OPTION",
                 option=name,
             )
         if name.lower().endswith(("endpoint", "endpoint_url", "endpoint_url_s3")) and not _ENDPOINT.fullmatch(value):
             raise InvalidRequest(
                 f"The storage option '{name}' for '{url}' must be a URL: http:// or https://, a host, and no blanks. Correct it.",
+                code="TAHOE_STORAGE_OPTION",
                 option=name,
             )
 
@@ -397,7 +421,7 @@ def _must_be_probed(scheme: str, options: Options) -> bool:
 def _boolean(options: Options, name: str) -> bool:
     value = str(options.get(name, "false")).lower()
     if value not in ("true", "false"):
-        raise InvalidRequest(f"The storage option '{name}' is 'true' or 'false'.", option=name)
+        raise InvalidRequest(f"The storage option '{name}' is 'true' or 'false'.", code="TAHOE_STORAGE_OPTION", option=name)
     return value == "true"
 
 
@@ -451,6 +475,6 @@ def _failure(error: Exception, verb: str, name: str, url: str) -> TahoeError:
             **where,
         )
     if isinstance(error, ValueError) and not isinstance(error, BaseError):
-        return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", **where)
+        return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", code="TAHOE_STORE_NAME", **where)
     code = "TAHOE_ACCESS_DENIED" if remedy_of(kind).startswith("Access") else None
     return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy_of(kind)}", code=code, **where)

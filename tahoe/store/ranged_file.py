@@ -31,15 +31,19 @@ class RangedFile(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
+        """True: the file is for reading only."""
         return True
 
     def seekable(self) -> bool:
+        """True: any place costs the same."""
         return True
 
     def tell(self) -> int:
+        """The position, in bytes from the beginning."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position and return it, beyond the end too. Raises `ValueError` before the beginning."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise ValueError(f"cannot seek to {base + offset}, before the file's begin")
@@ -47,6 +51,7 @@ class RangedFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes from here on, or all: one request, or none where the tail holds them."""
         start = min(self._position, self._size)
         stop = self._size if size is None or size < 0 else min(start + size, self._size)
         if start == stop:
@@ -60,9 +65,11 @@ class RangedFile(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
+        """All bytes from here on."""
         return self.read()
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fill the buffer from here on; how many bytes there were."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data

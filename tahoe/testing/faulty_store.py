@@ -44,40 +44,52 @@ class WrappedStore:
 
     @property
     def url(self) -> str:
+        """See `LogStore.url`."""
         return self.inner.url
 
     @property
     def asks_cheaply(self) -> bool:
+        """See `LogStore.asks_cheaply`."""
         return self.inner.asks_cheaply
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
+        """See `LogStore.list_from`."""
         return self._call("list_from", folder, lambda: self.inner.list_from(folder, start))
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
+        """See `LogStore.names_from`."""
         return self._call("list_from", folder, lambda: self.inner.names_from(folder, start))
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
+        """See `LogStore.walk`."""
         return iter(self._call("walk", folder, lambda: list(self.inner.walk(folder))))
 
     def get(self, name: str) -> bytes:
+        """See `LogStore.get`."""
         return self._call("get", name, lambda: self.inner.get(name))
 
     def get_many(self, names: list[str]) -> list[bytes]:
+        """See `LogStore.get_many`."""
         return self._call("get_many", names[0] if names else "", lambda: self.inner.get_many(names))
 
     def head(self, name: str) -> Entry | None:
+        """See `LogStore.head`."""
         return self._call("head", name, lambda: self.inner.head(name))
 
     def open_input(self, name: str) -> pa.NativeFile:
+        """See `LogStore.open_input`."""
         return self._call("open_input", name, lambda: self.inner.open_input(name))
 
     def put(self, name: str, data: bytes) -> None:
+        """See `LogStore.put`."""
         self._call("put", name, lambda: self.inner.put(name, data))
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        """See `LogStore.put_if_absent`."""
         return self._call("put_if_absent", name, lambda: self.inner.put_if_absent(name, data))
 
     def delete(self, name: str) -> None:
+        """See `LogStore.delete`."""
         self._call("delete", name, lambda: self.inner.delete(name))
 
     def _call(self, method: str, name: str, run: Callable[[], Answer]) -> Answer:

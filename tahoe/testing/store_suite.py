@@ -45,6 +45,7 @@ class LogStoreContract:
 
     @pytest.fixture
     def store(self) -> LogStore:
+        """An empty store, new for each test; whoever tests a store defines it."""
         raise TypeError(f"{type(self).__name__} must define a fixture 'store'")
 
     # -- reading and writing -------------------------------------------------------------------------------------------------

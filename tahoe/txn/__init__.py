@@ -1,0 +1,1 @@
+"""Transactions: what was read and is wanted, checked, moved past others, and put into the log."""

@@ -173,14 +173,14 @@ class _Race:
     def _bodies(self, prepared: PreparedCommit, *, sent: bool) -> list[bytes]:
         """The commits from the version of `prepared` on; those after the first are left for another look where storage fails."""
         try:
-            found = _commits_from(self.store, prepared.version)
-            names = [entry.name for entry in found] or [commit_name(prepared.version)] * sent
+            commits = _commits_from(self.store, prepared.version)
+            names = [entry.name for entry in commits] or [commit_name(prepared.version)] * sent
             bodies = self.store.get_many(names)
         except (NotFound, StorageFailure) as error:
             logger.debug("what won at %s was not seen at once: %s", self.store.url, error)
             first = _read_back(self.store, prepared, self.clock, self.policy) if sent else None
             return [] if first is None else [first]
-        self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in found)])
+        self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in commits)])
         return bodies
 
     def _committed(self, prepared: PreparedCommit) -> Committed:
@@ -230,9 +230,9 @@ def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryP
                 return False
             case Unanswered():
                 sent_without_answer = True
-                found = _read_back(store, prepared, clock, policy)
-                if found is not None:
-                    return _transaction_id(store, name, found) == prepared.transaction_id
+                content = _read_back(store, prepared, clock, policy)
+                if content is not None:
+                    return _transaction_id(store, name, content) == prepared.transaction_id
             case InFlight() | Refused():
                 error = outcome.error
         _wait(clock, policy, attempt)
@@ -266,10 +266,10 @@ def _read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: 
 def _unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
     def resolve() -> bool:
         try:
-            found = store.get(commit_name(prepared.version))
+            content = store.get(commit_name(prepared.version))
         except NotFound:
             return False
-        return _transaction_id(store, commit_name(prepared.version), found) == prepared.transaction_id
+        return _transaction_id(store, commit_name(prepared.version), content) == prepared.transaction_id
 
     return CommitStateUnknown(
         f"The commit of version {prepared.version} to table {store.url} was sent, and neither an answer came nor can the log be "
@@ -298,13 +298,13 @@ def _commits_from(store: LogStore, version: int) -> list[Entry]:
         entries = store.list_from(LOG_FOLDER, file_name(commit_name(version)))
         notice(store, entries)
         listed = {entry.name: entry for entry in entries}
-    found: list[Entry] = []
+    commits: list[Entry] = []
     while True:
-        name = commit_name(version + len(found))
+        name = commit_name(version + len(commits))
         entry = store.head(name) if store.asks_cheaply else listed.get(name)
         if entry is None:
-            return found
-        found.append(entry)
+            return commits
+        commits.append(entry)
 
 
 def _winner(store: LogStore, version: int, body: bytes) -> Winner:
@@ -314,23 +314,23 @@ def _winner(store: LogStore, version: int, body: bytes) -> Winner:
 def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) -> Snapshot:
     """The version just committed, made of what is at hand. Never fails: the commit is in the log, whatever storage does now."""
     actions, size = prepared.full_actions(), len(prepared.to_bytes())
-    found = prepared.snapshot
-    if found is None:
+    snapshot = prepared.snapshot
+    if snapshot is None:
         return Snapshot.first(store, actions, _entry(store, prepared.version, size, prepared.timestamp))
     for winner in won:
-        found = found.after(winner.actions, _entry(store, winner.version, 0, prepared.timestamp))
-    return found.after(actions, _entry(store, prepared.version, size, prepared.timestamp))
+        snapshot = snapshot.after(winner.actions, _entry(store, winner.version, 0, prepared.timestamp))
+    return snapshot.after(actions, _entry(store, prepared.version, size, prepared.timestamp))
 
 
 def _entry(store: LogStore, version: int, size: int, timestamp: int) -> Entry:
     """The commit's file; while storage does not tell, what is known of it. A refresh notices the difference and reads afresh."""
     name = commit_name(version)
     try:
-        found = store.head(name)
+        entry = store.head(name)
     except StorageFailure as error:
         logger.warning("version %d of %s is committed, but its file cannot be looked at now: %s", version, store.url, error)
-        found = None
-    return found or Entry(name, size, timestamp)
+        entry = None
+    return entry or Entry(name, size, timestamp)
 
 
 def _wait(clock: Clock, policy: RetryPolicy, attempt: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,9 @@ from tahoe.exceptions import NotFound
 from tahoe.expr.tree.predicate import any_of, references
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DeletionVectorDescriptor
-from tahoe.protocol.dv import decode, descriptor_in_file, new_file_name, pack
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.protocol.dv import descriptor_in_file, new_file_name, pack
+from tahoe.snapshot.arrow_reader import ReadTask
+from tahoe.snapshot.data_reader import DataFiles, VectorReader
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -34,23 +34,21 @@ MOST_BYTES_READ = 256 << 20
 # Bytes of a merged vector beyond which it goes to a file, so that the log stays small.
 LARGEST_INLINE_VECTOR = 1024
 
-_VECTOR_FILES_KEPT = 16
-
 
 def gather(store: LogStore, mine: PreparedCommit, questions: Questions) -> Evidence:
     """The answers that storage gives; a file that is gone stays unanswered, and its conflict stands."""
-    fetch = lru_cache(maxsize=_VECTOR_FILES_KEPT)(store.get)
+    files = DataFiles(store, mine.config)
     vectors: dict[str, BitMap64] = {}
     matches: dict[str, BitMap64] = {}
     for descriptor in questions.vectors:
         try:
-            vectors[descriptor.unique_id] = decode(descriptor, fetch, store.url)
+            vectors[descriptor.unique_id] = files.vectors.bitmap(descriptor)
         except NotFound as error:
             logger.warning("a conflict on %s stays undecided: %s", store.url, error)
     if sum(add.size for add in questions.files) <= MOST_BYTES_READ:
         for add in questions.files:
             try:
-                matches[canonical_path(add.path, store.url)] = _matches(store, mine, add)
+                matches[canonical_path(add.path, store.url)] = _matches(files, mine, add)
             except NotFound as error:
                 logger.warning("a conflict on %s stays undecided: %s", store.url, error)
     return Evidence(vectors, matches)
@@ -62,7 +60,7 @@ def store_large_vectors(store: LogStore, prepared: PreparedCommit, clock: Clock)
     if not large:
         return prepared
     uuid = clock.uuid()
-    data, places = pack(decode(vector, store.get, store.url) for vector in large.values())
+    data, places = pack(map(VectorReader(store).bitmap, large.values()))
     store.put(new_file_name(uuid), data)
     placed = {path: descriptor_in_file(uuid, place) for path, place in zip(large, places, strict=True)}
     return replace(prepared, actions=tuple(_with_vector(action, placed) for action in prepared.actions))
@@ -80,25 +78,16 @@ def _with_vector(action: Action, placed: Mapping[str, DeletionVectorDescriptor])
     return action
 
 
-def _matches(store: LogStore, mine: PreparedCommit, add: AddFile) -> BitMap64:
+def _matches(files: DataFiles, mine: PreparedCommit, add: AddFile) -> BitMap64:
     """Physical positions of all rows of a file, dead ones too, for which one of the predicates is true."""
     from pyroaring import BitMap64
 
-    config, predicate = mine.config, any_of(mine.reads.predicates)
+    config, store, predicate = mine.config, files.store, any_of(mine.reads.predicates)
     columns = sorted({config.schema.field(path[0]).name for path in references(predicate)})
     index = next(name for name in map("_position{}".format, count()) if config.schema.find(name) is None)
     task = ReadTask(decode_path(add.path, store.url), add.size, dict(add.partition_values))
-    batches = read_file(
-        task,
-        config.schema.select(columns),
-        config.column_mapping_mode,
-        config.partition_columns,
-        store.open_input,
-        lambda descriptor: None,
-        predicate,
-        row_index_column=index,
-    )
-    found = BitMap64()
+    batches = files.read(task, config.schema.select(columns), predicate, row_index_column=index)
+    positions = BitMap64()
     for batch in located_batches(batches, store.url, None, add.path):
-        found.update(batch.column(index).to_pylist())
-    return found
+        positions.update(batch.column(index).to_pylist())
+    return positions

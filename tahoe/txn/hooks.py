@@ -52,6 +52,7 @@ def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = s
 
 
 def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:
+    """Run what follows a commit, in order. A hook that fails is told in the log and fails nobody: the commit is made."""
     for hook in hooks:
         try:
             hook(committed)

@@ -33,6 +33,7 @@ def asks_nothing_of_written_files(before: Metadata, after: Metadata, features: f
 
 
 def enables_row_tracking(before: Metadata, after: Metadata) -> bool:
+    """Whether a change of the metadata turns row tracking on."""
     return bool(TableProperties(after.configuration).get(ENABLED)) and not TableProperties(before.configuration).get(ENABLED)
 
 

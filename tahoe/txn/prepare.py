@@ -88,14 +88,17 @@ class PreparedCommit:
 
     @property
     def transaction_id(self) -> str:
+        """The commit's own name, by which it is known again in the log."""
         return str(self.commit_info["txnId"])
 
     @property
     def changes_metadata(self) -> bool:
+        """Whether it brings a `metaData` action."""
         return any(isinstance(action, Metadata) for action in self.actions)
 
     @property
     def changes_protocol(self) -> bool:
+        """Whether it brings a `protocol` action."""
         return any(isinstance(action, Protocol) for action in self.actions)
 
     def full_actions(self) -> tuple[Action, ...]:
@@ -113,6 +116,7 @@ class PreparedCommit:
         return (CommitInfo(info), *actions)
 
     def to_bytes(self) -> bytes:
+        """The content of the commit's file for `version`, sealed (`tahoe.log.files.seal`)."""
         return sealed(self.version, self.full_actions())
 
 
@@ -131,9 +135,9 @@ def prepare(
     """
     snapshot, clock = transaction.snapshot, transaction.clock
     if snapshot is not None:
-        snapshot.config.ensure_writable(_enforced(transaction, snapshot.config))
+        transaction.ensure_writable(snapshot.config, _enforced(transaction, snapshot.config))
     config = future_config(transaction)
-    config.ensure_writable(_enforced(transaction, config))
+    transaction.ensure_writable(config, _enforced(transaction, config))
     enabling = enables_in_commit_timestamps(snapshot, config)
     version = 0 if snapshot is None else snapshot.version + 1
     timestamp = clock.now_ms()
@@ -182,16 +186,31 @@ def _enforced(transaction: Transaction, config: TableConfig) -> frozenset[str]:
 
 
 def future_config(transaction: Transaction) -> TableConfig:
-    """The table as it will be after the transaction: its metadata, and the protocol raised to what that needs."""
-    metadata = _metadata(transaction)
-    return TableConfig(_protocol(transaction, metadata), _stripped(metadata), transaction.store.url)
+    """The table as it will be after the transaction: its metadata, and the protocol raised to what that needs.
+
+    Worked out once for each metadata and protocol that the transaction is given; where it changes neither, it is the snapshot's own.
+    """
+    asked = transaction.metadata, transaction.protocol
+    if transaction.future is None or any(one is not other for one, other in zip(transaction.future[0], asked, strict=True)):
+        transaction.future = asked, _future_config(transaction)
+    return transaction.future[1]
+
+
+def _future_config(transaction: Transaction) -> TableConfig:
+    metadata, snapshot = _metadata(transaction), transaction.snapshot
+    protocol, stripped = _protocol(transaction, metadata), _stripped(metadata)
+    if snapshot is not None and protocol is snapshot.protocol and stripped is snapshot.metadata:
+        return snapshot.config
+    return TableConfig(protocol, stripped, transaction.store.url)
 
 
 def _metadata(transaction: Transaction) -> Metadata:
     if transaction.metadata is not None:
         return transaction.metadata
     if transaction.snapshot is None:
-        raise InvalidRequest(f"Table {transaction.store.url} is not there; its first commit must bring the metadata.")
+        raise InvalidRequest(
+            f"Table {transaction.store.url} is not there; its first commit must bring the metadata.", code="DELTA_METADATA_ABSENT"
+        )
     return transaction.snapshot.metadata
 
 
@@ -273,17 +292,18 @@ def _text(value: bool) -> str:
 def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
     if any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
-        raise InvalidRequest(f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.")
+        raise InvalidRequest(
+            f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.", code="TAHOE_RESERVED_DOMAIN"
+        )
     twice = [key for key, count in Counter(add.key for add in adds).items() if count > 1]
     if twice:
-        raise InvalidRequest(f"File {twice[0][0]} would be added twice by one commit to {config.table}.", file=twice[0][0])
-    if config.properties.append_only and any(remove.data_change for remove in removes):
         raise InvalidRequest(
-            f"Table {config.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
-            "Unset the property first, or append only.",
-            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-            table=config.table,
+            f"File {twice[0][0]} would be added twice by one commit to {config.table}.",
+            code="DELTA_DUPLICATE_ACTIONS_FOUND",
+            file=twice[0][0],
         )
+    if any(remove.data_change for remove in removes):
+        config.refuse_if_append_only()
     previous = transaction.snapshot.config if transaction.snapshot else None
     if previous is None or config.metadata != previous.metadata:
         check_mapping(config.schema, config.column_mapping_mode, config.properties.max_column_id)

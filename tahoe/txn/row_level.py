@@ -17,7 +17,6 @@ found. What is not known counts as a conflict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -116,8 +115,8 @@ def questions(mine: PreparedCommit, winners: Sequence[Winner]) -> Questions:
 def rows_read(mine: PreparedCommit) -> RowsRead:
     """By canonical path, the positions that the loser noted as read; None for all rows of the file."""
     root = mine.config.table
-    found: dict[str, BitMap64 | None] = {canonical_path(path, root): rows for (path, _), rows in mine.reads.rows.items()}
-    return {**found, **dict.fromkeys((canonical_path(path, root) for path, _ in mine.reads.file_keys), None)}
+    read: dict[str, BitMap64 | None] = {canonical_path(path, root): rows for (path, _), rows in mine.reads.rows.items()}
+    return {**read, **dict.fromkeys((canonical_path(path, root) for path, _ in mine.reads.file_keys), None)}
 
 
 def adds_that_count(mine: PreparedCommit, winner: Winner) -> list[AddFile]:
@@ -188,13 +187,8 @@ def merged(
 
 def _on_top(theirs: AddFile, removed: RemoveFile, own: AddFile, dead: BitMap64) -> Iterator[Action]:
     yield replace(theirs.remove(0, removed.data_change), deletion_timestamp=removed.deletion_timestamp)
-    if len(dead) != _num_records(theirs):
+    if len(dead) != theirs.num_records:
         yield replace(theirs, deletion_vector=inline_descriptor(dead), data_change=own.data_change)
-
-
-def _num_records(add: AddFile) -> int | None:
-    records = json.loads(add.stats).get("numRecords") if add.stats else None
-    return records if isinstance(records, int) else None
 
 
 def _no_read(name: str) -> bytes:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.log.segment import no_table
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 
@@ -66,6 +68,7 @@ class ReadSet:
 
     @property
     def has_read_data(self) -> bool:
+        """Whether any row or file was looked at; what only applications have written does not count."""
         return self.whole_table or bool(self.predicates) or bool(self.file_keys) or bool(self.rows)
 
 
@@ -83,6 +86,7 @@ class Transaction:
         may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
         row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
         enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
+        future: metadata and protocol, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
     """
 
     def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
@@ -97,10 +101,28 @@ class Transaction:
         self.may_be_moved = True
         self.row_ids_kept = False
         self.enforces: frozenset[str] = frozenset()
+        self.future: tuple[tuple[Metadata | None, Protocol | None], TableConfig] | None = None
+        self._writable: list[tuple[TableConfig, frozenset[str]]] = []
 
     def __repr__(self) -> str:
         version = "none" if self.snapshot is None else self.snapshot.version
         return f"Transaction({self.store.url}, read version {version}, {len(self.staged)} actions staged)"
+
+    def existing(self) -> Snapshot:
+        """The version that the change starts from. Raises `NotFound` (`DELTA_TABLE_NOT_FOUND`) where there is no table."""
+        if self.snapshot is None:
+            raise no_table(self.store.url)
+        return self.snapshot
+
+    def ensure_writable(self, config: TableConfig, enforced: frozenset[str]) -> None:
+        """As `TableConfig.ensure_writable`, which is asked once of a config: whoever enforces more may write it too.
+
+        Args:
+            config: of the version that the change starts from, or of the one that it makes.
+        """
+        if not any(asked is config and less <= enforced for asked, less in self._writable):
+            config.ensure_writable(enforced)
+            self._writable.append((config, enforced))
 
     def read_whole_table(self) -> None:
         """Note that everything was read."""
@@ -140,13 +162,14 @@ class Transaction:
         self.metadata = metadata
 
     def set_protocol(self, protocol: Protocol) -> None:
+        """Exchange the table's protocol; `prepare` raises it further where the metadata needs more."""
         self.protocol = protocol
 
     def stage(self, *actions: Action) -> None:
         """Add file actions, transaction identifiers or metadata domains to the commit."""
         for action in actions:
             if isinstance(action, (Protocol, Metadata)):
-                raise InvalidRequest("Use set_metadata or set_protocol for these actions.")
+                raise InvalidRequest("Use set_metadata or set_protocol for these actions.", code="TAHOE_NOT_STAGED_SO")
         self.staged.extend(actions)
 
     def stage_app(self, app_id: str, version: int) -> None:
@@ -155,8 +178,10 @@ class Transaction:
 
     @property
     def adds(self) -> list[AddFile]:
+        """The files staged to join the table."""
         return [action for action in self.staged if isinstance(action, AddFile)]
 
     @property
     def removes(self) -> list[RemoveFile]:
+        """The files staged to leave it."""
         return [action for action in self.staged if isinstance(action, RemoveFile)]

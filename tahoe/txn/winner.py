@@ -21,30 +21,37 @@ class Winner:
 
     @cached_property
     def info(self) -> CommitInfo:
+        """Its `commitInfo`; an empty one where it has none."""
         return next((a for a in self.actions if isinstance(a, CommitInfo)), CommitInfo({}))
 
     @property
     def operation(self) -> str:
+        """The operation's name, for messages."""
         return str(self.info.values.get("operation", "an unnamed operation"))
 
     @property
     def is_blind_append(self) -> bool:
+        """Whether its writer says that it read nothing of the table."""
         return bool(self.info.values.get("isBlindAppend", False))
 
     @cached_property
     def protocol(self) -> Protocol | None:
+        """The protocol that it brought; None for none."""
         return next((a for a in self.actions if isinstance(a, Protocol)), None)
 
     @cached_property
     def metadata(self) -> Metadata | None:
+        """The metadata that it brought; None for none."""
         return next((a for a in self.actions if isinstance(a, Metadata)), None)
 
     @cached_property
     def adds(self) -> list[AddFile]:
+        """The files that it added."""
         return [a for a in self.actions if isinstance(a, AddFile)]
 
     @cached_property
     def removes(self) -> list[RemoveFile]:
+        """The files that it removed."""
         return [a for a in self.actions if isinstance(a, RemoveFile)]
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from tahoe.clock import SeededClock
 from tahoe.exceptions import CorruptTable
 from tahoe.schema.arrow import from_arrow_schema
-from tahoe.schema.mapping import assign_ids, physical_schema
+from tahoe.schema.mapping import assign_ids, transform_fields
 from tahoe.schema.types import StructType
 from tahoe.spark.write.parquet_ids import with_nested_ids
 
@@ -46,7 +47,7 @@ def file_of(schema: pa.Schema, **options: Any) -> bytes:
 def physical_arrow(schema: StructType) -> pa.Schema:
     from tahoe.schema.arrow import to_arrow_schema
 
-    return to_arrow_schema(physical_schema(schema))
+    return to_arrow_schema(transform_fields(schema, lambda column: replace(column, name=column.physical_name)))
 
 
 @pytest.mark.parametrize(

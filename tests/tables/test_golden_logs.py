@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.files.live_files import add_files, remove_files
 from tahoe.log.files.paths import LAST_CHECKPOINT
-from tahoe.log.replay import replay_files, replay_state, replay_tombstones
+from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.config import TableConfig
 from tahoe.store.object_store import open_store
@@ -44,7 +44,11 @@ def test_live_files_are_those_that_deltalake_sees_and_stay_so_in_our_checkpoint(
         path.chmod(0o755)
     store = open_store(str(tmp_path))
     segment = segment_for(store)
-    state, files, tombstones = replay_state(store, segment), replay_files(store, segment), replay_tombstones(store, segment)
+    state, files, tombstones = (
+        LogReader(store, segment).state(),
+        LogReader(store, segment).files(),
+        LogReader(store, segment).tombstones(),
+    )
     theirs = _paths_of_deltalake(table, tmp_path)
     if theirs is not None:
         assert sorted(files.column("path").to_pylist()) == theirs
@@ -57,12 +61,12 @@ def test_live_files_are_those_that_deltalake_sees_and_stay_so_in_our_checkpoint(
     write_checkpoint(store, segment.version, state, files, tombstones, replace(config, metadata=properties), now_ms=0)
     again = segment_for(store)
     assert again.checkpoint is not None and again.tail() == ()
-    read = replay_state(store, again)
+    read = LogReader(store, again).state()
     assert (read.protocol, read.metadata) == (state.protocol, state.metadata)
     assert (read.transactions, read.domains) == (state.transactions, state.domains)
     live = [replace(file, data_change=False) for file in add_files(files)]
-    assert sorted(add_files(replay_files(store, again)), key=repr) == sorted(live, key=repr)
-    kept = [remove.key for remove in remove_files(replay_tombstones(store, again))]
+    assert sorted(add_files(LogReader(store, again).files()), key=repr) == sorted(live, key=repr)
+    kept = [remove.key for remove in remove_files(LogReader(store, again).tombstones())]
     assert sorted(kept, key=str) == sorted((remove.key for remove in remove_files(tombstones)), key=str)
     assert _paths_of_deltalake(table, tmp_path) == theirs
 

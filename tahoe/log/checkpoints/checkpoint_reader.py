@@ -46,10 +46,12 @@ class CheckpointReader:
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
+        """Of all Parquet files of the checkpoint, in the order of the files; their footers are read for it."""
         return tuple(group for source in self.sources for group in source.row_groups())
 
     @cached_property
     def num_actions(self) -> int:
+        """How many actions it holds, those in sidecars too, by the footers of its Parquet files."""
         rows: int = sum(source.metadata.num_rows for source in self.sources)
         return len(self.actions) + rows
 
@@ -68,10 +70,10 @@ class CheckpointReader:
     @cached_property
     def single_actions(self) -> list[Action]:
         """All that are not files: protocol, metadata, transactions, domains."""
-        found: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
+        actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
         for source in self.sources:
-            found += _single_actions(source)
-        return found
+            actions += _single_actions(source)
+        return actions
 
     def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
         """The `add` actions as `FILES_SCHEMA`, with ``stats_parsed`` and ``partitionValues_parsed`` where they are there.

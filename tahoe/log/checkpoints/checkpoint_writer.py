@@ -66,8 +66,8 @@ def write_checkpoint(
 
     Args:
         state: of that version.
-        files: its live files (`tahoe.log.replay.replay_files`).
-        tombstones: what was removed (`tahoe.log.replay.replay_tombstones`); those older than
+        files: its live files (`tahoe.log.replay.LogReader.files`).
+        tombstones: what was removed (`tahoe.log.replay.LogReader.tombstones`); those older than
             ``delta.deletedFileRetentionDuration`` are left out, as are transactions older than
             ``delta.setTransactionRetentionDuration``.
         config: of that version.
@@ -185,13 +185,13 @@ _UNIQUE_LEAVES = ("path", "stats", "pathOrInlineDv", "minValues", "maxValues", "
 
 def _single_actions(state: TableState, config: TableConfig, now_ms: int) -> list[dict[str, Any]]:
     retention_ms = config.properties.set_transaction_retention_ms
-    found: list[dict[str, Any]] = [_named("protocol", state.protocol), _named("metaData", state.metadata)]
+    lines: list[dict[str, Any]] = [_named("protocol", state.protocol), _named("metaData", state.metadata)]
     for transaction in state.transactions.values():
         updated = transaction.last_updated
         if retention_ms is None or updated is None or updated > now_ms - retention_ms:
-            found.append(_named("txn", transaction))
-    found += [_named("domainMetadata", domain) for domain in state.domains.values() if not domain.removed]
-    return found
+            lines.append(_named("txn", transaction))
+    lines += [_named("domainMetadata", domain) for domain in state.domains.values() if not domain.removed]
+    return lines
 
 
 def _named(name: str, action: Protocol | Metadata | SetTransaction | DomainMetadata) -> dict[str, Any]:

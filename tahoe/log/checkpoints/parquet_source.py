@@ -60,6 +60,7 @@ class RowGroup:
 
     @property
     def metadata(self) -> pq.RowGroupMetaData:
+        """What the footer says of the row group. Raises `DamagedCheckpoint` where there is no whole footer."""
         return self.file.metadata.row_group(self.index)
 
     def non_null(self, leaf: str) -> int | None:
@@ -107,6 +108,7 @@ class ParquetSource:
 
     @property
     def metadata(self) -> pq.FileMetaData:
+        """The footer, read once. Raises `DamagedCheckpoint` where it is not whole, or not the one that was written."""
         return self._metadata[0]
 
     @property
@@ -140,17 +142,21 @@ class ParquetSource:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
+        """The file's columns as Arrow reads them."""
         with reading(self):
             return self.metadata.schema.to_arrow_schema()
 
     def open(self) -> pq.ParquetFile:
+        """The file, opened anew for one reader."""
         # A file for each reader: Arrow's are not made for two threads.
         return pq.ParquetFile(self.store.open_input(self.name), metadata=self.metadata, page_checksum_verification=True)
 
     def row_groups(self) -> list[RowGroup]:
+        """In the order of the file."""
         return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
 
     def damaged(self, what: str) -> DamagedCheckpoint:
+        """The error that says what is wrong with this file of the checkpoint; for the caller to raise."""
         return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, what)
 
 

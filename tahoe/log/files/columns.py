@@ -54,6 +54,7 @@ def cast_members(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def cast_chunks(values: pa.ChunkedArray | pa.Array, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """The values as Arrow's type `wanted`, chunk by chunk (see `cast_members`); the same object where they are of it already."""
     if values.type == wanted:
         return values
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]

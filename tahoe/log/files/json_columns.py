@@ -162,16 +162,16 @@ def _struct_type(schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> pa.Str
 
 
 def _keys_of_maps(table: pa.Table) -> _Keys:
-    found: dict[str, dict[str, list[str]]] = {}
+    keys: dict[str, dict[str, list[str]]] = {}
     for name in _FILE_ACTIONS:
         kind = table.schema.field(name).type
-        found[name] = {}
+        keys[name] = {}
         for each in _MAPS:
             position = kind.get_field_index(each)
             if position >= 0 and pa.types.is_struct(kind.field(position).type):
                 inner = kind.field(position).type
-                found[name][each] = [inner.field(i).name for i in range(inner.num_fields)]
-    return found
+                keys[name][each] = [inner.field(i).name for i in range(inner.num_fields)]
+    return keys
 
 
 def _one_action_a_line(table: pa.Table) -> bool:
@@ -190,7 +190,7 @@ def _others(
     for name in _SINGLE_TYPES:
         valid = table.column(name).is_valid()
         wanted = valid if wanted is None else pc.or_(wanted, valid)
-    found: list[Action] = []
+    actions: list[Action] = []
     of_this_file: list[Action] = []
     file, before = 0, 0
     split: list[bytes] = []
@@ -202,8 +202,8 @@ def _others(
         split = split or bodies[file][starts[file] :].split(b"\n")
         of_this_file += [action for _, action in parse_actions(names[file], split[row - before], url)]
         check_no_duplicates(of_this_file, names[file], url)
-        found.append(of_this_file[-1])
-    return tuple(found)
+        actions.append(of_this_file[-1])
+    return tuple(actions)
 
 
 def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:

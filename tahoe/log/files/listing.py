@@ -33,12 +33,13 @@ class Checkpoint:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Of its files in the store, in the order of its parts."""
         return tuple(entry.name for entry in self.entries)
 
 
 def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
     """The complete checkpoints of a listing by version; multi-part ones that lack a part do not count (PROTOCOL.md)."""
-    found: dict[int, list[Checkpoint]] = {}
+    complete: dict[int, list[Checkpoint]] = {}
     parts: dict[tuple[int, int], dict[int, Entry]] = {}
     for entry in entries:
         parsed = parse(entry.name) if ".checkpoint." in entry.name else None
@@ -48,12 +49,12 @@ def checkpoints_in(entries: Iterable[Entry]) -> dict[int, list[Checkpoint]]:
             parts.setdefault((parsed.version, parsed.parts), {})[parsed.part] = entry
         else:
             kind: Literal["classic", "uuid"] = "classic" if parsed.unique_id is None else "uuid"
-            found.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
+            complete.setdefault(parsed.version, []).append(Checkpoint(parsed.version, kind, (entry,)))
     for (version, count), by_part in parts.items():
         if len(by_part) == count:
             entries_in_order = tuple(by_part[part] for part in range(1, count + 1))
-            found.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
-    return found
+            complete.setdefault(version, []).append(Checkpoint(version, "multi-part", entries_in_order))
+    return complete
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ class Listing:
 
     @classmethod
     def read(cls, store: LogStore, start: int | None) -> Listing:
+        """List the log from version `start` on, or all of it; files of names that the specification does not know are passed over."""
         entries = store.list_from(LOG_FOLDER, "" if start is None else f"{start:020d}")
         commits: dict[int, Entry] = {}
         compactions: list[tuple[ParsedLogPath, Entry]] = []
@@ -94,6 +96,7 @@ class Listing:
                         yield checkpoint
 
     def newest(self) -> int | None:
+        """The newest version that has a commit or a complete checkpoint in the listing; None where there is neither."""
         return max((*self.commits, *self.complete_checkpoints), default=None)
 
 

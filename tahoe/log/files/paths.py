@@ -58,6 +58,7 @@ class ParsedLogPath:
 
 
 def commit_name(version: int) -> str:
+    """The store name of a version's commit."""
     return f"{LOG_FOLDER}/{version:020d}.json"
 
 
@@ -67,6 +68,7 @@ def checkpoint_name(version: int) -> str:
 
 
 def checksum_name(version: int) -> str:
+    """The store name of a version's checksum."""
     return f"{LOG_FOLDER}/{version:020d}.crc"
 
 

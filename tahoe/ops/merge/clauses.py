@@ -37,6 +37,7 @@ class Kind(Enum):
 
     @property
     def words(self) -> str:
+        """As SQL spells it: ``NOT MATCHED BY SOURCE``."""
         return self.name.replace("_", " ")
 
 
@@ -64,6 +65,7 @@ class Clause(Generic[Term]):
 
     @property
     def is_star(self) -> bool:
+        """Whether it is ``UPDATE SET *`` or ``INSERT *``: columns go by name."""
         return self.values is None
 
 
@@ -118,7 +120,10 @@ class MergeStatement:
         """Raises `InvalidRequest` where the statement breaks a rule."""
         check_clauses(self.clauses)
         if self.source_alias.lower() == self.target_alias.lower():
-            raise InvalidRequest(f"Source and target of a MERGE need different names, both are '{self.source_alias}'.")
+            raise InvalidRequest(
+                f"Source and target of a MERGE need different names, both are '{self.source_alias}'.",
+                code="TAHOE_MERGE_SAME_NAMES",
+            )
 
 
 @dataclass(frozen=True, slots=True)

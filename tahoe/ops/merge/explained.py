@@ -61,14 +61,17 @@ class MergeExplained:
 
     @property
     def rows_updated(self) -> int:
+        """Rows that clauses with UPDATE would change."""
         return self._rows("UPDATE")
 
     @property
     def rows_deleted(self) -> int:
+        """Rows that clauses with DELETE would remove."""
         return self._rows("DELETE")
 
     @property
     def rows_inserted(self) -> int:
+        """Rows that clauses with INSERT would add."""
         return self._rows("INSERT")
 
     def to_dict(self) -> dict[str, Any]:

@@ -53,8 +53,8 @@ class Side:
         """The rows at the indices, as columns ``alias.name``."""
         if not self.rows.num_columns:
             return {}
-        found = self.rows.take(indices)
-        return {f"{self.alias}.{name}": found.column(i) for i, name in enumerate(found.column_names)}
+        rows = self.rows.take(indices)
+        return {f"{self.alias}.{name}": rows.column(i) for i, name in enumerate(rows.column_names)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Pairs:
     source: pa.Array
 
     def take(self, indices: pa.Array) -> Pairs:
+        """The pairs at these positions, in their order."""
         return Pairs(self.target.take(indices), self.source.take(indices))
 
 
@@ -108,13 +109,13 @@ def find_pairs(on: Expression, target: Side, source: Side) -> Pairs:
 
 def context(target: Side | None, target_rows: pa.Array | None, source: Side | None, source_rows: pa.Array | None) -> pa.Table:
     """What expressions see: the columns of both sides, or of one, row beside row."""
-    found: dict[str, pa.ChunkedArray | pa.Array] = {}
+    columns: dict[str, pa.ChunkedArray | pa.Array] = {}
     for side, indices in ((target, target_rows), (source, source_rows)):
         if side is not None and indices is not None:
             # A table of no columns would have no rows.
-            found[""] = indices
-            found.update(side.taken(indices))
-    return pa.table(found)
+            columns[""] = indices
+            columns.update(side.taken(indices))
+    return pa.table(columns)
 
 
 def choose(conditions: Sequence[Expression | None], rows: pa.Table) -> list[pa.Array]:

@@ -40,7 +40,6 @@ from tahoe.ops.rows.row_changes import (
     file_with_positions,
     is_in,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -106,7 +105,7 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     statement.check()
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(statement.clauses):
-        refuse_if_append_only(snapshot.config)
+        snapshot.config.refuse_if_append_only()
     table = as_table(statement.source)
     source = Side(statement.source_alias, table, table.num_rows)
     plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
@@ -144,11 +143,11 @@ class _Plan:
 
     def target_columns_to_match(self) -> set[str]:
         """What must be read of every candidate file."""
-        found = columns(self.on)
+        wanted = columns(self.on)
         for step in self.steps:
             if step.condition is not None:
-                found |= columns(step.condition)
-        return {name for qualifier, name in found if qualifier == self.statement.target_alias}
+                wanted |= columns(step.condition)
+        return {name for qualifier, name in wanted if qualifier == self.statement.target_alias}
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,28 +346,28 @@ class _Writing:
     def _of_file(self, number: int) -> list[tuple[_Step, Pairs]]:
         """For each clause the rows of one file that it changes, numbered within the file."""
         start, end = self.match.offsets[number : number + 2]
-        found = []
+        changes = []
         for step, pairs in self.match.changes:
             inside = pairs.take(pc.indices_nonzero(pc.and_(pc.greater_equal(pairs.target, start), pc.less(pairs.target, end))))
             if len(inside.target):
-                found.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
-        return found
+                changes.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
+        return changes
 
     def _rows(self, changes: Sequence[FileChange], marked: bool, progress: Progress) -> Iterator[pa.Table]:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
         for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
-            found = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
-            if marked and not found:
+            updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
+            if marked and not updates:
                 continue
             # Where copied, every column; else those that new values are made of, or that keep theirs.
-            wanted = self._columns_of(step for step, _ in found) if marked else None
+            wanted = self._columns_of(step for step, _ in updates) if marked else None
             rows, positions = _NO_ROWS if wanted == [] else file_with_positions(self.snapshot, change.add, wanted)
             ids = RowIds.of(self.snapshot, change.add)
             if not marked:
                 stay = pc.invert(is_in(positions, change.dead))
                 kept = rows.filter(stay)
                 yield ids.onto(assigned(kept, self.plan.config.schema, (), kept), stay, changed=False)
-            for step, pairs in found:
+            for step, pairs in updates:
                 yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
         yield from self._inserted()
 
@@ -403,11 +402,11 @@ class _Writing:
 
     def _columns_of(self, steps: Iterable[_Step]) -> list[str]:
         """The target's columns without which `_after` could not tell the new rows."""
-        found: set[str] = set()
+        names: set[str] = set()
         for step in steps:
             whole = {one.path[0] for one in step.assignments if one.assigns_whole_column}
-            found |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
-        return sorted(found)
+            names |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
+        return sorted(names)
 
     def _inserted(self) -> Iterator[pa.Table]:
         schema = self.plan.config.schema

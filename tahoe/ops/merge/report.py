@@ -78,8 +78,8 @@ def merge_parameters(on: str, clauses: Sequence[Clause[str]]) -> dict[str, Any]:
         condition = {} if clause.condition is None else {"predicate": clause.condition}
         return {**condition, "actionType": clause.action.value}
 
-    found: dict[str, Any] = {"predicate": _json([on])}
-    return found | {kind.value: _json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
+    parameters: dict[str, Any] = {"predicate": _json([on])}
+    return parameters | {kind.value: _json([shown(clause) for clause in of_kind(clauses, kind)]) for kind in Kind}
 
 
 def merge_metrics(source_rows: int, counts: Sequence[ClauseCount], written: Written, times: Times) -> dict[str, int | str]:

@@ -39,6 +39,7 @@ class Assignment:
 
     @property
     def assigns_whole_column(self) -> bool:
+        """Whether it is a column that gets a value, not a field inside of one."""
         return len(self.path) == 1
 
 
@@ -56,13 +57,13 @@ def parse_assignments(
     Raises:
         InvalidRequest: text that is not understood, ``DELTA_CONFLICT_SET_COLUMN`` where two assignments are to the same place.
     """
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     for place, text in zip(assigned_places(texts, target, qualifier), texts.values(), strict=True):
         value = parse_expression(text, schemas, time_zone)
         if not isinstance(place.data_type, StructType | ArrayType | MapType):
             value = cast_to(value, place.data_type, time_zone)
-        found.append(Assignment(place.path, place.data_type, value))
-    return tuple(found)
+        assignments.append(Assignment(place.path, place.data_type, value))
+    return tuple(assignments)
 
 
 def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | None = None) -> list[Reference]:
@@ -70,12 +71,14 @@ def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | No
 
     Raises as `parse_assignments`.
     """
-    found: list[Reference] = []
+    places: list[Reference] = []
     for key in keys:
         place = parse_expression(key, target if qualifier is None else {qualifier: target})
         if not isinstance(place, Reference):
-            raise InvalidRequest(f"'{key}' is no column that a value could be assigned to.", column=key)
-        for other in found:
+            raise InvalidRequest(
+                f"'{key}' is no column that a value could be assigned to.", code="TAHOE_NOT_ASSIGNABLE", column=key
+            )
+        for other in places:
             shorter = min(len(other.path), len(place.path))
             if other.path[:shorter] == place.path[:shorter]:
                 raise InvalidRequest(
@@ -84,8 +87,8 @@ def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | No
                     code="DELTA_CONFLICT_SET_COLUMN",
                     column=".".join(place.path),
                 )
-        found.append(place)
-    return found
+        places.append(place)
+    return places
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:
@@ -113,8 +116,8 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
         for one in ours:
             array = _assigned(array, column, one.path[1:], compute(one.value, context))
         arrays.append(array)
-    found = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
-    return recomputed(schema, found, {one.path[0] for one in assignments}) if assignments else found
+    table = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
+    return recomputed(schema, table, {one.path[0] for one in assignments}) if assignments else table
 
 
 def stored(values: pa.Array, column: StructField) -> pa.Array:

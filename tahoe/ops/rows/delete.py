@@ -18,7 +18,6 @@ from tahoe.ops.rows.row_changes import (
     kept_rows,
     living_rows,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -50,7 +49,7 @@ def stage_delete(
         NotFound: there is no table.
     """
     snapshot = snapshot_to_change(transaction)
-    refuse_if_append_only(snapshot.config)
+    snapshot.config.refuse_if_append_only()
     condition = row_condition(where, snapshot.schema, time_zone)
     whole = whole_files(snapshot, condition)
     if whole is not None:
@@ -103,7 +102,7 @@ def stage_deleted_rows(
     text: str | None,
     started: int,
     copy: Callable[[Sequence[FileChange]], list[AddFile]],
-    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Staged:
     """Rows go by vectors, or by copying the others.
 
@@ -112,7 +111,7 @@ def stage_deleted_rows(
         text: of the condition, for the history.
         started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
         copy: writes the rows that stay of these files, and stages them.
-        tell: writes the rows that go for the change data feed, and stages them.
+        write_feed: writes the rows that go for the change data feed, and stages them.
     """
     if not changes:
         return Staged(None)
@@ -132,7 +131,7 @@ def stage_deleted_rows(
         remove_files(transaction, (change.add for change in stay))
         added = copy(stay)
         if config.properties.enable_change_data_feed:
-            feed_files = len(tell(changes))
+            feed_files = len(write_feed(changes))
     gone = whole if marked else [change.add for change in changes]
     metrics = (
         _metrics(started, scanned, transaction)

@@ -22,7 +22,6 @@ from tahoe.ops.rows.row_changes import (
     change_rows,
     kept_rows,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     uses_vectors,
     without_dead_files,
@@ -41,8 +40,9 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -93,11 +93,15 @@ class WriteOptions:
     def __post_init__(self) -> None:
         overwrite = self.mode == "overwrite"
         if self.mode not in ("append", "overwrite"):
-            raise InvalidRequest(f"The mode of a write is 'append' or 'overwrite', found '{self.mode}'.")
+            raise InvalidRequest(
+                f"The mode of a write is 'append' or 'overwrite', found '{self.mode}'.", code="DELTA_MODE_NOT_SUPPORTED"
+            )
         if self.replace_where is not None and not overwrite:
-            raise InvalidRequest("replaceWhere goes with mode 'overwrite' only.", code="DELTA_REPLACE_WHERE_IN_APPEND")
+            raise InvalidRequest("replaceWhere goes with mode 'overwrite' only.", code="DELTA_REPLACE_WHERE_IN_OVERWRITE")
         if self.overwrite_schema and not overwrite:
-            raise InvalidRequest("overwriteSchema goes with mode 'overwrite' only; to add columns use mergeSchema.")
+            raise InvalidRequest(
+                "overwriteSchema goes with mode 'overwrite' only; to add columns use mergeSchema.", code="DELTA_ILLEGAL_USAGE"
+            )
         if self.dynamic_partitions and self.replace_where is not None:
             raise InvalidRequest(
                 "replaceWhere and partitionOverwriteMode 'dynamic' exclude each other; use one of the two.",
@@ -199,7 +203,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         )
         transaction.set_metadata(metadata)
         return future_config(transaction)
-    snapshot.config.ensure_writable(transaction.enforces)
+    transaction.ensure_writable(snapshot.config, transaction.enforces)
     config = snapshot.config
     if options.mode == "overwrite" and options.overwrite_schema:
         schema = replace_schema(config.schema, data_schema)
@@ -272,21 +276,17 @@ def write_operation(
     metrics: dict[str, int | str] = {
         "numFiles": len(adds) + len(copied),
         "numOutputBytes": sum(add.size for add in (*adds, *copied)),
-        "numOutputRows": sum(_rows(add) for add in (*adds, *copied)),
+        "numOutputRows": sum(add.num_records or 0 for add in (*adds, *copied)),
     }
     if options.mode == "overwrite" and not created:
         metrics["numRemovedFiles"] = len(removed)
         metrics["numRemovedBytes"] = sum(remove.size or 0 for remove in removed)
         if options.replace_where is not None:
-            metrics["numCopiedRows"] = sum(_rows(add) for add in copied)
+            metrics["numCopiedRows"] = sum(add.num_records or 0 for add in copied)
             metrics["numAddedChangeFiles"] = change_files
             if deleted_rows is not None:
                 metrics["numDeletedRows"] = deleted_rows
     return Operation("WRITE", parameters, metrics)
-
-
-def _rows(add: AddFile) -> int:
-    return int(json.loads(add.stats)["numRecords"]) if add.stats else 0
 
 
 def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | None) -> None:
@@ -334,9 +334,9 @@ def _replaced_rows(
     condition: RowCondition,
     progress: Progress,
 ) -> Replaced:
-    refuse_if_append_only(config)
+    config.refuse_if_append_only()
 
-    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
         new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
         return write_change_data(transaction, config, chain(gone, new))
@@ -345,7 +345,7 @@ def _replaced_rows(
         return write_rows(transaction, config, kept_rows(snapshot, tracked(changes, progress, "files rewritten")))
 
     changes = find_changes(transaction, snapshot, condition, progress)
-    return stage_replaced(transaction, config, changes, copy, tell)
+    return stage_replaced(transaction, config, changes, copy, write_feed)
 
 
 def stage_replaced(
@@ -353,14 +353,14 @@ def stage_replaced(
     config: TableConfig,
     changes: Sequence[FileChange],
     copy: Callable[[Sequence[FileChange]], list[AddFile]],
-    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Replaced:
     """Rows go as a DELETE takes them, by vectors or by copying the others; the feed tells of them and of the new rows.
 
     Args:
         changes: the rows that go; that they were looked for is noted already.
         copy: writes the rows that stay of these files, and stages them.
-        tell: writes the rows that go, and the new ones, for the change data feed, and stages them.
+        write_feed: writes the rows that go, and the new ones, for the change data feed, and stages them.
     """
     marked = uses_vectors(config)
     stay = without_dead_files(changes)
@@ -376,7 +376,7 @@ def stage_replaced(
         copied = copy(stay)
         if changes and config.properties.enable_change_data_feed:
             # Where a commit has change data files, readers look at nothing else: the new rows must be in them too.
-            change_files = len(tell(changes))
+            change_files = len(write_feed(changes))
     return Replaced(tuple(removed), tuple(copied), change_files, sum(len(change.dead) for change in changes))
 
 
@@ -388,11 +388,10 @@ def _in_schema(rows: pa.Table, config: TableConfig) -> pa.Table:
 
 def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> Iterator[pa.Table]:
     """The rows of files that were just written, file by file."""
-    schema = to_arrow_schema(config.schema)
+    schema, files = to_arrow_schema(config.schema), DataFiles(store, config)
     for add in adds:
         task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
-        mode, partitions = config.column_mapping_mode, config.partition_columns
-        yield pa.Table.from_batches(read_file(task, config.schema, mode, partitions, store.open_input, lambda _: None), schema)
+        yield pa.Table.from_batches(files.read(task), schema)
 
 
 def _checked(

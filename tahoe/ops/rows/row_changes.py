@@ -9,31 +9,29 @@ rows of the change data feed ─────────────────
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
-from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
 from tahoe.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.dv import bitmap_to_bytes, decode, descriptor_in_file, new_file_name, pack
+from tahoe.protocol.dv import bitmap_to_bytes, descriptor_in_file, new_file_name, pack
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE, with_change_type
+from tahoe.snapshot.data_reader import VectorReader
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -57,7 +55,6 @@ __all__ = [
     "mark_dead",
     "parts_with_positions",
     "position_column",
-    "refuse_if_append_only",
     "remove_files",
     "snapshot_to_change",
     "uses_vectors",
@@ -90,6 +87,7 @@ class FileChange:
 
     @property
     def is_whole(self) -> bool:
+        """Whether no living row of the file stays."""
         return len(self.dead) == self.living
 
 
@@ -124,6 +122,7 @@ class RowsChanged:
 
     @property
     def num_affected_rows(self) -> int:
+        """Updated, deleted and inserted rows together, as the result of the SQL statement tells them."""
         return self.num_updated_rows + self.num_deleted_rows + self.num_inserted_rows
 
 
@@ -133,25 +132,11 @@ def snapshot_to_change(transaction: Transaction) -> Snapshot:
     Raises:
         NotFound: there is no table.
         Unsupported: the table needs what this version of Tahoe does not write.
-        InvalidRequest: the table is append-only.
     """
-    snapshot = transaction.snapshot
-    if snapshot is None:
-        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
+    snapshot = transaction.existing()
     transaction.enforces = ENFORCED
-    snapshot.config.ensure_writable(transaction.enforces)
+    transaction.ensure_writable(snapshot.config, transaction.enforces)
     return snapshot
-
-
-def refuse_if_append_only(config: TableConfig) -> None:
-    """Raises `InvalidRequest` (`DELTA_CANNOT_MODIFY_APPEND_ONLY`) before any file is written."""
-    if config.properties.append_only:
-        raise InvalidRequest(
-            f"Table {config.table} is append-only (delta.appendOnly = true), so rows may not be removed or changed. "
-            "Unset the property first, or append only.",
-            code="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-            table=config.table,
-        )
 
 
 def uses_vectors(config: TableConfig) -> bool:
@@ -216,8 +201,8 @@ def is_in(positions: pa.Array, dead: BitMap64) -> pa.Array:
     window = BitMap64()
     window.add_range(first, last)
     window &= dead
-    found = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
-    return pc.is_in(positions, value_set=found)
+    dead_here = pa.Array.from_buffers(pa.int64(), len(window), [None, pa.py_buffer(window.to_array())])
+    return pc.is_in(positions, value_set=dead_here)
 
 
 def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
@@ -225,7 +210,7 @@ def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
     from pyroaring import BitMap64
 
     living = living_rows(snapshot, add)
-    dead = decode(add.deletion_vector, snapshot.store.get, snapshot.store.url) if add.deletion_vector else BitMap64()
+    dead = VectorReader(snapshot.store).bitmap(add.deletion_vector) if add.deletion_vector else BitMap64()
     return FileChange(add, living, BitMap64(range(living + len(dead))) - dead)
 
 
@@ -273,9 +258,8 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
         changes: of files of which rows stay.
     """
     store = transaction.store
-    # Many vectors lie in one file: it is fetched once.
-    fetch = lru_cache(maxsize=16)(store.get)
-    merged = [_merged(change, fetch, store.url) for change in changes]
+    vectors = VectorReader(store)
+    merged = [_merged(change, vectors) for change in changes]
     descriptors = _write_vectors(config, store, transaction.clock, merged)
     marked = [
         replace(change.add, data_change=True, stats=_wide_statistics(store, change.add), deletion_vector=descriptor)
@@ -334,9 +318,9 @@ def vector_metrics(changes: Iterable[FileChange], marked: bool) -> dict[str, int
     return {"numDeletionVectorsAdded": added, "numDeletionVectorsRemoved": removed}
 
 
-def _merged(change: FileChange, fetch: Callable[[str], bytes], root_url: str) -> BitMap64:
+def _merged(change: FileChange, vectors: VectorReader) -> BitMap64:
     vector = change.add.deletion_vector
-    return change.dead if vector is None else change.dead | decode(vector, fetch, root_url)
+    return change.dead if vector is None else change.dead | vectors.bitmap(vector)
 
 
 def _write_vectors(
@@ -344,14 +328,14 @@ def _write_vectors(
 ) -> list[DeletionVectorDescriptor]:
     """The bitmaps in as few files as `VECTOR_FILE_BYTES` allows."""
     length = int(config.properties.get("delta.randomPrefixLength"))
-    found: list[DeletionVectorDescriptor] = []
+    descriptors: list[DeletionVectorDescriptor] = []
     for group in _groups(bitmaps):
         content, places = pack(group)
         uuid = clock.uuid()
         prefix = random_prefix(clock, length) if config.random_prefixes else ""
         store.put(new_file_name(uuid, prefix), content)
-        found += [descriptor_in_file(uuid, place, prefix) for place in places]
-    return found
+        descriptors += [descriptor_in_file(uuid, place, prefix) for place in places]
+    return descriptors
 
 
 def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:
@@ -376,9 +360,8 @@ def _wide_statistics(store: LogStore, add: AddFile) -> str:
 
 
 def _physical_rows(store: LogStore, add: AddFile) -> int:
-    stated: Any = json.loads(add.stats).get("numRecords") if add.stats else None
-    if stated is not None:
-        return int(stated)
+    if add.num_records is not None:
+        return add.num_records
     with store.open_input(decode_path(add.path, store.url)) as source:
         return int(pq.read_metadata(source).num_rows)
 

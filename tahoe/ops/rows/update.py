@@ -22,7 +22,6 @@ from tahoe.ops.rows.row_changes import (
     file_with_positions,
     is_in,
     mark_dead,
-    refuse_if_append_only,
     remove_files,
     snapshot_to_change,
     uses_vectors,
@@ -63,9 +62,9 @@ def stage_update(
     """
     snapshot = snapshot_to_change(transaction)
     config = snapshot.config
-    refuse_if_append_only(config)
+    config.refuse_if_append_only()
     if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", table=config.table)
+        raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
     assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
@@ -74,11 +73,11 @@ def stage_update(
         made = _new_rows if uses_vectors(config) else _whole_new_files
         return write_rows(transaction, config, made(snapshot, tracked(changes, progress, "files rewritten"), assignments))
 
-    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         return write_change_data(transaction, config, _feed(snapshot, changes, assignments))
 
     changes = find_changes(transaction, snapshot, condition, progress)
-    return stage_updated_rows(transaction, snapshot, changes, condition.text, started, write, tell)
+    return stage_updated_rows(transaction, snapshot, changes, condition.text, started, write, write_feed)
 
 
 def stage_updated_rows(
@@ -88,7 +87,7 @@ def stage_updated_rows(
     text: str | None,
     started: int,
     write: Callable[[Sequence[FileChange]], list[AddFile]],
-    tell: Callable[[Sequence[FileChange]], list[AddCDCFile]],
+    write_feed: Callable[[Sequence[FileChange]], list[AddCDCFile]],
 ) -> Staged:
     """Rows get new values in new files.
 
@@ -98,7 +97,7 @@ def stage_updated_rows(
         started: when the operation began, in milliseconds since the epoch; finding the rows has lasted until now.
         write: writes the changed rows, and where the table marks none in vectors (`uses_vectors`) those beside them in their files, and
             stages the files.
-        tell: writes the rows for the change data feed, after `write`, and stages the files.
+        write_feed: writes the rows for the change data feed, after `write`, and stages the files.
     """
     if not changes:
         return Staged(None)
@@ -109,7 +108,7 @@ def stage_updated_rows(
     gone = [change.add for change in changes if change.is_whole or not marked]
     remove_files(transaction, gone)
     added = write(changes)
-    feed = tell(changes) if config.properties.enable_change_data_feed else []
+    feed = write_feed(changes) if config.properties.enable_change_data_feed else []
     if marked:
         mark_dead(transaction, config, stay)
     updated = sum(len(change.dead) for change in changes)

@@ -46,7 +46,7 @@ def stage_add_constraint(transaction: Transaction, snapshot: Snapshot, name: str
     configuration = {**snapshot.metadata.configuration, key: condition}
     transaction.set_metadata(replace(snapshot.metadata, configuration=configuration))
     config = future_config(transaction)
-    config.ensure_writable(transaction.enforces)
+    transaction.ensure_writable(config, transaction.enforces)
     [added] = [one for one in constraints_of(config).checks if one.name == name.lower()]
     wanted = sorted(replace(constraints_of(config), checks=(added,), generated=(), required=()).columns)
     broken = 0

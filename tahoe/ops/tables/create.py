@@ -144,9 +144,7 @@ def _check_mapping_change(config: TableConfig, configuration: Mapping[str, str])
 def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
     found = tuple(schema.field(name).name for name in partition_by)
     if len(set(found)) != len(found):
-        raise InvalidRequest(
-            f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_PARTITION_COLUMNS_NOT_UNIQUE"
-        )
+        raise InvalidRequest(f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_DUPLICATE_COLUMNS_FOUND")
     for name in found:
         data_type = schema.field(name).data_type
         if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type in (

@@ -51,16 +51,18 @@ def iceberg_violations(
     Args:
         foreign_changes: a sentence and a place for each; asked of whoever wires both, for this layer does not know Iceberg.
     """
-    found: list[Violation] = []
-    with Reported(found.append, "iceberg", "The Iceberg side"):
+    violations: list[Violation] = []
+    with Reported(violations.append, "iceberg", "The Iceberg side"):
         try:
             wanted = uniform_is_enabled(snapshot_at().config.properties)
         except TahoeError:
             return []  # told where the log is looked at
         if wanted:
             changes = foreign_changes()
-            found += [Violation("iceberg", text, file=place, error="TAHOE_UNIFORM_FOREIGN_WRITER") for text, place in changes]
-    return found
+            violations += [
+                Violation("iceberg", text, file=place, error="TAHOE_UNIFORM_FOREIGN_WRITER") for text, place in changes
+            ]
+    return violations
 
 
 class TableCheck:
@@ -134,10 +136,10 @@ def _snapshot(files: LiveFiles, state: LogReplay) -> list[Violation]:
         return [
             Violation("snapshot", f"the snapshot is of version {version}, the last commit is {state.version}.", state.version)
         ]
-    found = []
+    violations = []
     if state.live is not None:
         wrong = difference("the snapshot", file_texts(files.table), state.live, snapshot.store.url)
         if wrong is not None:
-            found.append(Violation("snapshot", wrong, version))
+            violations.append(Violation("snapshot", wrong, version))
     differences = state.differences("the snapshot", snapshot.protocol, snapshot.metadata)
-    return found + [Violation("snapshot", wrong, version) for wrong in differences]
+    return violations + [Violation("snapshot", wrong, version) for wrong in differences]

@@ -8,11 +8,9 @@ Files are read side by side, a batch at a time, so memory is bounded by a few ro
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,24 +21,20 @@ from tahoe.ops.upkeep.check_files import LiveFiles, side_by_side
 from tahoe.ops.upkeep.check_statistics import Found, contradictions, stated_leaves
 from tahoe.ops.upkeep.check_violation import Reported, Violation
 from tahoe.progress import Progress
-from tahoe.protocol.actions import AddCDCFile, DeletionVectorDescriptor
-from tahoe.protocol.dv import decode
+from tahoe.protocol.actions import AddCDCFile
 from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import high_water_mark, materialized_columns
 from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.cast import Find, find_by_id, find_physical
 from tahoe.schema.types import StructType, leaves
-from tahoe.snapshot.arrow_reader import ReadTask, RowTracking, read_file
+from tahoe.snapshot.arrow_reader import ReadTask, RowTracking
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.store.location import decode_path
-
-if TYPE_CHECKING:
-    from pyroaring import BitMap64
 
 __all__ = ["check_change_files", "check_data"]
 
 _BATCH_ROWS = 65_536
-_VECTOR_FILES_KEPT = 4
 _ROW_ID = "\0row id"
 _CHANGE_TYPES = ("insert", "delete", "update_preimage", "update_postimage")
 
@@ -91,8 +85,7 @@ class _DataCheck:
         self.stats: list[Any] = self.files.column("stats")
         self.sizes: list[int] = self.files.column("size")
         self.partition_values: list[Any] = self.files.table["partitionValues"].to_pylist(maps_as_pydicts="lossy")
-        self.lock = threading.Lock()
-        self.fetch = lru_cache(maxsize=_VECTOR_FILES_KEPT)(self.files.store.get)
+        self.data_files = DataFiles(self.files.store, config)
         self.tracking = self._tracking()
         self.mark = high_water_mark(self.files.snapshot.state.domains) if self.tracking else None
 
@@ -101,10 +94,10 @@ class _DataCheck:
         name = self.files.names[index]
         if not isinstance(name, str):
             return []  # told where paths are looked at
-        found: list[Violation] = []
-        with Reported(found.append, "data", f"Data file {name}", file=name):
-            found += self._file(index, name)
-        return found
+        violations: list[Violation] = []
+        with Reported(violations.append, "data", f"Data file {name}", file=name):
+            violations += self._file(index, name)
+        return violations
 
     def _file(self, index: int, name: str) -> Iterator[Violation]:
         store = self.files.store
@@ -146,12 +139,12 @@ class _DataCheck:
 
     def change_file(self, version: int, file: AddCDCFile) -> list[Violation]:
         """What is not so in one change-data file."""
-        found: list[Violation] = []
-        with Reported(found.append, "change-data", f"Change-data file {file.path}", version, file.path):
+        violations: list[Violation] = []
+        with Reported(violations.append, "change-data", f"Change-data file {file.path}", version, file.path):
             name = decode_path(file.path, self.files.store.url)
             entry = self.files.store.head(name)
             if entry is None:
-                return found
+                return violations
             if entry.size != file.size:
                 text = f"change-data file {name} has {entry.size} bytes, the log says {file.size}."
                 return [Violation("change-data", text, version, name)]
@@ -161,25 +154,14 @@ class _DataCheck:
                     kinds = None if position < 0 else pc.unique(batch.column(position)).to_pylist()
                     if kinds is None or any(kind not in _CHANGE_TYPES for kind in kinds):
                         text = f"change-data file {name} has no _change_type in some rows, or one that is not known."
-                        found.append(Violation("change-data", text, version, name))
+                        violations.append(Violation("change-data", text, version, name))
                         break
-        return found
+        return violations
 
     # -- one file ------------------------------------------------------------------------------------------------------------
 
     def _batches(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        config = self.config
-        return read_file(
-            task,
-            self.schema,
-            config.column_mapping_mode,
-            config.partition_columns,
-            self.files.store.open_input,
-            self._vector,
-            row_tracking=self.tracking,
-            batch_rows=_BATCH_ROWS,
-            verify_pages=True,
-        )
+        return self.data_files.read(task, row_tracking=self.tracking, batch_rows=_BATCH_ROWS, verify_pages=True)
 
     def _task(self, index: int, name: str) -> ReadTask:
         bases = self.files.table["baseRowId"]
@@ -190,13 +172,6 @@ class _DataCheck:
             deletion_vector=self.files.vectors[index],
             base_row_id=bases[index].as_py(),
         )
-
-    def _vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        def fetch(name: str) -> bytes:
-            with self.lock:
-                return self.fetch(name)
-
-        return decode(descriptor, fetch, self.files.store.url)
 
     def _statistics(self, index: int) -> FileStatistics | None:
         text = self.stats[index]
@@ -251,7 +226,9 @@ class _told_as_damage:  # noqa: N801 - read as a phrase
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError) and not isinstance(error, TahoeError):
-            raise CorruptTable(f"Data file '{self._name}' cannot be read as Parquet: {error}.", file=self._name) from error
+            raise CorruptTable(
+                f"Data file '{self._name}' cannot be read as Parquet: {error}.", code="TAHOE_DATA_FILE_DAMAGED", file=self._name
+            ) from error
 
 
 def _parquet(source: pa.NativeFile) -> pq.ParquetFile:

@@ -48,10 +48,12 @@ class LiveFiles:
 
     @property
     def store(self) -> LogStore:
+        """The table's store."""
         return self.snapshot.store
 
     @cached_property
     def paths(self) -> list[str]:
+        """As the log spells them."""
         return self.column("path")
 
     @cached_property
@@ -61,23 +63,25 @@ class LiveFiles:
 
     @cached_property
     def vectors(self) -> list[DeletionVectorDescriptor | None]:
+        """The descriptor of each file's deletion vector; None for a file without one."""
         return [None if found is None else _descriptor(found) for found in self.column("deletionVector")]
 
     @cached_property
     def num_records(self) -> list[int | None]:
         """The row counts that the statistics tell; None where there are none, or none that can be read."""
         counts = parse_statistics(self.table["stats"], _NUM_RECORDS)
-        found = pc.struct_field(counts, "numRecords")
+        records = pc.struct_field(counts, "numRecords")
         if "stats_parsed" in self.table.column_names:
             parsed = self.table["stats_parsed"]
             if parsed.type.get_field_index("numRecords") >= 0:
                 # Statistics that only the checkpoint's struct holds.
                 told = pc.struct_field(parsed, "numRecords")
-                found = pc.coalesce(found, pc.if_else(self.table["stats"].is_null(), told, pa.nulls(len(told), told.type)))
-        values: list[int | None] = found.to_pylist()
+                records = pc.coalesce(records, pc.if_else(self.table["stats"].is_null(), told, pa.nulls(len(told), told.type)))
+        values: list[int | None] = records.to_pylist()
         return values
 
     def column(self, name: str) -> list[Any]:
+        """The values of one column of `tahoe.log.replay.FILES_SCHEMA`, in the order of the files."""
         values: list[Any] = self.table[name].to_pylist()
         return values
 
@@ -97,11 +101,11 @@ def check_live_files(files: LiveFiles, progress: Progress) -> Iterator[Violation
         ("row-ids", lambda: _row_ids(files)),
     ]
     for code, part in parts:
-        found: list[Violation] = []
-        with Reported(found.append, code, f"The live files of version {files.snapshot.version}", files.snapshot.version):
+        violations: list[Violation] = []
+        with Reported(violations.append, code, f"The live files of version {files.snapshot.version}", files.snapshot.version):
             for violation in part():
-                found.append(violation)
-        yield from found
+                violations.append(violation)
+        yield from violations
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T], workers: int | None = None) -> Iterator[R]:
@@ -200,7 +204,7 @@ def _vectors(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
 
 
 def _vectors_of_file(files: LiveFiles, name: str | None, indices: Sequence[int]) -> list[Violation]:
-    found: list[Violation] = []
+    violations: list[Violation] = []
     content = b""
     if name is not None:
         try:
@@ -208,9 +212,9 @@ def _vectors_of_file(files: LiveFiles, name: str | None, indices: Sequence[int])
         except TahoeError as error:
             return [violation_of(error, "vector", f"Deletion vector file {name}", file=files.shown(index)) for index in indices]
     for index in indices:
-        with Reported(found.append, "vector", f"The deletion vector of {files.shown(index)}", file=files.shown(index)):
-            found += _vector(files, index, content)
-    return found
+        with Reported(violations.append, "vector", f"The deletion vector of {files.shown(index)}", file=files.shown(index)):
+            violations += _vector(files, index, content)
+    return violations
 
 
 def _vector(files: LiveFiles, index: int, content: bytes) -> Iterator[Violation]:

@@ -26,6 +26,8 @@ from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
+from tahoe.log.history import in_commit_timestamps_from, states_its_time
+from tahoe.log.places import PlaceCheck, place_of
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
 from tahoe.protocol.actions import (
@@ -40,7 +42,7 @@ from tahoe.protocol.actions import (
     SetTransaction,
 )
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values
+from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
@@ -104,6 +106,11 @@ class LogReplay:
     _from_the_start: bool = False
     _partitions: tuple[StructType, tuple[str, ...]] = (StructType(()), ())
     _last_timestamp: int | None = None
+    _timed_from: int | None = None
+    _stated: CommitInfo = field(default_factory=lambda: CommitInfo({}))
+
+    def __post_init__(self) -> None:
+        self._places = PlaceCheck(self.store.url)
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
         """Fold the commits that are newer than those folded before."""
@@ -119,29 +126,38 @@ class LogReplay:
     def _read(self, versions: Sequence[int], files: LogFiles) -> tuple[list[bytes | TahoeError], list[bytes | TahoeError | None]]:
         commits = _get_many(self.store, [files.commits[version].name for version in versions])
         named = [version for version in versions if version in files.checksums]
-        found = dict(zip(named, _get_many(self.store, [checksum_name(version) for version in named]), strict=True))
-        return commits, [found.get(version) for version in versions]
+        checksums = dict(zip(named, _get_many(self.store, [checksum_name(version) for version in named]), strict=True))
+        return commits, [checksums.get(version) for version in versions]
 
     def _step(
         self, version: int, data: bytes | TahoeError, checksum: bytes | TahoeError | None, files: LogFiles
     ) -> Iterator[Violation]:
-        found: list[Violation] = []
+        violations: list[Violation] = []
         actions: tuple[Action, ...] | None = None
-        with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+        with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
             if isinstance(data, TahoeError):
                 raise data
             actions = parse_commit(commit_name(version), data, self.store.url)
         self.version = version
-        if actions is None:
+        if actions is None or isinstance(data, TahoeError):
             self.live = None  # until a checkpoint tells
-            yield from found
+            yield from violations
             yield from self._checkpoints(files.checkpoints.get(version, ()))
             return
-        yield from self._commit_info(version, actions)
+        told = list(self._commit_info(version, actions))
+        yield from told
         yield from _begins_a_table(version, actions)
-        with Reported(found.append, "commit", f"Commit {version}", version, commit_name(version)):
+        with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
             self._apply(version, actions)
-        yield from found
+        if self._timed_from is not None and version >= self._timed_from and not states_its_time(actions):
+            violations.append(
+                violation_of(no_in_commit_timestamp(self.store.url, version), "commit", "", version, commit_name(version))
+            )
+        place = place_of(version, data)
+        if place is not None and not told:
+            with Reported(violations.append, "commit", f"Commit {version}", version, commit_name(version)):
+                self._places.check(place)
+        yield from violations
         yield from self._checkpoints(files.checkpoints.get(version, ()))
         if self.live is not None and checksum is not None:
             yield from self._checksum(version, checksum, vouches_for_itself(actions))
@@ -151,7 +167,7 @@ class LogReplay:
             self._begin()
             self._from_the_start = True
         self._fold_single(actions)
-        self._partitions = self._partitions_after(actions)
+        self._configure(actions)
         # Within one commit the order of lines says nothing: a vector's change is a remove and an add of one path.
         for action in actions:
             if isinstance(action, RemoveFile) and self.live is not None:
@@ -169,14 +185,14 @@ class LogReplay:
                 case Metadata():
                     self.metadata = action
 
-    def _partitions_after(self, actions: Sequence[Action]) -> tuple[StructType, tuple[str, ...]]:
-        """Schema and partition columns after a commit."""
+    def _configure(self, actions: Sequence[Action]) -> None:
+        """What a commit makes of the table: its schema, its partition columns, and whether commits carry their times."""
         metadata = newest(actions, Metadata)
         protocol = newest(actions, Protocol) or self.protocol
-        if metadata is None or protocol is None:
-            return self._partitions
-        config = TableConfig(protocol, metadata, self.store.url)
-        return config.schema, config.partition_columns
+        if metadata is not None and protocol is not None:
+            config = TableConfig(protocol, metadata, self.store.url)
+            self._timed_from = in_commit_timestamps_from(config)
+            self._partitions = config.schema, config.partition_columns
 
     def _begin(self) -> None:
         self.live, self._counted, self._sums = {}, {}, _Sums()
@@ -210,6 +226,7 @@ class LogReplay:
 
     def _commit_info(self, version: int, actions: tuple[Action, ...]) -> Iterator[Violation]:
         info = next((a for a in actions if isinstance(a, CommitInfo)), None)
+        self._stated = info or CommitInfo({})
         if info is None:
             return
         before = self._transaction_ids.get(info.transaction_id or "")
@@ -239,11 +256,11 @@ class LogReplay:
         for checkpoint in checkpoints:
             if checkpoint not in self._compared:
                 self._compared.add(checkpoint)
-                found: list[Violation] = []
+                violations: list[Violation] = []
                 name = checkpoint.entries[0].name
-                with Reported(found.append, "checkpoint", f"Checkpoint {name}", checkpoint.version, name):
-                    found += self._checkpoint(checkpoint)
-                yield from found
+                with Reported(violations.append, "checkpoint", f"Checkpoint {name}", checkpoint.version, name):
+                    violations += self._checkpoint(checkpoint)
+                yield from violations
 
     def _checkpoint(self, checkpoint: Checkpoint) -> Iterator[Violation]:
         reader = open_checkpoint(self.store, checkpoint)
@@ -256,7 +273,7 @@ class LogReplay:
         if self.live is None:
             self._begin()
             self._fold_single(reader.single_actions)
-            self._partitions = self._partitions_after(reader.single_actions)
+            self._configure(reader.single_actions)
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):
@@ -280,6 +297,18 @@ class LogReplay:
             return
         if checksum.transaction_id is not None and not commit_vouches:
             yield Violation("commit", lost_its_id(version), version, commit_name(version))
+        for member, said, given in (
+            ("txnId", checksum.transaction_id, self._stated.transaction_id),
+            ("inCommitTimestampOpt", checksum.in_commit_timestamp, self._stated.in_commit_timestamp),
+        ):
+            if None not in (said, given) and said != given:
+                text = f"the checksum of version {version} says {member} {said}, its commit says {given}."
+                yield Violation("checksum", text, version, name)
+        if checksum.all_files is not None and self.live is not None:
+            listed = [_text_of(add) for add in checksum.all_files]
+            wrong = difference(f"the list of files in the checksum of version {version}", listed, self.live, self.store.url)
+            if wrong is not None:
+                yield Violation("checksum", wrong, version, name)
         for what in self._other_state(checksum):
             yield Violation("checksum", f"the checksum of version {version} says {what}.", version, name)
         for what, stated, counted in self._counters(checksum):
@@ -336,13 +365,13 @@ def file_texts(files: pa.Table) -> list[str]:
     for member in ("storageType", "pathOrInlineDv", "offset"):
         parts.append(pc.coalesce(pc.struct_field(vectors, member).cast(pa.string()), nothing))
     parts.append(pc.coalesce(files["size"].cast(pa.string()), nothing))
-    found = pc.binary_join_element_wise(*parts, scalar(_BETWEEN))
+    joined = pc.binary_join_element_wise(*parts, scalar(_BETWEEN))
     values = files["partitionValues"]
     for name in sorted(_distinct_keys(values)):
         value = pc.coalesce(pc.map_lookup(values, scalar(name, values.type.key_type), "first"), nothing)
         said = pc.binary_join_element_wise(scalar(f"{_BETWEEN}{name}"), value, scalar("="))
-        found = pc.binary_join_element_wise(found, pc.if_else(pc.equal(value, nothing), nothing, said), nothing)
-    texts: list[str] = found.to_pylist()
+        joined = pc.binary_join_element_wise(joined, pc.if_else(pc.equal(value, nothing), nothing, said), nothing)
+    texts: list[str] = joined.to_pylist()
     return texts
 
 
@@ -354,10 +383,10 @@ def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str)
     """
     if len(texts) == len(live) and set(texts) == set(live.values()):
         return None
-    found = {_key_of_text(text, root): text for text in texts}
-    twice = len(texts) - len(found)
-    missing, extra = sorted(live.keys() - found.keys()), sorted(found.keys() - live.keys())
-    other = sorted(key for key in live.keys() & found.keys() if _said(found[key]) != _said(live[key]))
+    theirs = {_key_of_text(text, root): text for text in texts}
+    twice = len(texts) - len(theirs)
+    missing, extra = sorted(live.keys() - theirs.keys()), sorted(theirs.keys() - live.keys())
+    other = sorted(key for key in live.keys() & theirs.keys() if _said(theirs[key]) != _said(live[key]))
     if not (twice or missing or extra or other):
         return None
     counts = ((missing, "missing"), (extra, "too many"), (other, "with another size or other partition values"))
@@ -392,10 +421,10 @@ def _key(path: str, vector: str | None, root: str) -> str:
 
 
 def _distinct_keys(values: pa.ChunkedArray) -> set[str]:
-    found: set[str] = set()
+    keys: set[str] = set()
     for chunk in values.chunks:
-        found.update(pc.unique(chunk.keys).to_pylist())
-    return found
+        keys.update(pc.unique(chunk.keys).to_pylist())
+    return keys
 
 
 def _equal(name: str, one: Metadata, other: Metadata) -> bool:

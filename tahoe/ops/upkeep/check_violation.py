@@ -55,18 +55,18 @@ class Reported(AbstractContextManager[None]):
     """A block in which every error is a finding: whatever a damaged table provokes, the check goes on behind it.
 
     Args:
-        tell: takes the finding.
+        report: takes the finding.
         code, what, version, file: as of `violation_of`.
     """
 
     def __init__(
-        self, tell: Callable[[Violation], object], code: str, what: str, version: int | None = None, file: str | None = None
+        self, report: Callable[[Violation], object], code: str, what: str, version: int | None = None, file: str | None = None
     ) -> None:
-        self._tell = tell
+        self._report = report
         self._about = (code, what, version, file)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         if not isinstance(error, Exception):
             return False
-        self._tell(violation_of(error, *self._about))
+        self._report(violation_of(error, *self._about))
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.rows.conditions import whole_files
@@ -31,11 +31,9 @@ def stage_purge(transaction: Transaction, where: str | Predicate | None = None, 
         NotFound: there is no table.
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
-    snapshot = transaction.snapshot
-    if snapshot is None:
-        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
-    found = files_to_purge(snapshot, where, progress)
-    return stage_rewrite(transaction, snapshot, found, progress) if found else None
+    snapshot = transaction.existing()
+    adds = files_to_purge(snapshot, where, progress)
+    return stage_rewrite(transaction, snapshot, adds, progress) if adds else None
 
 
 def files_to_purge(snapshot: Snapshot, where: str | Predicate | None = None, progress: Progress = silent) -> list[AddFile]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.create import with_properties
 from tahoe.ops.write.file_layout import expected_schema, iceberg_faults
@@ -63,7 +63,7 @@ def upgrade_uniform(
         InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
         DeltaConcurrentModificationException: other writers changed the files again and again.
     """
-    snapshot = _existing(begin())
+    snapshot = begin().existing()
     if compat_version not in (1, 2, 3):
         raise InvalidRequest(
             f"There is no IcebergCompatV{compat_version}, asked for table {snapshot.store.url}; use 1, 2 or 3.",
@@ -78,10 +78,10 @@ def upgrade_uniform(
         _set(begin, commit, operation, wanted)
         properties |= wanted
     rewritten, noted = _bring_files(begin, commit, compat_version, progress)
-    if not uniform_is_enabled(_existing(begin()).config.properties):
+    if not uniform_is_enabled(begin().existing().config.properties):
         _set(begin, commit, "SET TBLPROPERTIES", {_ENABLED_FORMATS: "iceberg"})
         properties[_ENABLED_FORMATS] = "iceberg"
-    return Upgrade(compat_version, _existing(begin()).version, properties, rewritten, noted)
+    return Upgrade(compat_version, begin().existing().version, properties, rewritten, noted)
 
 
 # -- properties --------------------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def _steps(config: TableConfig, compat_version: int) -> _Steps:
 
 def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, str]) -> None:
     transaction = begin()
-    snapshot = _existing(transaction)
+    snapshot = transaction.existing()
     transaction.read_whole_table()
     transaction.set_metadata(with_properties(snapshot.config, properties, transaction.clock))
     commit(transaction, Operation(operation, {"properties": json.dumps(properties, separators=(",", ":"))}))
@@ -152,7 +152,7 @@ def _bring_files(begin: Begin, commit: Commit, compat_version: int, progress: Pr
     noted: _Reasons = {}
     for attempt in range(_ATTEMPTS):
         transaction = begin()
-        snapshot = _existing(transaction)
+        snapshot = transaction.existing()
         plans = list(_plans(snapshot, snapshot.config, compat_version, progress))
         if not plans:
             return rewritten, noted
@@ -200,7 +200,7 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progres
     for add in add_files(snapshot.files()):
         if vectors_go and add.deletion_vector is not None:
             yield _Plan(add, ("deletion vector",))
-        elif (compat_version > 1 and not _has_layout(add)) or not _counts_records(add):
+        elif (compat_version > 1 and not _has_layout(add)) or add.num_records is None:
             unsure.append(add)
         elif compat_version > 1 and _tag(add) != str(compat_version):
             yield _Plan(add, (), ("tag",), _noted(tagged(config, add)))
@@ -213,7 +213,7 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progres
             continue
         notes = ("tag",) if compat_version > 1 and _tag(add) != str(compat_version) else ()
         counted = add
-        if not _counts_records(add):
+        if add.num_records is None:
             notes, counted = (*notes, "statistics"), _with_statistics(config, add, footer)
         yield _Plan(add, (), notes, _noted(tagged(config, counted)))
 
@@ -231,10 +231,6 @@ def _has_layout(add: AddFile) -> bool:
     return _tag(add) in ("2", "3")
 
 
-def _counts_records(add: AddFile) -> bool:
-    return bool(add.stats) and isinstance(json.loads(add.stats or "{}").get("numRecords"), int)
-
-
 def _with_statistics(config: TableConfig, add: AddFile, footer: pq.FileMetaData) -> AddFile:
     configuration = config.metadata.configuration
     statistics = statistics_of_footer(
@@ -245,9 +241,3 @@ def _with_statistics(config: TableConfig, add: AddFile, footer: pq.FileMetaData)
         prefix_length=string_prefix_length(configuration),
     )
     return replace(add, stats=(statistics if add.deletion_vector is None else statistics.widened()).to_json())
-
-
-def _existing(transaction: Transaction) -> Snapshot:
-    if transaction.snapshot is None:
-        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
-    return transaction.snapshot

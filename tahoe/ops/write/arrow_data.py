@@ -46,7 +46,8 @@ def in_hand(data: ArrowData, schema: StructType | None = None) -> pa.Table | pa.
             lazy = " Collect a lazy frame first." if hasattr(data, "collect") else ""
             raise InvalidRequest(
                 f"Rows must come as Arrow data, found {type(data).__name__}; give a pyarrow Table or RecordBatchReader, a frame of "
-                f"pandas (2.2 or newer) or Polars, or whatever else has __arrow_c_stream__.{lazy}"
+                f"pandas (2.2 or newer) or Polars, or whatever else has __arrow_c_stream__.{lazy}",
+                code="TAHOE_NOT_ARROW_DATA",
             )
         data = pa.RecordBatchReader.from_stream(data)
     indexes = {name for name in _unnamed_indexes(data.schema) if schema is None or schema.find(name) is None}

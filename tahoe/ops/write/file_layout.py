@@ -37,16 +37,16 @@ def iceberg_faults(footer: pq.FileMetaData, expected: pa.Schema, partition_colum
         expected: with ids of elements, keys and values.
         partition_columns: physical names of the partition columns, which the file must hold.
     """
-    found = []
+    faults = []
     fields = _fields(footer)
     known = {column.name: column for column in fields}
     if any(_differ(known[column.name], column) for column in expected if column.name in known):
-        found.append("field ids")
+        faults.append("field ids")
     if any(footer.schema.column(place).physical_type == "INT96" for place in range(footer.num_columns)):
-        found.append("INT96 timestamps")
+        faults.append("INT96 timestamps")
     if not set(partition_columns) <= known.keys():
-        found.append("partition columns")
-    return tuple(found)
+        faults.append("partition columns")
+    return tuple(faults)
 
 
 def _fields(footer: pq.FileMetaData) -> list[pa.Field]:

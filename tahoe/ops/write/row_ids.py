@@ -34,6 +34,7 @@ class RowIds:
 
     @classmethod
     def of(cls, snapshot: Snapshot, add: AddFile) -> RowIds:
+        """Read those of a file of the snapshot: where they are not stored with the rows, they follow from the rows' positions."""
         return cls(None if materialized_columns(snapshot.config) is None else Scan(snapshot).read_row_ids(add))
 
     def part(self, start: int, count: int) -> RowIds:
@@ -78,12 +79,12 @@ def without_id_statistics(config: TableConfig, add: AddFile) -> AddFile:
     names = {column.name for column in _fields(config)}
     if not names or add.stats is None:
         return add
-    found = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
+    statistics = FileStatistics.from_json(add.stats)  # which keeps every digit of decimals
     kept = replace(
-        found,
-        min_values=_without(found.min_values, names),
-        max_values=_without(found.max_values, names),
-        null_count=_without(found.null_count, names),
+        statistics,
+        min_values=_without(statistics.min_values, names),
+        max_values=_without(statistics.max_values, names),
+        null_count=_without(statistics.null_count, names),
     )
     return replace(add, stats=kept.to_json())
 

@@ -93,7 +93,7 @@ def write_arrow(
         StorageFailure: from the store; the files written before are deleted as far as storage lets us.
     """
     if max_rows_per_file is not None and max_rows_per_file < 1:
-        raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.")
+        raise InvalidRequest(f"max_rows_per_file must be 1 or more, found {max_rows_per_file}.", code="DELTA_ILLEGAL_OPTION")
     tables, data_schema = tables_of(data, config.schema)
     check_holds_data(config.schema)
     if data_schema != to_arrow_schema(config.schema):
@@ -185,24 +185,25 @@ class _Layout:
 
     def _values(self, values: pa.Array, column: StructField, target: pa.DataType) -> pa.Array:
         try:
-            found = conform(values, column.data_type, target, find_logical, store_cast, (column.name,))
-            found.validate(full=True)
+            stored = conform(values, column.data_type, target, find_logical, store_cast, (column.name,))
+            stored.validate(full=True)
         except CannotCast as error:
             raise _does_not_fit(error, column, self.table) from error
         except pa.ArrowInvalid as error:
             raise InvalidRequest(
                 f"The data of column '{column.name}' for table {self.table} is not valid: {error}. "
                 "Correct it before it is written.",
+                code="TAHOE_INVALID_DATA",
                 column=column.name,
             ) from error
-        if column in self.partition and found.null_count < len(found):
-            found = _empty_as_null(found)
-        forbidden: tuple[str, ...] | None = (column.name,) if found.null_count and not column.nullable else None
+        if column in self.partition and stored.null_count < len(stored):
+            stored = _empty_as_null(stored)
+        forbidden: tuple[str, ...] | None = (column.name,) if stored.null_count and not column.nullable else None
         if forbidden is None and pa.types.is_nested(target):
-            forbidden = next(nulls_where_forbidden(found, column.data_type, (column.name,)), None)
+            forbidden = next(nulls_where_forbidden(stored, column.data_type, (column.name,)), None)
         if forbidden is not None:
             raise null_found(forbidden, self.table)
-        return found
+        return stored
 
     def partitions_of(self, table: pa.Table) -> Iterator[tuple[_Partition, pa.Table]]:
         """The rows of each partition, with its values as the log writes them; rows keep their order."""
@@ -270,9 +271,9 @@ class _Writer:
 
     def added(self) -> list[AddFile]:
         """The files, in the order of writing, when all of them are in storage."""
-        found = [file.result() for file in self._files]
+        adds = [file.result() for file in self._files]
         self._stop()
-        return found
+        return adds
 
     def delete_written(self) -> None:
         """Take back what was written, after an error that will be raised; files that storage keeps are left for VACUUM."""
@@ -440,7 +441,9 @@ def _codec(compression: str | None, config: TableConfig) -> str:
     codec = (compression or config.properties.parquet_compression_codec or "snappy").lower()
     if codec not in _SUFFIXES:
         raise InvalidRequest(
-            f"There is no compression '{codec}' for data files; use one of {', '.join(_SUFFIXES)}.", compression=codec
+            f"There is no compression '{codec}' for data files; use one of {', '.join(_SUFFIXES)}.",
+            code="DELTA_ILLEGAL_OPTION",
+            compression=codec,
         )
     return codec
 

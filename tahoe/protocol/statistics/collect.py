@@ -100,23 +100,23 @@ def statistics_of_table(
         indexed: of `indexed_columns`.
         prefix_length: of `string_prefix_length`.
     """
-    found = StatisticsBuilder(data.num_rows)
+    builder = StatisticsBuilder(data.num_rows)
     for leaf in indexed_columns(schema, (), {}) if indexed is None else indexed:
         values = _leaf_values(data, leaf)
         if values is None:
-            found.add(leaf, None, None, data.num_rows)
+            builder.add(leaf, None, None, data.num_rows)
             continue
         least = greatest = None
         if has_bounds(leaf[-1].data_type) and values.null_count < len(values):
             least, greatest = _extremes(values)
         data_type = leaf[-1].data_type
-        found.add(
+        builder.add(
             leaf,
             bound_of(least, data_type, greatest=False, prefix_length=prefix_length),
             bound_of(greatest, data_type, greatest=True, prefix_length=prefix_length),
             values.null_count,
         )
-    return found.statistics()
+    return builder.statistics()
 
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,\s]+))\s*([.,]|$)")
@@ -145,8 +145,8 @@ def _extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
         values = values.cast(pa.large_string())
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         values = values.cast(pa.timestamp("us", kind.tz), safe=False)
-    found = pc.min_max(values)
-    least, greatest = found["min"], found["max"]
+    extremes = pc.min_max(values)
+    least, greatest = extremes["min"], extremes["max"]
     if pa.types.is_timestamp(kind):
         return least.value, greatest.value
     try:
@@ -156,8 +156,8 @@ def _extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
 
 
 def _float_extremes(values: pa.ChunkedArray) -> tuple[Any, Any]:
-    found = pc.min_max(values)
-    least, greatest = found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(values)
+    least, greatest = extremes["min"].as_py(), extremes["max"].as_py()
     if pc.any(pc.is_nan(values)).as_py():
         greatest = math.nan
         least = pc.min(values.filter(pc.invert(pc.is_nan(values)), null_selection_behavior="drop")).as_py()
@@ -193,7 +193,9 @@ def _multipart_names(text: str) -> Iterator[tuple[str, ...]]:
         found = _PART.match(text, position)
         if not found:
             raise InvalidRequest(
-                f"delta.dataSkippingStatsColumns = '{text}' is no list of columns; write a, b.c, `odd name`.", value=text
+                f"delta.dataSkippingStatsColumns = '{text}' is no list of columns; write a, b.c, `odd name`.",
+                code="TAHOE_TABLE_PROPERTY",
+                value=text,
             )
         quoted, plain, separator = found.groups()
         path.append(quoted.replace("``", "`") if quoted else plain)
@@ -208,7 +210,9 @@ def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
     try:
         return default if found is None else int(found)
     except ValueError as error:
-        raise InvalidRequest(f"The table property {key} = '{found}' is no whole number; set it to one.", value=found) from error
+        raise InvalidRequest(
+            f"The table property {key} = '{found}' is no whole number; set it to one.", code="TAHOE_TABLE_PROPERTY", value=found
+        ) from error
 
 
 def _property(configuration: Mapping[str, str], key: str) -> str | None:

@@ -62,7 +62,9 @@ class FileStatistics:
                 tight_bounds=value.get("tightBounds") is not False,
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise CorruptTable(f"The statistics of a file are malformed ({error!r}): {text[:200]}") from error
+            raise CorruptTable(
+                f"The statistics of a file are malformed ({error!r}): {text[:200]}", code="TAHOE_CORRUPT_STATISTICS"
+            ) from error
 
     def widened(self) -> FileStatistics:
         """The same when rows have been deleted by a vector: the bounds still hold, but their values may be gone."""
@@ -79,6 +81,7 @@ class StatisticsBuilder:
         self._nulls: dict[str, Any] = {}
 
     def add(self, leaf: Leaf, least: Any, greatest: Any, nulls: int | None) -> None:
+        """Note the statistics of one leaf column; what is None is not stated."""
         path = [column.physical_name for column in leaf]
         for tree, value in ((self._least, least), (self._greatest, greatest), (self._nulls, nulls)):
             if value is not None:
@@ -87,6 +90,7 @@ class StatisticsBuilder:
                 tree[path[-1]] = value
 
     def statistics(self) -> FileStatistics:
+        """Those of the file, with all leaves noted so far."""
         return FileStatistics(self._num_records, self._least, self._greatest, self._nulls)
 
 
@@ -102,4 +106,8 @@ def _to_json(value: Any) -> str:
             return repr(value)
         case Mapping():
             return "{" + ",".join(f"{encode_basestring(name)}:{_to_json(inner)}" for name, inner in value.items()) + "}"
-    raise InvalidRequest(f"A value of type {type(value).__name__} has no place in statistics.", type=type(value).__name__)
+    raise InvalidRequest(
+        f"A value of type {type(value).__name__} has no place in statistics.",
+        code="TAHOE_STATISTICS_VALUE",
+        type=type(value).__name__,
+    )

@@ -76,13 +76,13 @@ def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
 def _parse_valid(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
     if len(texts) <= _FEW:
         return array([_read_one(text, wanted) for text in texts.to_pylist()], wanted)
-    found = _read_block(texts, wanted)
-    if found is None:
+    parsed = _read_block(texts, wanted)
+    if parsed is None:
         # As Spark writes them; a bound that is not finite says nothing that unknown does not say as safely.
         texts = pc.replace_substring_regex(texts, pattern=_NOT_FINITE, replacement='":null')
-        found = _read_block(texts, wanted)
-    if found is not None:
-        return found
+        parsed = _read_block(texts, wanted)
+    if parsed is not None:
+        return parsed
     if len(texts) > _RETRY_ROWS:
         parts = [_parse_valid(texts.slice(start, _RETRY_ROWS), wanted) for start in range(0, len(texts), _RETRY_ROWS)]
         return pa.concat_arrays(parts)

@@ -24,7 +24,9 @@ def read_struct(data: bytes) -> Struct:
     try:
         return _Reader(data).struct()
     except (IndexError, ValueError, RecursionError) as error:
-        raise CorruptTable(f"A Parquet footer is not Thrift ({type(error).__name__}: {error}).") from error
+        raise CorruptTable(
+            f"A Parquet footer is not Thrift ({type(error).__name__}: {error}).", code="TAHOE_DATA_FILE_DAMAGED"
+        ) from error
 
 
 def write_struct(values: Struct) -> bytes:
@@ -37,7 +39,7 @@ def footer_of(content: bytes) -> tuple[int, Struct]:
     length = int.from_bytes(content[-8:-4], "little")
     start = len(content) - 8 - length
     if content[:4] != MAGIC or content[-4:] != MAGIC or start < len(MAGIC):
-        raise CorruptTable("The bytes are no Parquet file with a plain footer.")
+        raise CorruptTable("The bytes are no Parquet file with a plain footer.", code="TAHOE_DATA_FILE_DAMAGED")
     return start, read_struct(content[start:-8])
 
 
@@ -53,14 +55,14 @@ class _Reader:
         self._at = 0
 
     def struct(self) -> Struct:
-        found: Struct = {}
+        fields: Struct = {}
         number = 0
         while (head := self._byte()) != 0:
             kind, delta = head & 0x0F, head >> 4
             number = number + delta if delta else self._integer()
             # In a struct the type is the boolean's value.
-            found[number] = (kind, kind == _TRUE) if kind in (_TRUE, _FALSE) else (kind, self._value(kind))
-        return found
+            fields[number] = (kind, kind == _TRUE) if kind in (_TRUE, _FALSE) else (kind, self._value(kind))
+        return fields
 
     def _value(self, kind: int) -> Any:
         if I16 <= kind <= I64:

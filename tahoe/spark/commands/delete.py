@@ -9,8 +9,7 @@ from pyspark.sql import Column, SparkSession
 from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
-from tahoe.ops.rows.row_changes import RowsChanged, Staged, refuse_if_append_only
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import (
     commit,
@@ -18,7 +17,6 @@ from tahoe.spark.commands.row_changes import (
     of_kind,
     refuse_connect,
     rows_that_go,
-    snapshot_to_change,
     write_change_data,
 )
 from tahoe.spark.jvm.job_progress import shown_jobs
@@ -71,9 +69,9 @@ def stage_delete(
 ) -> Staged:
     """Stage what `delete` commits."""
     # The rows that stay were in the table before.
-    snapshot = snapshot_to_change(transaction, ENFORCED)
+    snapshot = snapshot_to_change(transaction)
     config, hadoop = snapshot.config, dict(options or {})
-    refuse_if_append_only(config)
+    config.refuse_if_append_only()
     started = transaction.clock.now_ms()
     if condition is None:
         return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)

@@ -25,7 +25,7 @@ from tahoe.ops.rows.insert import (
     stage_replaced,
     write_operation,
 )
-from tahoe.ops.rows.row_changes import FileChange, refuse_if_append_only, remove_files
+from tahoe.ops.rows.row_changes import FileChange, remove_files
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
@@ -84,7 +84,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     options, snapshot = request.options, transaction.snapshot
     transaction.enforces = ENFORCED
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
-        refuse_if_append_only(snapshot.config)
+        snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     rows = enforced(data, config)
     if snapshot is not None and options.replace_where is not None:
@@ -131,13 +131,15 @@ def _rows_replaced(
     """As DELETE takes rows; the feed tells of the new ones too."""
     spark, snapshot, hadoop = meant.spark, meant.snapshot, meant.hadoop
 
-    def tell(changes: Sequence[FileChange]) -> list[AddCDCFile]:
+    def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = of_kind(rows_that_go(spark, snapshot, changes, hadoop), "delete")
         come = of_kind(rows_of_new(spark, snapshot, config, new, hadoop), "insert")
         return write_change_data(transaction, config, gone.unionByName(come, allowMissingColumns=True), files)
 
     changes = find_changes(transaction, meant)
-    return stage_replaced(transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), tell)
+    return stage_replaced(
+        transaction, config, changes, lambda stay: copy_rows(transaction, spark, config, stay, files), write_feed
+    )
 
 
 def _fulfilling(rows: DataFrame, text: str, config: TableConfig) -> DataFrame:

@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import NotFound, Unsupported
+from tahoe.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files, files_table
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, living_rows
@@ -56,7 +56,6 @@ __all__ = [
     "rows_of_new",
     "rows_that_go",
     "rows_that_stay",
-    "snapshot_to_change",
     "with_positions",
     "write_change_data",
     "write_rows",
@@ -88,37 +87,15 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
         raise Unsupported(
             f"{operation} on a Spark Connect session is not supported by this version of Tahoe. "
             "Use tahoe.Table(path), or a classic session.",
+            code="TAHOE_SPARK_CONNECT",
             operation=operation,
         )
 
 
-def snapshot_to_change(transaction: Transaction, enforces: frozenset[str]) -> Snapshot:
-    """The snapshot that the transaction started from, after every check that can be made before a row is read.
-
-    Args:
-        enforces: what the operation enforces of the table's demands on rows (`TableConfig.ensure_writable`); one that brings no new
-            rows may name all.
-
-    Raises:
-        NotFound: there is no table.
-        Unsupported: the table needs what this version of Tahoe does not write.
-    """
-    snapshot = transaction.snapshot
-    if snapshot is None:
-        raise NotFound(f"There is no Delta table at {transaction.store.url}.", table=transaction.store.url)
-    transaction.enforces = enforces
-    snapshot.config.ensure_writable(enforces)
-    return snapshot
-
-
 def commit(spark: SparkSession, table: Table, transaction: Transaction, staged: Staged) -> RowsChanged:
-    """Commit what was staged; where no row is to be changed, nothing is committed."""
-    version, metrics = None, {}
-    if staged.operation is not None:
-        user_metadata = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
-        metrics = dict(staged.operation.metrics)
-        version = table.commit(transaction, staged.operation, user_metadata=user_metadata).version
-    return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
+    """As `Table.commit_rows`, with the user metadata that the session has set."""
+    user_metadata = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+    return table.commit_rows(transaction, staged, user_metadata=user_metadata)
 
 
 def with_positions(

@@ -9,10 +9,9 @@ from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, refuse_if_append_only, uses_vectors
+from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes
@@ -25,7 +24,6 @@ from tahoe.spark.commands.row_changes import (
     rows_of,
     rows_of_new,
     rows_that_go,
-    snapshot_to_change,
     write_change_data,
     write_rows,
 )
@@ -87,10 +85,12 @@ def stage_update(
     options: Mapping[str, str] | None = None,
 ) -> Staged:
     """Stage what `update` commits."""
-    snapshot = snapshot_to_change(transaction, ENFORCED)
-    refuse_if_append_only(snapshot.config)
+    snapshot = snapshot_to_change(transaction)
+    snapshot.config.refuse_if_append_only()
     if not values:
-        raise InvalidRequest("An UPDATE needs at least one assignment.", table=snapshot.config.table)
+        raise InvalidRequest(
+            "An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=snapshot.config.table
+        )
     started = transaction.clock.now_ms()
     meaning, text = EVERY_ROW, None
     if condition is not None:

@@ -67,7 +67,9 @@ def insert_request(
     for key, name in _NOT_YET.items():
         if key in given:
             raise Unsupported(
-                f"The writer's option '{name}' is not supported by this version of Tahoe; leave it out.", option=name
+                f"The writer's option '{name}' is not supported by this version of Tahoe; leave it out.",
+                code="TAHOE_OPTION_NOT_SUPPORTED",
+                option=name,
             )
     chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
     overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None

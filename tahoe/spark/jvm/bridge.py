@@ -49,7 +49,8 @@ class Jvm:
     def __init__(self, spark: SparkSession) -> None:
         if not is_classic(spark):
             raise Unsupported(
-                "A Spark Connect session has no JVM of its own; use the portable data source: format('delta') alone."
+                "A Spark Connect session has no JVM of its own; use the portable data source: format('delta') alone.",
+                code="TAHOE_SPARK_CONNECT",
             )
         self.gateway: JavaObject = spark.sparkContext._gateway
         self._classes: dict[str, JavaObject] = {}

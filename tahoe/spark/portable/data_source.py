@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import datasource
@@ -26,14 +26,14 @@ from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull,
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
 from tahoe.ops.write.writer import write_arrow
 from tahoe.process import UNIFORM_RUNTIME
-from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.dv import decode
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
-from tahoe.snapshot.arrow_reader import ReadTask, read_file
+from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
+from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, insert_request
@@ -44,9 +44,6 @@ from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table, parse_timestamp
-
-if TYPE_CHECKING:
-    from pyroaring import BitMap64
 
 __all__ = ["DeltaDataSource"]
 
@@ -100,6 +97,7 @@ class DeltaDataSource(DataSource):
         if request.options.replace_where is not None:
             raise Unsupported(
                 "replaceWhere is not supported by the portable data source; write in a classic session after tahoe.enable(spark).",
+                code="TAHOE_OPTION_NOT_SUPPORTED",
                 option="replaceWhere",
             )
         table = _table(_option(self._given, "path", ""), self._given)
@@ -107,15 +105,15 @@ class DeltaDataSource(DataSource):
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
         """Raises `Unsupported`: there is no streaming in this version of Tahoe."""
-        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
+        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
 
     def simpleStreamReader(self, schema: SparkStruct) -> Any:  # noqa: N802
         """Raises `Unsupported`, as `streamReader` does."""
-        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.")
+        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
         """Raises `Unsupported`, as `streamReader` does."""
-        raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.")
+        raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
 
     def _changes(self) -> Feed | None:
         """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""
@@ -163,8 +161,7 @@ class _Reader(DataSourceReader):
         self._store = snapshot.store
         self._version = snapshot.version
         self._schema = snapshot.schema
-        self._mapping = snapshot.config.column_mapping_mode
-        self._partition_columns = snapshot.partition_columns
+        self._files = DataFiles(snapshot.store, snapshot.config)
         self._predicate: Predicate | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -179,20 +176,9 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Tasks)
         target = to_arrow_schema(self._schema)
         for task in partition.tasks:
-            batches = read_file(
-                task,
-                self._schema,
-                self._mapping,
-                self._partition_columns,
-                self._store.open_input,
-                self._read_vector,
-                self._predicate,
-            )
+            batches = self._files.read(task, self._schema, self._predicate)
             for batch in located_batches(batches, self._store.url, self._version, task.name):
                 yield batch if batch.schema.equals(target) else batch.cast(target)
-
-    def _read_vector(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        return decode(descriptor, self._store.get, self._store.url)
 
 
 class _FilteringReader(_Reader):

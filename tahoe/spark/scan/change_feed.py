@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,9 +18,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from tahoe.exceptions import TahoeError
 from tahoe.log.replay import files_table
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
-from tahoe.protocol.dv import decode
 from tahoe.schema.types import PrimitiveType, StructField
 from tahoe.snapshot.changes import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Bounds, ChangedFile, Feed, feed, feed_schema
+from tahoe.snapshot.data_reader import VectorReader
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import install
@@ -148,9 +147,9 @@ def _rows_meant(changes: Feed, files: Sequence[ChangedFile]) -> Callable[[pa.Tab
     store = changes.store
 
     def made(chosen: pa.Table) -> pa.Array:
-        fetch = lru_cache(maxsize=16)(store.get)
+        vectors = VectorReader(store)
         found: Iterable[ChangedFile] = (files[number] for number in chosen[_NUMBER].to_pylist())
-        rows = (file.rows(lambda vector: decode(vector, fetch, store.url)) for file in found)
+        rows = (file.rows(vectors.bitmap) for file in found)
         return pa.array([None if one is None else packed(one, store.url) for one in rows], pa.binary())
 
     return made

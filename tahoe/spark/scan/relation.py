@@ -90,6 +90,7 @@ def read_rows(
     if taken:
         raise InvalidRequest(
             f"Table {snapshot.store.url} has a column '{taken[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
+            code="TAHOE_RESERVED_COLUMN_NAME",
             table=snapshot.store.url,
             column=taken[0],
         )

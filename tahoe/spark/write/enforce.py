@@ -138,6 +138,7 @@ def _expression(expression: Expression, what: str, config: TableConfig) -> Colum
             raise Unsupported(
                 f"Table {config.table}: {what} reads {reference}, a void field inside a struct, which Spark's data files do not have. "
                 "Write with tahoe.Table, or give the field a type.",
+                code="TAHOE_VOID_IN_STRUCT",
                 table=config.table,
                 column=".".join(reference.path),
             )

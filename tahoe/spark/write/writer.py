@@ -102,7 +102,10 @@ def write_files(
     """
     check_holds_data(config.schema)
     if store.url.startswith("memory:"):
-        raise Unsupported(f"Spark cannot write to {store.url}, a store of this Python process; use a folder or an object store.")
+        raise Unsupported(
+            f"Spark cannot write to {store.url}, a store of this Python process; use a folder or an object store.",
+            code="TAHOE_STORE_WITHOUT_SPARK",
+        )
     layout = _Layout.of(config)
     folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
     try:

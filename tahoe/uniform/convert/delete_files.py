@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
-from tahoe.protocol.dv import decode, vector_data
+from tahoe.protocol.dv import vector_data
+from tahoe.snapshot.data_reader import VectorReader
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.convert.manifest_draft import Counts, Draft, NewSnapshot
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
@@ -38,20 +38,19 @@ _MOST_WAITING_ROWS = 4 * MOST_ROWS
 
 
 class Vectors:
-    """The table's deletion vectors, read from storage. Many lie in one file: it is fetched once."""
+    """The table's deletion vectors, as positions or as they are stored."""
 
     def __init__(self, store: LogStore) -> None:
-        self._fetch = lru_cache(maxsize=16)(store.get)
-        self._root_url = store.url
+        self._reader = VectorReader(store)
 
     def bitmap(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
         """The positions of a vector."""
-        return decode(descriptor, self._fetch, self._root_url)
+        return self._reader.bitmap(descriptor)
 
     def data(self, descriptor: DeletionVectorDescriptor) -> bytes:
         """The vector's bytes as they are stored; that they hold what the descriptor says is checked."""
         self.bitmap(descriptor)
-        return vector_data(descriptor, self._fetch, self._root_url)
+        return vector_data(descriptor, self._reader.fetch, self._reader.store.url)
 
 
 @dataclass(frozen=True, slots=True)

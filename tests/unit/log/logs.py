@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
-from tahoe.log.replay import TableState, replay_files, replay_state
-from tahoe.log.segment import segment_for
+from tahoe.log.replay import LogReader, TableState
+from tahoe.log.segment import checkpoints_in, segment_for
 from tahoe.protocol.actions import (
     Action,
     AddFile,
@@ -125,13 +126,18 @@ class Log:
     def version(self) -> int:
         return len(self.versions) - 1
 
+    def files_of_checkpoint(self, version: int) -> list[AddFile]:
+        """The live files that the complete checkpoint of a version holds, without the commits before or after it."""
+        [checkpoint, *_] = checkpoints_in(self.store.list_from("_delta_log", f"{version:020d}"))[version]
+        return add_files(open_checkpoint(self.store, checkpoint).adds())
+
     def live(self, version: int | None = None) -> list[AddFile]:
         """What Tahoe reads."""
-        return add_files(replay_files(self.store, segment_for(self.store, version)))
+        return add_files(LogReader(self.store, segment_for(self.store, version)).files())
 
     def state(self, version: int | None = None) -> TableState:
         """What Tahoe reads."""
-        return replay_state(self.store, segment_for(self.store, version))
+        return LogReader(self.store, segment_for(self.store, version)).state()
 
     def expected(self) -> list[str]:
         return sorted(file.path for file in self.versions[-1].values())

@@ -20,7 +20,7 @@ from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.files.last_checkpoint import LastCheckpoint, parse_last_checkpoint
 from tahoe.log.files.live_files import add_files, remove_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, checkpoint_name, commit_name
-from tahoe.log.replay import replay_files, replay_state, replay_tombstones
+from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig
@@ -33,10 +33,10 @@ WEEK_MS = 7 * 86_400_000
 
 def write(log: Log, now_ms: int = 2_000, **properties: str) -> LastCheckpoint:
     segment = segment_for(log.store)
-    state = replay_state(log.store, segment)
+    state = LogReader(log.store, segment).state()
     if properties:
         state = replace(state, metadata=replace(state.metadata, configuration=dict(properties)))
-    files, tombstones = replay_files(log.store, segment), replay_tombstones(log.store, segment)
+    files, tombstones = LogReader(log.store, segment).files(), LogReader(log.store, segment).tombstones()
     config = TableConfig(state.protocol, state.metadata, log.store.url)
     return write_checkpoint(log.store, segment.version, state, files, tombstones, config, now_ms=now_ms)
 
@@ -62,7 +62,7 @@ def test_all_of_the_state_is_in_it_and_nothing_else() -> None:
     assert dict(state.transactions) == {"app": SetTransaction("app", 1, 9)}
     assert dict(state.domains) == {"d": DomainMetadata("d", "x")}
     assert log.live() == [replace(file, data_change=False)]
-    assert [r.key for r in remove_files(replay_tombstones(log.store, segment))] == [("gone", None)]
+    assert [r.key for r in remove_files(LogReader(log.store, segment).tombstones())] == [("gone", None)]
     data = log.store.get(checkpoint_name(1))
     footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     assert hint == LastCheckpoint(1, 6, None, len(data), 1, crc32(footer))
@@ -210,9 +210,9 @@ def test_the_hint_carries_its_checksum_and_never_goes_back() -> None:
     written = write(log)
     assert parse_last_checkpoint(log.store.get(LAST_CHECKPOINT)) == replace(written, checksummed=True)
     segment = segment_for(log.store, 0)
-    state, files = replay_state(log.store, segment), replay_files(log.store, segment)
+    state, files = LogReader(log.store, segment).state(), LogReader(log.store, segment).files()
     config = TableConfig(state.protocol, state.metadata, log.store.url)
-    write_checkpoint(log.store, 0, state, files, replay_tombstones(log.store, segment), config, now_ms=1)
+    write_checkpoint(log.store, 0, state, files, LogReader(log.store, segment).tombstones(), config, now_ms=1)
     assert parse_last_checkpoint(log.store.get(LAST_CHECKPOINT)).version == 1
     assert [file.path for file in log.live(0)] == ["a"]
 
@@ -236,4 +236,4 @@ def test_a_foreign_row_of_the_same_commit_can_follow() -> None:
     log.begin(add("a"))
     write(log)
     log.store.put(commit_name(1), lines([add("b")]))
-    assert sorted(f.path for f in add_files(replay_files(log.store, segment_for(log.store)))) == ["a", "b"]
+    assert sorted(f.path for f in add_files(LogReader(log.store, segment_for(log.store)).files())) == ["a", "b"]

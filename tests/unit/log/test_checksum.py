@@ -14,7 +14,7 @@ from tahoe.log.checksum import parse_checksum, read_checksum
 from tahoe.log.checksum_writer import checksum_of, write_checksum, write_checksum_after
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.paths import checksum_name, commit_name
-from tahoe.log.replay import advance_state, replay_files, replay_state
+from tahoe.log.replay import LogReader, advance_state
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo, DomainMetadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
@@ -67,7 +67,7 @@ def test_written_from_commit_to_commit_it_equals_what_the_files_add_up_to(seed: 
             actions.append(SetTransaction("app", number))
         commit(log, *actions)
         segment = segment_for(log.store)
-        state, files = replay_state(log.store, segment), replay_files(log.store, segment)
+        state, files = LogReader(log.store, segment).state(), LogReader(log.store, segment).files()
         config = TableConfig(state.protocol, state.metadata, log.store.url)
         assert read_checksum(log.store, number) == checksum_of(state, files, config)
 
@@ -199,7 +199,7 @@ def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_a
     log.begin(add("a"))
     log.checksum(numFiles=5)
     log.commit(add("b"))
-    state, files = log.state(), replay_files(log.store, segment_for(log.store))
+    state, files = log.state(), LogReader(log.store, segment_for(log.store)).files()
     written = [CommitInfo({"txnId": "txn-1"}), add("b")]
     assert write_checksum_after(log.store, 1, state, written, files) is None
     log.store.delete(checksum_name(0))

@@ -20,7 +20,7 @@ from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
 from tahoe.log.files.seal import sealed
-from tahoe.log.replay import replay_checkpoint, replay_files, replay_state, replay_tombstones, scan_files
+from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig
@@ -86,9 +86,9 @@ def _checkpoint(log: Log, kind: str) -> str:
 
 def _outcome(log: Log) -> object:
     segment = segment_for(log.store)
-    state = replay_state(log.store, segment)
-    scanned = scan_files(log.store, segment_for(log.store), ALL_IDS, SCHEMA, ("part",))
-    files = [_comparable(table) for table in (replay_files(log.store, segment), scanned)]
+    state = LogReader(log.store, segment).state()
+    scanned = LogReader(log.store, segment_for(log.store)).scan(ALL_IDS, SCHEMA, ("part",))
+    files = [_comparable(table) for table in (LogReader(log.store, segment).files(), scanned)]
     assert files[0] == files[1]
     return segment.version, files[0], state.protocol, state.metadata, dict(state.transactions), dict(state.domains)
 
@@ -306,9 +306,9 @@ def _with_our_checkpoint() -> tuple[Log, str]:
     log.begin(*(add(f"{uuid.UUID(int=i)}", low=i, high=i + 5) for i in range(50)))
     log.commit(add("more"))
     segment = segment_for(log.store)
-    state, files = replay_state(log.store, segment), replay_files(log.store, segment)
+    state, files = LogReader(log.store, segment).state(), LogReader(log.store, segment).files()
     config = TableConfig(state.protocol, state.metadata, log.store.url)
-    write_checkpoint(log.store, 1, state, files, replay_tombstones(log.store, segment), config, now_ms=2_000)
+    write_checkpoint(log.store, 1, state, files, LogReader(log.store, segment).tombstones(), config, now_ms=2_000)
     return log, checkpoint_name(1)
 
 
@@ -340,7 +340,7 @@ def test_without_the_hint_the_footers_own_seal_tells_every_flipped_bit() -> None
 
 def _is_whole(log: Log, name: str) -> bool:
     try:
-        replay_checkpoint(log.store, 1)
+        log.files_of_checkpoint(1)
     except CorruptTable as error:
         if name in error.message:
             return False
@@ -416,7 +416,7 @@ def test_the_commit_that_wrote_a_vector_without_its_tail_is_told_by_the_checksum
     log.checksum(numDeletedRecordsOpt=5, numDeletionVectorsOpt=1)
     assert _outcome(log)
     log.store.put(commit_name(1), log.store.get(commit_name(1)).splitlines(keepends=True)[0])
-    for read in (log.live, lambda: scan_files(log.store, segment_for(log.store), ALL_IDS, SCHEMA, ("part",))):
+    for read in (log.live, lambda: LogReader(log.store, segment_for(log.store)).scan(ALL_IDS, SCHEMA, ("part",))):
         with pytest.raises(CorruptTable, match="numDeletedRecordsOpt 5, but the log gives 0"):
             read()
 

@@ -13,7 +13,7 @@ import pytest
 from tahoe.exceptions import CorruptTable
 from tahoe.expr.tree.predicate import Column, Comparison, IsNull, Literal, Predicate
 from tahoe.log.files.paths import commit_name
-from tahoe.log.replay import add_files, scan_files
+from tahoe.log.replay import LogReader, add_files
 from tahoe.log.segment import segment_for
 from tahoe.schema.types import PrimitiveType
 from tests.unit.log.logs import METADATA, PROTOCOL, SCHEMA, Log, add, memory_log
@@ -33,7 +33,7 @@ def _read(log: Log, predicate: Predicate | None) -> list[str]:
     if predicate is None:
         return sorted(file.path for file in log.live())
     segment = segment_for(log.store)
-    return sorted(file.path for file in add_files(scan_files(log.store, segment, predicate, SCHEMA, ("part",))))
+    return sorted(file.path for file in add_files(LogReader(log.store, segment).scan(predicate, SCHEMA, ("part",))))
 
 
 def _damage(log: Log, version: int, path: str, change: Any) -> None:

@@ -11,7 +11,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.log.files.commits import parse_commit
 from tahoe.log.files.live_files import FILES_SCHEMA, TOMBSTONES_SCHEMA, add_files, file_keys, files_table, key_of, remove_files
 from tahoe.log.files.paths import commit_name
-from tahoe.log.replay import advance_files, advance_state, replay_checkpoint, replay_files, replay_state, replay_tombstones
+from tahoe.log.replay import LogReader, advance_files, advance_state
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import (
     Action,
@@ -38,7 +38,7 @@ CHECKPOINTS = {
 
 
 def _tombstones(log: Log) -> list[tuple[str, str | None]]:
-    return sorted((r.key for r in remove_files(replay_tombstones(log.store, segment_for(log.store)))), key=str)
+    return sorted((r.key for r in remove_files(LogReader(log.store, segment_for(log.store)).tombstones())), key=str)
 
 
 @pytest.mark.parametrize("kind", CHECKPOINTS)
@@ -64,7 +64,7 @@ def test_a_checkpoint_can_be_read_by_itself(kind: str) -> None:
     log.begin(add("a"), add("b"))
     CHECKPOINTS[kind](log)
     log.commit(add("c"))
-    assert sorted(file.path for file in add_files(replay_checkpoint(log.store, 0))) == ["a", "b"]
+    assert sorted(file.path for file in log.files_of_checkpoint(0)) == ["a", "b"]
 
 
 def test_the_newest_word_on_a_file_wins() -> None:
@@ -127,8 +127,8 @@ def test_live_files_and_tombstones_have_the_columns_that_others_rely_on() -> Non
     log = memory_log()
     log.begin()
     segment = segment_for(log.store)
-    assert replay_files(log.store, segment).schema == FILES_SCHEMA
-    assert replay_tombstones(log.store, segment).schema == TOMBSTONES_SCHEMA
+    assert LogReader(log.store, segment).files().schema == FILES_SCHEMA
+    assert LogReader(log.store, segment).tombstones().schema == TOMBSTONES_SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_random_histories_give_the_same_by_every_way(seed: int, monkeypatch: pyt
     log = memory_log()
     log.begin(add("first"))
     segment = segment_for(log.store)
-    files, state = replay_files(log.store, segment), replay_state(log.store, segment)
+    files, state = LogReader(log.store, segment).files(), LogReader(log.store, segment).state()
     for _ in range(chance.randrange(2, 15)):
         actions = _random_commit(log, chance)
         version = log.commit(*actions)

@@ -13,7 +13,7 @@ from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.checkpoints.parquet_source import RowGroup
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import commit_name
-from tahoe.log.replay import replay_files, replay_state, replay_tombstones, scan_files
+from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -27,8 +27,8 @@ ID, NAME, PART = Column(("id",)), Column(("name",)), Column(("part",))
 
 def _checkpoint(log: Log) -> None:
     segment = segment_for(log.store)
-    state = replay_state(log.store, segment)
-    files, tombstones = replay_files(log.store, segment), replay_tombstones(log.store, segment)
+    state = LogReader(log.store, segment).state()
+    files, tombstones = LogReader(log.store, segment).files(), LogReader(log.store, segment).tombstones()
     config = TableConfig(state.protocol, state.metadata, log.store.url)
     write_checkpoint(log.store, log.version, state, files, tombstones, config, now_ms=2_000)
 
@@ -93,15 +93,15 @@ def test_pushing_a_predicate_down_changes_nothing(kind: str, seed: int, monkeypa
     log.commit(*(_file(i, chance) for i in range(100, 110)), *(remove(file) for file in live[5:25:4]))
     log.checksum()
     segment = segment_for(log.store)
-    files = replay_files(log.store, segment)
+    files = LogReader(log.store, segment).files()
     for _ in range(14):
         predicate = _predicate(chance)
         expected = files.filter(keep(predicate, files, SCHEMA, ("part",)))
-        found = scan_files(log.store, segment_for(log.store), predicate, SCHEMA, ("part",))
+        found = LogReader(log.store, segment_for(log.store)).scan(predicate, SCHEMA, ("part",))
         assert _paths(found) == _paths(expected), str(predicate)
         if kind != "struct statistics":
             assert sorted(add_files(found), key=repr) == sorted(add_files(expected), key=repr)
-        assert _paths(scan_files(log.store, segment, predicate, SCHEMA, ("part",), files=files)) == _paths(expected)
+        assert _paths(LogReader(log.store, segment).scan(predicate, SCHEMA, ("part",), files=files)) == _paths(expected)
 
 
 def _paths(files: object) -> list[str]:
@@ -113,12 +113,12 @@ def test_row_groups_that_cannot_match_are_not_read(monkeypatch: pytest.MonkeyPat
     log = memory_log()
     log.begin(*(add(f"f{i}", low=i * 10, high=i * 10 + 9) for i in range(100)))
     _checkpoint(log)
-    segment = segment_for(log.store)
-    replay_state(log.store, segment)
+    reader = LogReader(log.store, segment_for(log.store))
+    reader.state()
     read: set[int] = set()
     batches = RowGroup.batches
     monkeypatch.setattr(RowGroup, "batches", lambda self, *rest: (read.add(self.index), batches(self, *rest))[1])
-    found = scan_files(log.store, segment, Comparison("=", ID, Literal(555, LONG)), SCHEMA, ("part",))
+    found = reader.scan(Comparison("=", ID, Literal(555, LONG)), SCHEMA, ("part",))
     assert _paths(found) == ["f55"]
     assert len(read) == 1
 
@@ -132,4 +132,4 @@ def test_a_commit_that_lost_lines_is_found_out_by_a_scan_too() -> None:
     data = log.store.get(commit_name(1))
     log.store.put(commit_name(1), data[: data.rstrip(b"\n").rfind(b"\n") + 1])
     with pytest.raises(Exception, match=r"00000000000000000001\.crc"):
-        scan_files(log.store, segment_for(log.store), Comparison("=", ID, Literal(1, LONG)), SCHEMA, ("part",))
+        LogReader(log.store, segment_for(log.store)).scan(Comparison("=", ID, Literal(1, LONG)), SCHEMA, ("part",))

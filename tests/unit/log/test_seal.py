@@ -11,7 +11,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import commit_name
 from tahoe.log.files.seal import fault_in_seal, has_seal, sealed
-from tahoe.log.replay import replay_files
+from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo
 from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, memory_log, remove, vector
@@ -101,10 +101,10 @@ def test_commits_that_are_read_by_column_are_held_against_their_seals_too() -> N
     log.store.put(commit_name(0), sealed(0, [CommitInfo({}), PROTOCOL, METADATA, *(add(f"f{i}") for i in range(2_000))]))
     log.store.put(commit_name(1), sealed(1, [CommitInfo({}), add("last")]))
     data = log.store.get(commit_name(0))
-    assert len(data) > 256 << 10 and replay_files(log.store, segment_for(log.store)).num_rows == 2_001
+    assert len(data) > 256 << 10 and LogReader(log.store, segment_for(log.store)).files().num_rows == 2_001
     log.store.put(commit_name(0), data.replace(b'"path":"f1000"', b'"path":"f100o"'))
     with pytest.raises(CorruptTable, match=commit_name(0)):
-        replay_files(log.store, segment_for(log.store))
+        LogReader(log.store, segment_for(log.store)).files()
 
 
 def test_a_commit_that_lost_all_but_its_first_line_does_not_give_deleted_rows_again() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.log.files.paths import LAST_CHECKPOINT, commit_name, file_name
-from tahoe.log.replay import replay_files
-from tahoe.log.segment import LogSegment, checkpoints_in, extend, segment_for
+from tahoe.log.replay import LogReader
+from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
 from tahoe.store.log_store import Entry, LogStore
 from tests.unit.log.logs import Log, add, live_paths, memory_log
 
@@ -229,53 +229,15 @@ class TestListingsThatLag:
             if chance.random() < 0.2 and log.version > 2:
                 log.compaction(1, log.version - 1)
         hidden = {name for name in (e.name for e in log.store.list_from("_delta_log")) if chance.random() < 0.3}
-        first = chance.randrange(log.version)
-        old = segment_for(log.store, first)
 
         def lag(entries: list[Entry]) -> list[Entry]:
             shown = [e for e in entries if e.name not in hidden or e.name == LAST_CHECKPOINT]
             return shown + shown[:1] if chance.random() < 0.2 else shown
 
         lagging = Listed(log.store, lag)
-        for segment in (segment_for(lagging), extend(old, lagging)):
-            assert segment.version == log.version
-            assert sorted(replay_files(log.store, segment).column("path").to_pylist()) == log.expected()
-
-
-class TestExtending:
-    def test_a_segment_of_the_newest_version_stays_as_it_is(self) -> None:
-        log = _log(3)
-        store = Listed(log.store, lambda entries: entries)
-        segment = segment_for(store)
-        store.lists = 0
-        assert extend(segment, store) is segment
-        assert store.lists == 0
-
-    def test_new_commits_are_put_on_top(self) -> None:
-        log = _log(3)
-        segment = segment_for(log.store)
-        log.commit(add("x"))
-        log.commit(add("y"))
-        extended = extend(segment, log.store)
-        assert extended == replace(segment_for(log.store), last_modified_ms=extended.last_modified_ms)
-
-    def test_a_new_checkpoint_is_taken(self) -> None:
-        log = _log(3)
-        segment = segment_for(log.store)
-        log.commit(add("x"))
-        log.classic()
-        found = extend(segment, log.store)
-        assert found.checkpoint is not None and found.checkpoint.version == 3
-
-    def test_a_log_that_was_cleaned_past_the_segment_is_read_afresh(self) -> None:
-        log = _log(3)
-        segment = segment_for(log.store)
-        for i in range(5):
-            log.commit(add(f"x{i}"))
-        log.classic()
-        for version in range(log.version):
-            log.store.delete(commit_name(version))
-        assert extend(segment, log.store).version == 7
+        segment = segment_for(lagging)
+        assert segment.version == log.version
+        assert sorted(LogReader(log.store, segment).files().column("path").to_pylist()) == log.expected()
 
 
 def test_checkpoints_of_a_listing_are_found_by_version() -> None:

@@ -130,7 +130,7 @@ def test_fields_of_structs_are_assigned_and_their_neighbours_stay(tmp_path: Path
 @pytest.mark.parametrize(
     ("values", "where", "code"),
     [
-        ({}, None, "TAHOE_INVALID_REQUEST"),
+        ({}, None, "TAHOE_NOTHING_ASSIGNED"),
         ({"name": "'a'", "NAME": "'b'"}, None, "DELTA_CONFLICT_SET_COLUMN"),
         ({"month": "id * 3000000000 + 3000000000"}, None, None),
         ({"name": "reflect('java.lang.System', 'exit')"}, None, None),

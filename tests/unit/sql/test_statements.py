@@ -7,7 +7,7 @@ import pytest
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import SqlSyntaxError
-from tahoe.sql.parse import may_be_delta, parse, parse_table_name, with_values
+from tahoe.sql.parse import may_be_delta, parse, with_values
 from tahoe.sql.statements import (
     AddConstraint,
     Delete,
@@ -260,18 +260,3 @@ def test_the_quick_look_lets_every_statement_of_delta_through():
         assert may_be_delta(text)
     for text in ("SELECT detail, history FROM t", "SELECT 'x' AS optimize", "INSERT INTO t VALUES ('a')", ""):
         assert not may_be_delta(text)
-
-
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("delta.`/p`", "/p"),
-        (" DELTA . `/a``b` ", "/a`b"),
-        ("spark_catalog.delta.`/p`", "/p"),
-        ("delta.p", None),
-        ("t", None),
-        ("delta.`/p` x", None),
-    ],
-)
-def test_a_table_name_is_a_path_or_something_else(name, path):
-    assert parse_table_name(name) == path

@@ -16,15 +16,14 @@ from tahoe.expr.tree.predicate import TRUE, Predicate
 from tahoe.ops.merge.clauses import Kind, may_match_often, of_kind, only_inserts
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.merge.report import ambiguous, clauses_explained
-from tahoe.ops.rows.row_changes import RowsChanged, Staged, refuse_if_append_only, uses_vectors
-from tahoe.protocol.enforced import ENFORCED
+from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.spark.commands.conditions import text_of
 from tahoe.spark.commands.merge.keys import candidates
 from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of, sent_to_all
 from tahoe.spark.commands.merge.pairs import found_in
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
 from tahoe.spark.commands.merge.write import Matched
-from tahoe.spark.commands.row_changes import commit, refuse_connect, snapshot_to_change, with_positions
+from tahoe.spark.commands.row_changes import commit, refuse_connect, with_positions
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import named, shape_of
@@ -86,9 +85,9 @@ def explain_merge(spark: SparkSession, table: Table, request: MergeRequest) -> M
 def _matched(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Iterator[Matched]:
     """Everything but the writing; what is held is let go at the end of the block."""
     request.check()
-    snapshot = snapshot_to_change(transaction, ENFORCED)
+    snapshot = snapshot_to_change(transaction)
     if not only_inserts(request.clauses):
-        refuse_if_append_only(snapshot.config)
+        snapshot.config.refuse_if_append_only()
     started = transaction.clock.now_ms()
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot, request, columns)

@@ -329,6 +329,7 @@ def _refuse_our_names(names: Iterable[str], table: str) -> None:
         raise InvalidRequest(
             f"Column '{taken}' of table {table}, or of the source of a MERGE into it, has a name of those that Tahoe needs to merge on Spark "
             f"({OUR_PREFIX}…). Rename the column.",
+            code="TAHOE_RESERVED_COLUMN_NAME",
             table=table,
             column=taken,
         )

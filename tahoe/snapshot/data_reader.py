@@ -1,0 +1,106 @@
+"""`DataFiles`: the data files of a table, read file by file; `VectorReader`: its deletion vectors.
+
+Both are plain values that can be sent to another process; what they keep of storage stays behind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.lazy import cached_property
+from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.dv import decode
+from tahoe.schema.types import StructType
+from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking, read_file
+from tahoe.store.log_store import LogStore
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+__all__ = ["DataFiles", "VectorReader"]
+
+_FILES_KEPT = 16
+
+
+class VectorReader:
+    """The deletion vectors of one table. Many lie in one file: it is fetched once for all that ask, from whichever thread."""
+
+    def __init__(self, store: LogStore) -> None:
+        self.store = store
+        self._kept = lru_cache(maxsize=_FILES_KEPT)(store.get)
+        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def __reduce__(self) -> tuple[type[VectorReader], tuple[LogStore]]:
+        return VectorReader, (self.store,)
+
+    def bitmap(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
+        """The positions of the rows that a vector marks.
+
+        Raises:
+            NotFound: the vector's file is not in storage.
+            CorruptTable: it does not hold what the descriptor says.
+        """
+        return decode(descriptor, self.fetch, self.store.url)
+
+    def fetch(self, name: str) -> bytes:
+        """The whole content of a vector file, by its store name."""
+        with self._locks[name]:
+            return self._kept(name)
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """The data files of one version of a table.
+
+    Args:
+        config: of the version whose schema the rows shall have.
+    """
+
+    store: LogStore
+    config: TableConfig
+
+    @cached_property
+    def vectors(self) -> VectorReader:
+        """The table's deletion vectors, for those who read them beside the files too."""
+        return VectorReader(self.store)
+
+    def read(
+        self,
+        task: ReadTask,
+        schema: StructType | None = None,
+        predicate: Predicate | None = None,
+        *,
+        row_index_column: str | None = None,
+        row_tracking: RowTracking | None = None,
+        batch_rows: int = BATCH_ROWS,
+        verify_pages: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """The living rows of one file for which `predicate` is true, in file order.
+
+        Args:
+            schema: the logical columns wanted; None for all of the table's.
+
+        For the rest, and for what is raised, see `tahoe.snapshot.arrow_reader.read_file`.
+        """
+        return read_file(
+            task,
+            self.config.schema if schema is None else schema,
+            self.config.column_mapping_mode,
+            self.config.partition_columns,
+            self.store.open_input,
+            self.vectors.bitmap,
+            predicate,
+            row_index_column=row_index_column,
+            row_tracking=row_tracking,
+            batch_rows=batch_rows,
+            verify_pages=verify_pages,
+        )

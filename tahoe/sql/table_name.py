@@ -1,0 +1,73 @@
+"""`TableName`: how a statement or a call names a table, by its path or by a name of a catalog; the one place that reads such names.
+
+delta.`/path`   spark_catalog.delta.`/path`   IDENTIFIER('delta.`/path`')   ──► a path
+table   schema.table   catalog.schema.table                                 ──► a catalog name
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tahoe.exceptions import Unsupported
+from tahoe.expr.parse.lexer import string_value
+from tahoe.sql.dialect import NAME, STRING, Cursor, tokenize
+
+__all__ = ["TableName", "name_at", "table_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table by one of the two ways to name it.
+
+    Args:
+        path: as it stands between the back-ticks; None for a name of a catalog.
+        parts: the identifiers of a catalog name, the table's own last; of a table by path, none.
+    """
+
+    path: str | None
+    parts: tuple[str, ...] = ()
+
+    def resolved(self) -> str:
+        """The path or URL of the table's root. Raises `Unsupported` (`TAHOE_CATALOG_NAME`) for a name of a catalog."""
+        if self.path is None:
+            raise Unsupported(
+                f"'{'.'.join(self.parts)}' is a name of a catalog, and this version of Tahoe has no catalog of Delta tables. Name the table "
+                "by its path: DeltaTable.forPath(spark, path), or 'delta.`path`'.",
+                code="TAHOE_CATALOG_NAME",
+            )
+        return self.path
+
+
+def table_name(text: str) -> TableName | None:
+    """The table that a text names and nothing else; None for what is no name."""
+    cursor = Cursor(text, tokenize(text))
+    named = name_at(cursor)
+    return named[0] if named is not None and named[1] == len(cursor.tokens) else None
+
+
+def name_at(cursor: Cursor) -> tuple[TableName, int] | None:
+    """The table that is named next, and by how many tokens; None where no name comes. The cursor stays where it is.
+
+    A path may have ``spark_catalog.`` before it, and may be the string in ``IDENTIFIER('…')``.
+    """
+    if _is_identifier_call(cursor):
+        inside = table_name(string_value(cursor.peek(2).text))
+        return None if inside is None else (inside, 4)
+    parts: list[str] = []
+    place = 0
+    while (name := cursor.peek(place).name) is not None:
+        parts.append(name)
+        if not cursor.peek(place + 1).is_symbol("."):
+            break
+        place += 2
+    if not parts or name is None:
+        return None
+    words = [part.lower() for part in parts[:-1]]
+    if words in (["delta"], ["spark_catalog", "delta"]) and cursor.peek(place).kind == NAME:
+        return TableName(parts[-1]), place + 1
+    return TableName(None, tuple(parts)), place + 1
+
+
+def _is_identifier_call(cursor: Cursor) -> bool:
+    is_call = cursor.comes("IDENTIFIER") and cursor.peek(1).is_symbol("(") and cursor.peek(3).is_symbol(")")
+    return is_call and cursor.peek(2).kind == STRING

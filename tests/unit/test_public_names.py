@@ -1,0 +1,54 @@
+"""The names that programs may rely on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import tahoe
+from tahoe import exceptions
+
+NAMES = [
+    "CommitStateUnknown",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "CorruptTable",
+    "DeltaConcurrentModificationException",
+    "DeltaTable",
+    "ForeignWriter",
+    "InvalidRequest",
+    "InvariantViolation",
+    "MetadataChangedException",
+    "NotFound",
+    "ProtocolChangedException",
+    "SchemaMismatch",
+    "StorageFailure",
+    "Table",
+    "TahoeError",
+    "Unsupported",
+    "__version__",
+    "configure_spark_with_delta_pip",
+    "enable",
+]
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert sorted(tahoe.__all__) == NAMES
+
+
+def test_every_error_is_public() -> None:
+    assert set(exceptions.__all__) <= set(NAMES)
+    assert all(getattr(tahoe, name) is getattr(exceptions, name) for name in exceptions.__all__)
+
+
+def test_importing_the_package_loads_nothing_but_its_version() -> None:
+    program = "import sys, tahoe; print(sorted(name for name in sys.modules if name.startswith(('tahoe', 'pyarrow', 'pyspark'))))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "['tahoe', 'tahoe.version']"
+
+
+def test_a_name_that_is_not_public_is_refused() -> None:
+    assert not hasattr(tahoe, "Snapshot")

@@ -42,6 +42,7 @@ class RowCondition:
 
     @property
     def is_for_all_rows(self) -> bool:
+        """Whether every row is meant, so that no row needs to be looked at."""
         return self.exact == TRUE
 
     def mask(self, rows: pa.Table) -> pa.Array:

@@ -36,10 +36,12 @@ VOID = PrimitiveType("void")
 
 
 def is_integral(data_type: DataType) -> bool:
+    """Whether it is byte, short, integer or long."""
     return isinstance(data_type, PrimitiveType) and data_type.name in _INTEGRAL
 
 
 def is_numeric(data_type: DataType) -> bool:
+    """Whether it is a whole number, a float, a double or a decimal."""
     return isinstance(data_type, DecimalType) or (isinstance(data_type, PrimitiveType) and data_type.name in _NUMERIC)
 
 

@@ -47,6 +47,7 @@ def cast_value(value: Any, target: DataType, zone: tzinfo) -> Any:
 
 
 def boolean_of(text: str) -> bool:
+    """The boolean that Spark reads in a text. Raises `InvalidRequest` for text that is none."""
     lowered = text.strip().lower()
     if lowered in ("true", "t", "yes", "y", "1"):
         return True
@@ -56,12 +57,14 @@ def boolean_of(text: str) -> bool:
 
 
 def whole_number_of(text: str) -> int:
+    """The whole number in a text, of up to 38 digits. Raises `InvalidRequest` for text that is none."""
     if not re.fullmatch(r"[+-]?[0-9]{1,38}", text.strip()):
         raise _malformed(text, "BIGINT")
     return int(text)
 
 
 def number_of(text: str) -> float:
+    """The float in a text, NaN and infinities by their names. Raises `InvalidRequest` for text that is none."""
     stripped = text.strip().lower()
     if stripped in _SPECIAL:
         return _SPECIAL[stripped]

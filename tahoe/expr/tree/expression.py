@@ -143,6 +143,7 @@ OPERATORS = frozenset(
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside one, in the order of the text."""
     match expression:
         case Cast(child):
             return (child,)

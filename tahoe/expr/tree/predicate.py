@@ -106,6 +106,8 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
+    """TRUE where the column is NULL; never NULL itself."""
+
     column: Column
 
     def __str__(self) -> str:
@@ -114,6 +116,8 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
+    """TRUE where the column is not NULL; never NULL itself."""
+
     column: Column
 
     def __str__(self) -> str:
@@ -133,6 +137,8 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class And:
+    """FALSE where a part is, else NULL where a part is, else TRUE; no parts are TRUE."""
+
     parts: tuple[Predicate, ...]
 
     def __str__(self) -> str:
@@ -141,6 +147,8 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
+    """TRUE where a part is, else NULL where a part is, else FALSE; no parts are FALSE."""
+
     parts: tuple[Predicate, ...]
 
     def __str__(self) -> str:
@@ -149,6 +157,8 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """TRUE for FALSE and FALSE for TRUE; NULL stays NULL."""
+
     part: Predicate
 
     def __str__(self) -> str:

@@ -44,6 +44,7 @@ __all__ = [
     "read_snapshot",
     "scan_of",
     "shape_of",
+    "without_preview_types",
 ]
 
 FILE, ROW = "__tahoe_file", "__tahoe_row"

@@ -290,11 +290,15 @@ class _Writer:
         stored = rows.select(self._layout.file_columns)
         content = _parquet(stored, self._codec, self._config.properties.get("delta.parquet.format.version"))
         self._store.put(name, content)
+        size = len(content)
+        del content
+        # Arrow keeps what it no longer uses for later: beside the next file that would be the memory of another one.
+        pa.default_memory_pool().release_unused()
         statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
         return AddFile(
             path=encode_path(name),
             partition_values=values,
-            size=len(content),
+            size=size,
             modification_time=now_ms,
             data_change=True,
             stats=statistics.to_json(),

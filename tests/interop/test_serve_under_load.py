@@ -21,6 +21,7 @@ import tahoe
 from tahoe.cli.connections import Limits, affordable
 from tahoe.cli.serve import server_of
 from tahoe.exceptions import NotFound
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog, Request
 from tahoe.uniform.serve.warehouse import Warehouse
 from tests.interop.test_iceberg_rest import start
@@ -42,7 +43,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def running(root: Path, limits: Limits) -> Iterator[int]:
     """The port of a server in a thread of this process."""
-    server = server_of(ReadOnlyCatalog(Warehouse(root)), limits)
+    server = server_of(ReadOnlyCatalog(Warehouse(root, runtime=UNIFORM_RUNTIME)), limits)
     listening = socket.create_server(("127.0.0.1", 0))
     port = int(listening.getsockname()[1])
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -172,7 +173,7 @@ def test_a_folder_that_is_not_there_and_a_file_are_refused_before_anything_liste
     (tmp_path / "file").write_text("x")
     for name, what in (("absent", "does not exist"), ("file", "is no folder")):
         with pytest.raises(NotFound, match=what):
-            Warehouse(tmp_path / name).refuse_if_absent()
+            Warehouse(tmp_path / name, runtime=UNIFORM_RUNTIME).refuse_if_absent()
         done = subprocess.run(
             [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(tmp_path / name), "--port", "0"],
             capture_output=True,
@@ -182,4 +183,4 @@ def test_a_folder_that_is_not_there_and_a_file_are_refused_before_anything_liste
         )
         assert (done.returncode, done.stdout) == (2, "")
         assert what in done.stderr
-    Warehouse(tmp_path).refuse_if_absent()
+    Warehouse(tmp_path, runtime=UNIFORM_RUNTIME).refuse_if_absent()

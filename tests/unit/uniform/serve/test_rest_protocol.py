@@ -16,25 +16,6 @@ from tahoe.uniform.serve.warehouse import Warehouse
 from tests.unit.uniform.serve.serving import ROWS, ask, content, make_table, names, refused, warehouse_of
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables directly in the warehouse, in a folder, two folders down, and one that does not ask for UniForm."""
-    root = tmp_path_factory.mktemp("ware house")
-    make_table(root / "top")
-    make_table(root / "sales" / "orders")
-    make_table(root / "sales" / "2026 q1.eu" / "line items")
-    make_table(root / "sales" / "plain", {})
-    (root / "empty").mkdir()
-    (root / "_hidden").mkdir()
-    (root / "a file").write_text("x")
-    return root
-
-
-@pytest.fixture(scope="module")
-def catalog(root: Path) -> ReadOnlyCatalog:
-    return ReadOnlyCatalog(warehouse_of(root))
-
-
 def test_the_configuration_names_the_endpoints_that_read(catalog: ReadOnlyCatalog) -> None:
     found = content(ask(catalog, "/v1/config", "warehouse=any"))
     assert (found["defaults"], found["overrides"]) == ({}, {})

@@ -19,6 +19,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
+from tahoe.spark.catalog.installed import give_names
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import Jvm, is_classic
@@ -52,7 +53,7 @@ def enable(spark: SparkSession) -> SparkSession:
         raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.", code="TAHOE_NO_SPARK_SESSION")
     if is_classic(spark):
         install()
-        Jvm.of(spark)
+        give_names(spark)
         _wrap_classic()
     else:
         _wrap_connect()
@@ -133,7 +134,10 @@ def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: 
     request = read_request(path, given, has_schema)
     if request.changes is not None:
         return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
-    return read_snapshot(spark, requested_snapshot(spark, request, given), options=request.hadoop)
+    snapshot = requested_snapshot(spark, request, given)
+    newest = request.version is None and request.timestamp is None and "@" not in request.path
+    follows = table_at(spark, request.path, given) if newest else None
+    return read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
 
 
 def _save(

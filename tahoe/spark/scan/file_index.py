@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,12 +36,16 @@ from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
 from tahoe.store.location import absolute_url, decode_path, local_path
 
+if TYPE_CHECKING:
+    from tahoe.table import Table
+
 __all__ = [
     "BASE_ROW_ID",
     "DEFAULT_ROW_COMMIT_VERSION",
     "FileIndex",
     "Listing",
     "checksum_or_none",
+    "has_vectors",
     "list_files",
     "opaque_columns",
 ]
@@ -64,6 +70,7 @@ class FileIndex:
         hidden: partition columns that the table does not have: `DELETED_ROWS`, which brings each file's dead rows along, `BASE_ROW_ID` and
             `DEFAULT_ROW_COMMIT_VERSION`, and others, whose values are columns of `files`.
         computed: how values of hidden columns are made of the files that a query reads, where they are no columns of `files`.
+        follows: the table, where its newest version is meant whenever a query runs (`tahoe.spark.scan.renewal`).
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class FileIndex:
         files: pa.Table | None = None,
         hidden: Sequence[StructField] = (),
         computed: Mapping[str, Callable[[pa.Table], pa.Array]] = MappingProxyType({}),
+        follows: Table | None = None,
     ) -> None:
         self._jvm = jvm
         self._snapshot = snapshot
@@ -83,10 +91,59 @@ class FileIndex:
         self._hidden = tuple(hidden)
         self._computed = computed
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
+        self._follows = follows
         chosen = "all files" if files is None else _digest(files, ["path", *(column.name for column in hidden)])
         self._identity = (
-            f"Tahoe[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
-            f"time {snapshot.segment.last_modified_ms}, {chosen}]"
+            f"Tahoe[{snapshot.store.url}, {'' if follows is None else 'newest '}version {snapshot.version}, id {snapshot.metadata.id}, "
+            f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
+        )
+        if follows is not None:
+            _FOLLOWING[self._identity] = self
+
+    # -- following a table -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def following(relation: JavaObject) -> FileIndex | None:
+        """The index of a ``HadoopFsRelation``, if it is one that follows its table."""
+        return _FOLLOWING.get(str(relation.location().toString()))
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version whose files are listed."""
+        return self._snapshot
+
+    @property
+    def follows(self) -> Table | None:
+        """The table whose newest version is meant; None where this very version is."""
+        return self._follows
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether files may have deletion vectors."""
+        return any(column.name == DELETED_ROWS for column in self._hidden)
+
+    def shows(self, snapshot: Snapshot) -> bool:
+        """Whether these are the files of that version already."""
+        mine = self._snapshot
+        return (mine.version, mine.metadata.id, mine.segment.last_modified_ms) == (
+            snapshot.version,
+            snapshot.metadata.id,
+            snapshot.segment.last_modified_ms,
+        )
+
+    def at(self, snapshot: Snapshot, *more: StructField) -> FileIndex:
+        """The same question to another version of the table.
+
+        Args:
+            more: hidden columns beside those that there are.
+        """
+        return FileIndex(
+            self._jvm,
+            snapshot,
+            time_zone=self._time_zone,
+            hidden=(*self._hidden, *more),
+            computed=self._computed,
+            follows=self._follows,
         )
 
     # -- the trait ---------------------------------------------------------------------------------------------------------
@@ -221,6 +278,10 @@ class FileIndex:
         return files.take(groups.members_where(kept))
 
 
+# Those that follow a table, by their texts: py4j gives no Python object back for what the JVM holds of it.
+_FOLLOWING: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
+
+
 @dataclass(frozen=True)
 class Listing:
     """Files to scan, one row each, in any order.
@@ -274,6 +335,23 @@ def checksum_or_none(snapshot: Snapshot) -> VersionChecksum | None:
     except CorruptTable:
         # A damaged checksum says nothing; the table can be read all the same.
         return None
+
+
+def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
+    """Whether files of a version have deletion vectors, as cheaply as that can be told.
+
+    Args:
+        files: only these; None for all.
+    """
+    if "deletionVectors" not in snapshot.config.features:
+        return False
+    if files is None and not snapshot.has_files_in_memory:
+        known = checksum_or_none(snapshot)
+        # The file index refuses to list a file with a vector that was not expected.
+        if known is not None and known.num_deletion_vectors == 0:
+            return False
+    vectors = (snapshot.files() if files is None else files)["deletionVector"]
+    return bool(vectors.null_count < len(vectors))
 
 
 def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,7 +30,11 @@ from tahoe.spark.jvm.errors import install, raising
 from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
-from tahoe.spark.scan.file_index import FileIndex, checksum_or_none, opaque_columns
+from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
+from tahoe.spark.scan.renewal import follow_tables
+
+if TYPE_CHECKING:
+    from tahoe.table import Table
 
 __all__ = [
     "CHOSEN",
@@ -65,6 +70,7 @@ def read_snapshot(
     *,
     files: pa.Table | None = None,
     options: Mapping[str, str] | None = None,
+    follows: Table | None = None,
 ) -> DataFrame:
     """The rows of a snapshot, read natively by Spark.
 
@@ -72,9 +78,13 @@ def read_snapshot(
         spark: a classic session.
         files: read these files only (`tahoe.log.replay.FILES_SCHEMA`).
         options: of the reader, for Hadoop (``fs.…``).
+        follows: the table that the snapshot is the newest of, to show its newest version whenever the frame is executed.
     """
     install()
-    return _scan(spark, snapshot, with_vectors=_has_vectors(snapshot, files), files=files, options=options or {})
+    if follows is not None:
+        follow_tables(spark)
+    with_vectors = has_vectors(snapshot, files)
+    return _scan(spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, follows=follows)
 
 
 def read_rows(
@@ -95,8 +105,8 @@ def read_rows(
             table=snapshot.store.url,
             column=taken[0],
         )
-    has_vectors = _has_vectors(snapshot, files)
-    return _scan(spark, snapshot, with_vectors=has_vectors, files=files, options=options or {}, metadata=metadata)
+    with_vectors = has_vectors(snapshot, files)
+    return _scan(spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, metadata=metadata)
 
 
 def named(frame: DataFrame, alias: str | None) -> DataFrame:
@@ -166,6 +176,7 @@ def _scan(
     files: pa.Table | None = None,
     options: Mapping[str, str] = MappingProxyType({}),
     metadata: bool = True,
+    follows: Table | None = None,
 ) -> DataFrame:
     jvm = Jvm.of(spark)
     more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
@@ -179,7 +190,7 @@ def _scan(
     if hidden:
         in_files = (*in_files, row_ids.ROW_INDEX)
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden)
+    index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden, follows=follows)
     base = scan_of(spark, index, snapshot.config, options, in_files)
     if not hidden:
         return without_preview_types(_as_logical(base, snapshot.schema), snapshot)
@@ -257,18 +268,6 @@ def _file_schema(config: TableConfig, by_id: bool) -> StructType:
     found = _without_void(config.data_schema)
     assert isinstance(found, StructType)
     return transform_fields(found, physical)
-
-
-def _has_vectors(snapshot: Snapshot, files: pa.Table | None) -> bool:
-    if "deletionVectors" not in snapshot.config.features:
-        return False
-    if files is None and not snapshot.has_files_in_memory:
-        known = checksum_or_none(snapshot)
-        # The file index refuses to list a file with a vector that was not expected.
-        if known is not None and known.num_deletion_vectors == 0:
-            return False
-    vectors = (snapshot.files() if files is None else files)["deletionVector"]
-    return bool(vectors.null_count < len(vectors))
 
 
 def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:

@@ -1,0 +1,122 @@
+"""`spark_catalog` of a session: to readers and commands of Spark a Delta table is a ``V1Table`` with the schema of its log, to writers a
+table that takes a DataFrame (`tahoe.spark.catalog.writable`).
+
+A version that was asked for stands in the entry's catalog name, where the cache of relations finds it and no name in a query sees it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.catalog.known import KnownTables, Loaded
+from tahoe.spark.catalog.writable import writable
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied, made
+from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, table_identifier
+from tahoe.spark.jvm.storage import table_at
+from tahoe.table import Table
+
+__all__ = ["session_catalog"]
+
+_CONNECTOR = "org.apache.spark.sql.connector"
+Travel = str | int | None
+"""A version as text, microseconds since 1970, or the newest version."""
+
+
+def session_catalog(there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> JavaObject:
+    """What stands for Spark's own session catalog.
+
+    Args:
+        there: Spark's own.
+        spark: the session whose catalog it is.
+        entries: its ``SessionCatalog``, which holds what it knows of tables.
+        known: told what was loaded.
+    """
+    interfaces = [name for one in there.getClass().getInterfaces() if (name := str(one.getName())).startswith(_CONNECTOR)]
+    return stand_in(spark, there, _SessionCatalog(there, spark, entries, known), ["loadTable"], interfaces)
+
+
+class _SessionCatalog:
+    """What Python answers."""
+
+    def __init__(self, there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> None:
+        self._there, self._spark, self._entries, self._known, self._jvm = there, spark, entries, known, Jvm.of(spark)
+
+    def loadTable(self, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
+        """The table of that name; of a Delta table the version that is asked for, or one to write to.
+
+        Args:
+            how: a version or a time, privileges to write, or both in one value with the reader's options (Spark 4.3).
+        """
+        parts = [str(part) for part in (*ident.namespace(), ident.name())]
+        path = _path(parts)
+        if path is not None:
+            return self._at_path(parts, path, *how)
+        entry = entry_at(self._entries, table_identifier(self._jvm, parts)) if len(parts) == 2 else None
+        if entry is None or not is_delta(entry):
+            self._known.forget("\0".join((SESSION_CATALOG, *parts)))
+            return self._there.loadTable(ident, *how)
+        return self._loaded(entry, table_at(self._spark, location_of(entry), {}), *how)
+
+    def _at_path(self, parts: list[str], path: str, *how: JavaObject) -> JavaObject:
+        return self._loaded(self._path_entry(parts[0], path), table_at(self._spark, path, {}), *how)
+
+    def _path_entry(self, database: str, path: str) -> JavaObject:
+        jvm = self._jvm
+        identifier = jvm.catalyst("TableIdentifier")(path, jvm.option(database), jvm.option(SESSION_CATALOG))
+        location = jvm.java_class("org.apache.hadoop.fs.Path")(path).toUri()
+        storage = copied(jvm.catalyst("catalog.CatalogStorageFormat").empty(), locationUri=jvm.option(location))
+        schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
+        kind = jvm.catalyst("catalog.CatalogTableType").EXTERNAL()
+        return made(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
+
+    def _loaded(self, entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
+        travel, writes = _asked(*how)
+        snapshot = _snapshot(table, travel)
+        shown = filled(self._jvm, entry, snapshot)
+        if writes:
+            return writable(self._spark, self._v1(shown), table)
+        identifier = shown.identifier()
+        if travel is not None:
+            marked = self._jvm.option(f"{SESSION_CATALOG}@{snapshot.version}")
+            identifier = copied(identifier, catalog=marked)
+            shown = copied(shown, identifier=identifier)
+        self._known.tell(str(_key(identifier)), Loaded(snapshot, None if travel is not None else table))
+        return self._v1(shown)
+
+    def _v1(self, entry: JavaObject) -> JavaObject:
+        return self._jvm.java_class(f"{_CONNECTOR}.catalog.V1Table")(entry)
+
+
+def _key(identifier: JavaObject) -> str:
+    return "\0".join(str(part) for part in (identifier.catalog().get(), identifier.database().get(), identifier.table()))
+
+
+def _path(parts: list[str]) -> str | None:
+    return parts[1] if len(parts) == 2 and parts[0].lower() == "delta" and "/" in parts[1] else None
+
+
+def _asked(*how: JavaObject) -> tuple[Travel, bool]:
+    """The version or time, and whether to write. Spark 4.3 says both in one value, before the options of the reader."""
+    if not how:
+        return None, False
+    first = how[0]
+    if isinstance(first, (int, str)):
+        return first, False
+    if not hasattr(first, "getClass") or not str(first.getClass().getSimpleName()).endswith("TableContext"):
+        return None, True
+    travel = first.timeTravel().orElse(None)
+    writes = first.writePrivileges().size() > 0
+    if travel is None:
+        return None, writes
+    return (str(travel.version()) if "Version" in str(travel.getClass().getSimpleName()) else int(travel.micros())), writes
+
+
+def _snapshot(table: Table, travel: Travel) -> Snapshot:
+    if isinstance(travel, int):
+        return table.snapshot(timestamp=datetime.fromtimestamp(travel / 1_000_000, UTC))
+    return table.snapshot(None if travel is None else int(travel))

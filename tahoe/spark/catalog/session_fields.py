@@ -1,0 +1,95 @@
+"""Four private fields of a session in whose places objects of Python stand. Their names and types are looked at before anything is changed:
+a Spark that has others is refused by name, not half changed.
+
+    CatalogManager.defaultSessionCatalog     CatalogPlugin      create, load for reading or writing, time travel
+    SessionCatalog.tableRelationCache        Cache (Guava)      the plan that a named table is read by
+    SessionState.sqlParser                   ParserInterface    statements on Delta tables
+    SessionState.createClone                 Function2          copies of the session have all of these too
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.exceptions import Unsupported
+from tahoe.spark.jvm.bridge import JavaObject
+
+__all__ = ["Field", "fields_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One private field of an object of the JVM, and the full name of its type."""
+
+    owner: JavaObject
+    field: JavaObject
+    interface: str
+
+    def get(self) -> JavaObject:
+        """What stands there."""
+        return self.field.get(self.owner)
+
+    def set(self, value: Any) -> None:
+        """Put something else there."""
+        self.field.set(self.owner, value)
+
+
+_TYPES = {
+    "defaultSessionCatalog": "org.apache.spark.sql.connector.catalog.CatalogPlugin",
+    "tableRelationCache": ".guava.cache.Cache",  # Spark ships it under a package of its own, which differs between versions
+    "sqlParser": "org.apache.spark.sql.catalyst.parser.ParserInterface",
+    "createClone": "scala.Function2",
+}
+
+
+def fields_of(state: JavaObject) -> dict[str, Field]:
+    """The four fields of a ``SessionState``, by name.
+
+    Raises `Unsupported` (`TAHOE_SPARK_VERSION`): this Spark has not got one of them, or it holds another type.
+    """
+    owners = {
+        "defaultSessionCatalog": state.catalogManager(),
+        "tableRelationCache": state.catalog(),
+        "sqlParser": state,
+        "createClone": state,
+    }
+    return {name: _field(owner, name) for name, owner in owners.items()}
+
+
+def _field(owner: JavaObject, name: str) -> Field:
+    kind = owner.getClass()
+    key = (str(kind.getName()), name)
+    if key not in _KNOWN:
+        while kind is not None and (field := _declared(kind, name)) is None:
+            kind = kind.getSuperclass()
+        if kind is None:
+            raise _unknown(owner, name, "there is no such field")
+        _KNOWN[key] = _checked(owner, field)
+    return Field(owner, *_KNOWN[key])
+
+
+# Sessions are copied often, and looking for a field costs some dozens of calls.
+_KNOWN: dict[tuple[str, str], tuple[JavaObject, str]] = {}
+
+
+def _declared(kind: JavaObject, name: str) -> JavaObject | None:
+    return next((field for field in kind.getDeclaredFields() if field.getName() == name), None)
+
+
+def _checked(owner: JavaObject, field: JavaObject) -> tuple[JavaObject, str]:
+    name, kind = str(field.getName()), field.getType()
+    if not kind.isInterface() or not str(kind.getName()).endswith(_TYPES[name]):
+        raise _unknown(owner, name, f"it holds a {kind.getName()}, expected the interface {_TYPES[name].removeprefix('.')}")
+    field.setAccessible(True)
+    return field, str(kind.getName())
+
+
+def _unknown(owner: JavaObject, name: str, reason: str) -> Unsupported:
+    from pyspark import __version__
+
+    return Unsupported(
+        f"This version of Spark ({__version__}) is not one that Tahoe can give names of tables to: {owner.getClass().getName()}.{name}: "
+        f"{reason}. Use PySpark 4.0 to 4.3; tables by path through tahoe.Table work with any.",
+        code="TAHOE_SPARK_VERSION",
+    )

@@ -1,0 +1,34 @@
+"""Case classes of Spark, copied and made with some of their fields named: their parameters differ between versions, their names hardly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+
+__all__ = ["copied", "made"]
+
+_NAMES: dict[str, tuple[str, ...]] = {}
+
+
+def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
+    """A case class's value with other values in the fields that are named, as Scala's ``copy``.
+
+    Args:
+        second: the second list of parameters, of a class that has one.
+    """
+    kind = str(record.getClass().getName())
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))
+    names = _NAMES[kind]
+    unknown = set(changed) - set(names)
+    assert not unknown, (kind, unknown)
+    values = [changed[name] if name in changed else getattr(record, f"copy$default${place}")() for place, name in enumerate(names, 1)]
+    return record.copy(*values, *second)
+
+
+def made(jvm: Jvm, name: str, *first: Any) -> JavaObject:
+    """A value of the case class ``org.apache.spark.sql.catalyst.{name}``: its first fields are given, the others have their defaults."""
+    kind = jvm.catalyst(name)
+    count = max(one.getParameterCount() for one in jvm.reflected(f"org.apache.spark.sql.catalyst.{name}").getConstructors())
+    return kind(*first, *(getattr(kind, f"apply$default${place}")() for place in range(len(first) + 1, count + 1)))

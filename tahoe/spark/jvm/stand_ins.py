@@ -1,0 +1,214 @@
+"""Objects that stand in the places of Spark's own and answer some of their methods in Python; all others go on to the object replaced.
+
+A method answered in Python costs a crossing of the border, 0.3 ms; Spark asks a catalog for its name dozens of times a statement. So a
+stand-in is an object of the JVM: its class is written from the interfaces by reflection, whatever methods they have in this version of
+Spark, and compiled by Janino, the compiler that Spark brings along for its queries. It runs in the driver alone; nothing is shipped.
+
+Errors go back as the JVM's own where the JVM raised them, for Spark catches some by their class (``NoSuchTableException``); those of Tahoe
+are kept for the caller of the query (`tahoe.spark.jvm.errors`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.errors import kept_for_the_caller
+
+__all__ = ["answered", "compiled", "constructed", "is_stand_in", "stand_in"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_PACKAGE = "tahoe"
+_NUMBERS = itertools.count(1)
+_CLASSES: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary()
+
+
+def stand_in(spark: SparkSession, there: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]) -> JavaObject:
+    """An object of the JVM with these interfaces.
+
+    Args:
+        there: what it stands for, or rests on; methods that it has go on to it.
+        answers: a Python object with the methods that are answered in Python.
+        methods: their names; all overloads of a name are answered.
+        interfaces: full names.
+    """
+    jvm, names = Jvm.of(spark), sorted(methods)
+    key = " ".join((*interfaces, *names, str(there.getClass().getName())))
+    known = _CLASSES.setdefault(jvm.gateway, {})
+    if key not in known:
+        name = f"StandIn{next(_NUMBERS)}"
+        known[key] = compiled(jvm, name, _source(jvm, name, there, names, interfaces))
+    return constructed(jvm, known[key], there, _Answers(answers))
+
+
+def is_stand_in(java: JavaObject) -> bool:
+    """Whether an object of the JVM is one of these."""
+    return str(java.getClass().getName()).startswith(f"{_PACKAGE}.StandIn")
+
+
+def compiled(jvm: Jvm, name: str, source: str) -> JavaObject:
+    """The one constructor of a class of that name in Tahoe's package, of Java source."""
+    compiler = jvm.java_class("org.codehaus.janino.SimpleCompiler")()
+    compiler.setParentClassLoader(jvm.java_class("org.apache.spark.util.Utils").getContextOrSparkClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass(f"{_PACKAGE}.{name}").getConstructors()[0]
+
+
+def constructed(jvm: Jvm, constructor: JavaObject, *arguments: Any) -> JavaObject:
+    """A new object. Arguments may be Python objects that stand for interfaces."""
+    # py4j puts no proxy into an array; a list takes them.
+    given = jvm.java_class("java.util.ArrayList")()
+    for one in arguments:
+        given.add(one)
+    return constructor.newInstance(given.toArray())
+
+
+def answered(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """For methods that the JVM calls: an error that the JVM raised goes back as the exception that it was."""
+    kept = kept_for_the_caller(method)
+
+    @functools.wraps(method)
+    def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        try:
+            return kept(*arguments, **named)
+        except RuntimeError as error:
+            original = _origin(error.__cause__)
+            if original is None:
+                raise
+            raise Py4JJavaError("", original) from None
+
+    return call
+
+
+def _origin(error: BaseException | None) -> JavaObject | None:
+    """The JVM's exception that a Python one was made of."""
+    if isinstance(error, CapturedException):
+        return error._origin
+    return error.java_exception if isinstance(error, Py4JJavaError) else None
+
+
+class _Answers:
+    """``(method, arguments) → answer``."""
+
+    def __init__(self, answers: Any) -> None:
+        self._answers = answers
+
+    @answered
+    def apply(self, method: str, arguments: JavaObject) -> Any:
+        return getattr(self._answers, method)(*arguments)
+
+    class Java:
+        implements = ("scala.Function2",)
+
+
+# -- the class that is written -------------------------------------------------------------------------------------------------
+
+_CLASS = """
+package {package};
+
+public class {name} implements {interfaces} {{
+  private final Object there;
+  private final scala.Function2 answers;
+
+  public {name}(Object there, scala.Function2 answers) {{ this.there = there; this.answers = answers; }}
+
+  private Object answer(String method, Object[] arguments) {{
+    try {{
+      return answers.apply(method, arguments);
+    }} catch (java.lang.reflect.UndeclaredThrowableException error) {{
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
+      return null;
+    }}
+  }}
+
+  public String toString() {{ return "Tahoe"; }}
+
+{methods}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A method of an interface, of the text that ``java.lang.reflect.Method`` has of it."""
+
+    owner: str
+    name: str
+    result: str
+    types: tuple[str, ...]
+    throws: str
+    is_default: bool
+
+    @classmethod
+    def of(cls, text: str) -> _Method | None:
+        """None for a static method, and for those that every object has."""
+        found = _METHOD.fullmatch(text)
+        assert found is not None, text
+        *modifiers, result = found["modifiers"].split()
+        if "static" in modifiers or found["name"] in ("toString", "equals", "hashCode"):
+            return None
+        types = tuple(part.replace("$", ".") for part in found["types"].split(",") if part)
+        return cls(found["owner"], found["name"], result.replace("$", "."), types, found["throws"] or "", "default" in modifiers)
+
+
+_METHOD = re.compile(r"(?P<modifiers>.+) (?P<owner>\S+)\.(?P<name>[\w$]+)\((?P<types>\S*)\)( throws (?P<throws>\S+))?")
+
+
+def _source(jvm: Jvm, name: str, there: JavaObject, answered_in_python: Sequence[str], interfaces: Sequence[str]) -> str:
+    methods: dict[str, str] = {}
+    has: dict[str, bool] = {}
+    for interface in interfaces:
+        for method in filter(None, map(_Method.of, _texts(jvm, jvm.reflected(interface).getMethods()))):
+            if method.owner not in has:
+                has[method.owner] = _is_instance(jvm, method.owner, there)
+            in_python = method.name in answered_in_python
+            if in_python or has[method.owner] or not method.is_default:
+                signature = f"{method.name}({','.join(method.types)})"
+                methods.setdefault(signature, _written(method, has[method.owner] and not in_python))
+    return _CLASS.format(package=_PACKAGE, name=name, interfaces=", ".join(interfaces), methods="\n".join(methods.values()))
+
+
+def _texts(jvm: Jvm, array: JavaObject) -> list[str]:
+    """Of all elements, in a few calls."""
+    # py4j finds no method for an array of any class but `Object`.
+    objects = jvm.gateway.new_array(jvm.java_class("java.lang.Object"), len(array))
+    jvm.java_class("java.lang.System").arraycopy(array, 0, objects, 0, len(array))
+    return str(jvm.seq_of(objects).mkString("\n")).splitlines()
+
+
+def _is_instance(jvm: Jvm, owner: str, there: JavaObject) -> bool:
+    return bool(jvm.reflected(owner).isInstance(there))
+
+
+def _written(method: _Method, goes_on: bool) -> str:
+    names = [f"a{place}" for place in range(len(method.types))]
+    parameters = ", ".join(f"{one} {name}" for one, name in zip(method.types, names, strict=True))
+    throws = f" throws {method.throws}" if method.throws else ""
+    head = f"  public {method.result} {method.name}({parameters}){throws} {{ "
+    if goes_on:
+        call = f"(({method.owner}) there).{method.name}({', '.join(names)})"
+        return head + (f"{call}; }}" if method.result == "void" else f"return {call}; }}")
+    call = f'answer("{method.name}", new Object[] {{{", ".join(names)}}})'
+    return head + _returned(call, method.result)
+
+
+def _returned(call: str, result: str) -> str:
+    if result == "void":
+        return f"{call}; }}"
+    if result == "boolean":
+        return f"return ((Boolean) {call}).booleanValue(); }}"
+    if result in ("int", "long"):
+        return f"return ((Number) {call}).{result}Value(); }}"
+    return f"return ({result}) {call}; }}"

@@ -1,0 +1,103 @@
+"""What the session's catalog holds of a table: entries as delta-spark makes them, so that either reads what the other wrote.
+
+An entry says where the table is, and who made it; schema, partitioning and properties are the log's, and are filled in from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.translate import with_shown_metadata
+from tahoe.sql.table_name import TableName
+from tahoe.table import Table
+
+__all__ = ["SESSION_CATALOG", "NamedTable", "entry_at", "entry_of", "filled", "is_delta", "location_of", "table_identifier", "table_named"]
+
+SESSION_CATALOG = "spark_catalog"
+"""Spark's name of the one catalog of a session that holds Delta tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A Delta table as a statement named it.
+
+    Args:
+        table: the table itself.
+        name: as the user wrote it.
+        entry: what the session's catalog holds (a ``CatalogTable``); None for a table named by its path.
+    """
+
+    table: Table
+    name: TableName
+    entry: JavaObject | None = None
+
+
+def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
+    """The Delta table of that name in the session; None for every other name: a table of another format or catalog, a view, nothing.
+
+    Args:
+        parts: the identifiers of the name, as in ``spark_catalog.db.t``, ``db.t``, ``t`` or ``delta.`/path` ``.
+    """
+    entry = entry_of(spark, parts)
+    if entry is not None:
+        name = TableName(None, tuple(parts))
+        return NamedTable(table_at(spark, location_of(entry), {}), name, entry) if is_delta(entry) else None
+    path = path_of(parts)
+    return None if path is None else NamedTable(table_at(spark, path, {}), TableName(path))
+
+
+def path_of(parts: Sequence[str]) -> str | None:
+    """The path in ``delta.`/path` ``; None for another name."""
+    words = [part.lower() for part in parts[:-1]]
+    return parts[-1] if words in (["delta"], [SESSION_CATALOG, "delta"]) else None
+
+
+def entry_of(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
+    """The ``CatalogTable`` of that name in the session's catalog; None where there is none, and for temporary views, which come first."""
+    state = spark._jsparkSession.sessionState()
+    if len(parts) > 3 or (len(parts) == 3 and parts[0].lower() != SESSION_CATALOG):
+        return None
+    if len(parts) < 3 and str(state.catalogManager().currentCatalog().name()).lower() != SESSION_CATALOG:
+        return None
+    if len(parts) == 1 and state.catalog().getTempView(parts[0]).isDefined():
+        return None
+    identifier = table_identifier(Jvm.of(spark), parts)
+    return entry_at(state.catalog(), identifier)
+
+
+def entry_at(catalog: JavaObject, identifier: JavaObject) -> JavaObject | None:
+    """The ``CatalogTable`` under a ``TableIdentifier`` in a ``SessionCatalog``; None where there is none."""
+    return catalog.getTableMetadata(identifier) if catalog.tableExists(identifier) else None
+
+
+def table_identifier(jvm: Jvm, parts: Sequence[str]) -> JavaObject:
+    """Spark's ``TableIdentifier`` of a name of at most three parts."""
+    database, catalog = (parts[-2] if len(parts) > 1 else None), (parts[-3] if len(parts) > 2 else None)
+    return jvm.catalyst("TableIdentifier")(parts[-1], jvm.option(database), jvm.option(catalog))
+
+
+def is_delta(entry: JavaObject) -> bool:
+    """Whether an entry is one of a Delta table."""
+    provider = entry.provider()
+    return provider.isDefined() and str(provider.get()).lower() == "delta"
+
+
+def location_of(entry: JavaObject) -> str:
+    """The path or URL of the table that an entry names."""
+    return str(entry.location().toString())
+
+
+def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot) -> JavaObject:
+    """The entry with the schema and the partition columns of a version, as Spark's analyzer wants them."""
+    return copied(
+        entry,
+        schema=jvm.data_type(with_shown_metadata(snapshot.schema).to_json()),
+        partitionColumnNames=jvm.seq(*snapshot.partition_columns),
+    )

@@ -1,0 +1,215 @@
+"""A plan that follows its table shows the newest version whenever it is run, and one version in all of its parts.
+
+A DataFrame's plan is made once and run often: by `count`, by `show`, by a temporary view over it. Before Spark's optimizer is done with a
+plan, `Renewal` looks at each scan in it that follows a table, and puts the files of the newest version in the place of those that were
+the newest when the plan was made. What was asked for by version or time stays. (delta-spark does the same, by rules of its own.)
+
+Rules of the optimizer are classes, which Python cannot stand in for; so one is compiled, in the driver, by Janino, the compiler that Spark
+brings along to compile its queries. Its code is the constant below: it looks for our scans, and asks Python only where there is one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.schema.types import PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.stand_ins import answered, compiled, constructed
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied
+from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
+from tahoe.spark.scan.file_index import FileIndex, has_vectors
+from tahoe.spark.scan.row_id_columns import ROW_INDEX
+
+__all__ = ["follow_tables"]
+
+_RULE = """
+package tahoe;
+
+public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
+  private final scala.Function2 renewed;
+
+  public Renewal(scala.Function2 renewed) { this.renewed = renewed; }
+
+  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext()) {
+      Object leaf = leaves.next();
+      if (leaf instanceof org.apache.spark.sql.execution.datasources.LogicalRelation) {
+        Object relation = ((org.apache.spark.sql.execution.datasources.LogicalRelation) leaf).relation();
+        if (relation instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation
+            && java.lang.reflect.Proxy.isProxyClass(
+                ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) relation).location().getClass()))
+          return (org.apache.spark.sql.catalyst.trees.TreeNode)
+              renewed.apply(plan, org.apache.spark.sql.catalyst.QueryPlanningTracker.get());
+      }
+    }
+    return plan;
+  }
+}
+"""
+_MOST_QUERIES = 64
+
+
+def follow_tables(spark: SparkSession) -> None:
+    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    experimental = spark._jsparkSession.experimental()
+    rules = experimental.extraOptimizations()
+    if any(str(rules.apply(place).ruleName()) == "tahoe.Renewal" for place in range(rules.size())):
+        return
+    jvm = Jvm.of(spark)
+    if jvm.gateway not in _CLASSES:
+        _CLASSES[jvm.gateway] = compiled(jvm, "Renewal", _RULE)
+    rule = constructed(jvm, _CLASSES[jvm.gateway], _Renewal(spark))
+    getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))
+
+
+_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
+
+
+class _Renewal:
+    """``(plan, tracker) → plan``; one tracker goes with each query, through its subqueries too."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._jvm = spark, Jvm.of(spark)
+        self._queries: OrderedDict[int, tuple[JavaObject, dict[str, Snapshot]]] = OrderedDict()
+        self._lock = Lock()
+
+    @answered
+    def apply(self, plan: JavaObject, tracker: JavaObject) -> JavaObject:
+        """The plan with the newest files of every table that it follows."""
+        versions = self._versions(tracker)
+        replacing = _Replacing()
+        leaves = plan.collectLeaves()
+        for leaf in (leaves.apply(place) for place in range(leaves.size())):
+            index = _index_of(leaf)
+            if index is None or index.follows is None:
+                continue
+            url = index.follows.url
+            if url not in versions:
+                versions[url] = index.follows.snapshot()
+            if not index.shows(versions[url]):
+                replacing.add(leaf, self._renewed(leaf, index, versions[url]))
+        return plan.transformUp(replacing) if replacing.pairs else plan
+
+    def _versions(self, tracker: JavaObject) -> dict[str, Snapshot]:
+        """The version of each table that this query reads, filled by the first scan of it that is met."""
+        if tracker.isEmpty():
+            return {}
+        one = tracker.get()
+        number = int(self._jvm.java_class("java.lang.System").identityHashCode(one))
+        with self._lock:
+            # The tracker is held, so that no other gets its number meanwhile.
+            found = self._queries.setdefault(number, (one, {}))
+            self._queries.move_to_end(number)
+            while len(self._queries) > _MOST_QUERIES:
+                self._queries.popitem(last=False)
+        return found[1]
+
+    def _renewed(self, leaf: JavaObject, index: FileIndex, snapshot: Snapshot) -> JavaObject:
+        _refuse_other_columns(index.snapshot, snapshot)
+        relation = leaf.relation()
+        if index.has_vectors or not has_vectors(snapshot):
+            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=index.at(snapshot)))
+        # The first vectors since the plan was made: the rows that they kill go out below what was planned.
+        jvm, deleted_rows = self._jvm, StructField(DELETED_ROWS, PrimitiveType("binary"))
+        newest = index.at(snapshot, deleted_rows)
+        in_files = schema_from_json(str(relation.dataSchema().json()))
+        if in_files.find(ROW_INDEX.name) is None:
+            in_files = StructType((*in_files.fields, ROW_INDEX))
+        wider = copied(
+            relation,
+            relation.sparkSession(),
+            location=newest,
+            partitionSchema=newest.partitionSchema(),
+            dataSchema=jvm.data_type(in_files.to_json()),
+        )
+        hidden = _attributes(jvm, StructType((deleted_rows, ROW_INDEX)))
+        shown = [leaf.output().apply(place) for place in range(leaf.output().size())]
+        scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*shown, *hidden)), self._spark)
+        position = jvm.column(jvm.catalyst("expressions.KnownNotNull")(hidden[1]))
+        living = scan.where(is_alive(jvm, jvm.column(hidden[0]), position))
+        return jvm.catalyst("plans.logical.Project")(jvm.seq(*shown), living._jdf.queryExecution().analyzed())
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function2",)
+
+
+class _Replacing:
+    """A partial function from leaves of a plan to what comes in their places."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[JavaObject, JavaObject]] = []
+
+    def add(self, leaf: JavaObject, other: JavaObject) -> None:
+        """Put `other` in the place of `leaf`."""
+        self.pairs.append((leaf, other))
+
+    def _other(self, node: JavaObject) -> JavaObject | None:
+        return next((other for leaf, other in self.pairs if leaf.fastEquals(node)), None)
+
+    @answered
+    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802 - Scala's name
+        """Whether it is one of the leaves."""
+        return self._other(node) is not None
+
+    @answered
+    def apply(self, node: JavaObject) -> JavaObject:
+        """What comes in the leaf's place."""
+        return self._other(node)
+
+    @answered
+    def applyOrElse(self, node: JavaObject, otherwise: JavaObject) -> JavaObject:  # noqa: N802 - Scala's name
+        """What comes in a leaf's place; for other nodes what `otherwise` says."""
+        other = self._other(node)
+        return otherwise.apply(node) if other is None else other
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.PartialFunction",)
+
+
+def _index_of(leaf: JavaObject) -> FileIndex | None:
+    if str(leaf.getClass().getSimpleName()) != "LogicalRelation":
+        return None
+    relation = leaf.relation()
+    return FileIndex.following(relation) if str(relation.getClass().getSimpleName()) == "HadoopFsRelation" else None
+
+
+def _attributes(jvm: Jvm, columns: StructType) -> list[JavaObject]:
+    found = jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(columns.to_json()))
+    return [found.apply(place) for place in range(found.size())]
+
+
+def _refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:
+    """Refuse a plan whose columns are no longer there as they were; columns that came since do not harm it."""
+    if planned.metadata.schema_string == newest.metadata.schema_string and planned.partition_columns == newest.partition_columns:
+        return
+    reason = None
+    for column in planned.schema:
+        now = newest.schema.find(column.name)
+        if now is None:
+            reason = f"column '{column.name}' is no longer there"
+        elif now.data_type != column.data_type or now.physical_name != column.physical_name:
+            reason = f"column '{column.name}' is another one now"
+        if reason is not None:
+            break
+    if reason is None and planned.partition_columns != newest.partition_columns:
+        reason = f"it is partitioned by {list(newest.partition_columns)} now, by {list(planned.partition_columns)} before"
+    if reason is not None:
+        raise InvalidRequest(
+            f"The schema of table {newest.store.url} has changed since this DataFrame was made of version {planned.version}: in version "
+            f"{newest.version} {reason}. Make the DataFrame anew (read the table again).",
+            code="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+            table=newest.store.url,
+            version=newest.version,
+        )

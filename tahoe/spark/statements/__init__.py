@@ -1,0 +1,1 @@
+"""Statements: what the session's parser made of a text, as commands on Delta tables."""

@@ -28,8 +28,9 @@ from tahoe.spark.frames import detail_frame, history_frame
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.scan.relation import read_snapshot
-from tahoe.sql.table_name import TableName, table_name
+from tahoe.sql.table_name import table_name
 from tahoe.table import Table
 
 __all__ = ["DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -68,8 +69,13 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table that ``delta.`/path` `` names. Names of a catalog are `Unsupported` by this version of Tahoe."""
-        return cls.forPath(sparkSession, _path_of_name(tableOrViewName))
+        """The table of that name in the session's catalog, or that ``delta.`/path` `` names.
+
+        Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`): there is none, or one of another format.
+        """
+        table = _named(sparkSession, tableOrViewName)
+        table.snapshot()
+        return cls(sparkSession, table)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -101,9 +107,9 @@ class DeltaTable:
     # -- what a table tells ------------------------------------------------------------------------------------------------
 
     def toDF(self) -> DataFrame:
-        """The newest version as a DataFrame."""
+        """The table as a DataFrame, which shows the newest version whenever it is executed."""
         if is_classic(self._spark):
-            found = read_snapshot(self._spark, self._table.snapshot(), options=self._options)
+            found = read_snapshot(self._spark, self._table.snapshot(), options=self._options, follows=self._table)
         else:
             found = self._spark.read.format("delta").options(**self._options).load(self._table.url)
         return found if self._alias is None else found.alias(self._alias)
@@ -242,7 +248,10 @@ class DeltaTableBuilder:
     def tableName(self, identifier: str) -> DeltaTableBuilder:
         """The table's name, which must be of the form ``delta.`/path` ``."""
         _require(isinstance(identifier, str), "Identifier must be str.", identifier)
-        return self.location(_path_of_name(identifier))
+        named = table_name(identifier)
+        if named is None or named.path is None:
+            raise Unsupported(f"tableName('{identifier}'): only paths so far.", code="TAHOE_CATALOG_NAME")
+        return self.location(named.path)
 
     def location(self, location: str) -> DeltaTableBuilder:
         """The folder or URL where the table is."""
@@ -327,8 +336,19 @@ class DeltaTableBuilder:
         return DeltaTable(self._spark, table)
 
 
-def _path_of_name(name: str) -> str:
-    return (table_name(name) or TableName(None, (name,))).resolved()
+def _named(spark: SparkSession, name: str) -> Table:
+    """The Delta table of a name."""
+    if is_classic(spark):
+        found = table_named(spark, parts_of(spark, name))
+        if found is not None:
+            return found.table
+    elif (named := table_name(name)) is not None and named.path is not None:
+        return table_at(spark, named.path, {})
+    raise InvalidRequest(
+        f"{name} is not a Delta table. Name one by its name in the catalog, or by its path: DeltaTable.forPath(spark, path).",
+        code="DELTA_MISSING_DELTA_TABLE",
+        table=name,
+    )
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

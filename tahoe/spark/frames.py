@@ -1,4 +1,4 @@
-"""What a table tells of itself, as DataFrames: its history, its details, its properties."""
+"""What a table tells of itself, as DataFrames and their rows: its history, its details."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 from tahoe.table import Table
 
-__all__ = ["DETAIL", "HISTORY", "detail_frame", "empty_frame", "history_frame", "properties_frame"]
+__all__ = ["DETAIL", "HISTORY", "detail_frame", "detail_rows", "empty_frame", "history_frame", "history_rows"]
 
 
 def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -> DataFrame:
@@ -29,19 +29,23 @@ def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -
     Args:
         limit: only so many.
     """
-    rows = [tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in table.history(limit)]
-    return spark.createDataFrame(rows, HISTORY)
+    return spark.createDataFrame(history_rows(table, limit), HISTORY)
 
 
 def detail_frame(spark: SparkSession, table: Table) -> DataFrame:
     """One row about the newest version (`DETAIL`)."""
-    found = table.detail()
-    return spark.createDataFrame([tuple(_plain(found[column.name], column.dataType) for column in DETAIL)], DETAIL)
+    return spark.createDataFrame(detail_rows(table), DETAIL)
 
 
-def properties_frame(spark: SparkSession, properties: dict[str, str]) -> DataFrame:
-    """One row a property, sorted by key."""
-    return spark.createDataFrame(sorted(properties.items()), _text_struct("key", "value"))
+def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]]:
+    """The rows of `history_frame`."""
+    return [tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in table.history(limit)]
+
+
+def detail_rows(table: Table) -> list[tuple[Any, ...]]:
+    """The row of `detail_frame`."""
+    told = table.detail()
+    return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
 
 
 def empty_frame(spark: SparkSession) -> DataFrame:

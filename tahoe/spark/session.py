@@ -30,10 +30,7 @@ from tahoe.spark.names.snapshots import moment, requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.slice_encoder import SparkSlices
-from tahoe.spark.sql import run
 from tahoe.spark.write.idempotent import reset_version
-from tahoe.sql.parse import may_be_delta
-from tahoe.sql.table_name import table_name
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
@@ -46,8 +43,9 @@ _FILTERS = "spark.sql.python.filterPushdown.enabled"
 def enable(spark: SparkSession) -> SparkSession:
     """The same session with Delta switched on. No JAR, no further setting, no restart; a second call does nothing.
 
-    Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed, and
-    ``spark.sql`` knows them as ``delta.`/path` `` (`tahoe.spark.sql`). All other formats, and all other sessions, stay as they are.
+    Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed. SQL knows
+    them by name and as ``delta.`/path` `` (`tahoe.spark.catalog`, `tahoe.spark.statements`). All other formats, and all other sessions,
+    stay as they are.
     """
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
         raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.", code="TAHOE_NO_SPARK_SESSION")
@@ -92,9 +90,6 @@ def _wrap_classic() -> None:
     _wrap(DataFrameReader, "load", _load)
     _wrap(DataFrameWriter, "save", _save)
     _wrap(DataFrameWriter, "saveAsTable", _save_as_table)
-    _wrap(DataFrameReader, "table", _read_table)
-    _wrap(SparkSession, "table", _table)
-    _wrap(SparkSession, "sql", _sql)
 
 
 def _wrap(owner: type, name: str, replacement: Callable[..., Any]) -> None:
@@ -189,34 +184,6 @@ def _save_as_table(
             code="TAHOE_CATALOG_NAME",
         )
     original(writer, name, format, *rest, **named)
-
-
-def _sql(original: Callable[..., DataFrame], spark: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - PySpark's name
-    if not (isinstance(sqlQuery, str) and may_be_delta(sqlQuery) and is_classic(spark) and is_enabled(spark)):
-        return original(spark, sqlQuery, args, **kwargs)
-    return run(functools.partial(original, spark), spark, sqlQuery, args, kwargs)
-
-
-def _table(original: Callable[..., DataFrame], spark: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
-    path = _path_in(spark, tableName)
-    return original(spark, tableName) if path is None else _read(spark, path, {}, False)
-
-
-def _read_table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
-    spark, java = reader._spark, reader._jreader
-    path = _path_in(spark, tableName)
-    if path is None:
-        return original(reader, tableName)
-    given = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
-    return _read(spark, path, given, bool(java.userSpecifiedSchema().isDefined()))
-
-
-def _path_in(spark: SparkSession, name: Any) -> str | None:
-    """The path in ``delta.`/path` ``, in a session with Delta on; None for another name."""
-    if not (isinstance(name, str) and may_be_delta(name) and is_classic(spark) and is_enabled(spark)):
-        return None
-    named = table_name(name)
-    return None if named is None else named.path
 
 
 def _is_delta(spark: SparkSession, source: str) -> bool:

@@ -1,6 +1,7 @@
-"""From a text to the statement that it is: what is Delta's is understood or refused by name, all else is None and goes to Spark as it is.
+"""From a text to the statement of Delta that it is; None for every other text, which is Spark's.
 
-Tables are named by path, ``delta.`/path` ``. Expressions and queries are slices of the user's own text.
+Spark's own parser reads what it knows, on Delta tables too (`tahoe.spark.statements`); here is what Delta alone has. A name may be one of a
+catalog, a path as in ``delta.`/path` ``, and after some words a path as a string. Expressions are slices of the user's own text.
 """
 
 from __future__ import annotations
@@ -8,65 +9,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.exceptions import InvalidRequest
 from tahoe.sql.dialect import STRING, WORD, Cursor, tokenize
-from tahoe.sql.references import path_at, references
 from tahoe.sql.statements import (
     AddConstraint,
-    Delete,
     DescribeDetail,
     DescribeHistory,
-    DescribeTable,
     DropConstraint,
+    NotYet,
     Purge,
-    Query,
-    SetProperties,
-    ShowProperties,
     Statement,
     SyncMetadata,
-    TableAtPath,
-    UnsetProperties,
-    Update,
     UpgradeUniform,
 )
+from tahoe.sql.table_name import TableName, name_at
 
-__all__ = ["may_be_delta", "parse", "with_values"]
-
-# Statements of Delta that may name their table by a string alone.
-_BY_STRING = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:desc|describe|vacuum|optimize)\b", re.IGNORECASE | re.DOTALL)
-
-
-def may_be_delta(text: str) -> bool:
-    """A quick look: False says for certain that `parse` would give None."""
-    return "delta" in text.lower() or _BY_STRING.match(text) is not None
+__all__ = ["parse", "with_values"]
 
 
 def parse(text: str) -> Statement | None:
-    """The statement, or None for what is not Delta's.
+    """The statement, or None for what is not Delta's alone.
 
-    Raises:
-        Unsupported: Delta's, and not in this version of Tahoe.
-        SqlSyntaxError: it begins as a statement of Delta and goes on otherwise.
+    Raises `SqlSyntaxError`: it begins as a statement of Delta and goes on otherwise.
     """
-    if not may_be_delta(text):
+    first = _FIRST.match(text)
+    if first is None or first[1].upper() not in _STATEMENTS:
         return None
-    tokens = tokenize(text)
-    if not tokens:
-        return None
-    cursor = Cursor(text, tokens)
-    known = _STATEMENTS.get(tokens[0].text.upper()) if tokens[0].kind == WORD else None
-    found = known(cursor) if known is not None else None
-    if found is not None:
-        return found
-    cursor.place = 0
-    if cursor.comes("SET") and not cursor.peek(1).is_word("VAR", "VARIABLE"):
-        return None  # what follows is the value of a setting, whatever it looks like
-    _refuse(cursor)
-    read = references(text, tokens)
-    return Query(text, read, is_kept=not tokens[0].is_word(*_RUN_ONCE)) if read else None
+    cursor = Cursor(text, tokenize(text))
+    return _STATEMENTS[first[1].upper()](cursor) if cursor.tokens else None
 
 
-_RUN_ONCE = ("SELECT", "WITH", "FROM", "TABLE", "VALUES", "INSERT", "EXPLAIN", "DESCRIBE")
+_FIRST = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
 
 def with_values(text: str, values: Mapping[str, str] | Sequence[str]) -> str:
@@ -108,18 +81,10 @@ def _unbound(parameter: str) -> InvalidRequest:
 def _alter(cursor: Cursor) -> Statement | None:
     if not cursor.take("ALTER", "TABLE") or (table := _table(cursor)) is None:
         return None
-    if cursor.take("SET", "TBLPROPERTIES"):
-        properties = _properties(cursor, with_values=True)
-        cursor.end()
-        return SetProperties(table, {key: value or "" for key, value in properties})
-    if cursor.take("UNSET", "TBLPROPERTIES"):
-        if_exists = cursor.take("IF", "EXISTS")
-        names = tuple(key for key, _ in _properties(cursor, with_values=False))
-        cursor.end()
-        return UnsetProperties(table, names, if_exists)
     if cursor.take("ADD", "CONSTRAINT"):
         name = cursor.identifier()
-        cursor.need("CHECK")
+        if not cursor.take("CHECK"):
+            return None
         cursor.need_symbol("(")
         condition = cursor.slice_until(")")
         cursor.need_symbol(")")
@@ -130,44 +95,28 @@ def _alter(cursor: Cursor) -> Statement | None:
         name = cursor.identifier()
         cursor.end()
         return DropConstraint(table, name, if_exists)
-    words = " ".join(token.text.upper() for token in cursor.tokens[cursor.place : cursor.place + 2] if token.kind == WORD)
-    raise _unsupported(f"ALTER TABLE … {words}", table)
-
-
-def _show(cursor: Cursor) -> Statement | None:
-    if not cursor.take("SHOW", "TBLPROPERTIES") or (table := _table(cursor)) is None:
-        return None
-    key = None
-    if cursor.take_symbol("("):
-        key = _key(cursor)
-        cursor.need_symbol(")")
-    cursor.end()
-    return ShowProperties(table, key)
+    if cursor.take("DROP", "FEATURE"):
+        return NotYet("ALTER TABLE … DROP FEATURE", table)
+    return None
 
 
 def _describe(cursor: Cursor) -> Statement | None:
     cursor.place += 1
-    if cursor.comes("DETAIL") or cursor.comes("HISTORY"):
-        is_detail = cursor.next().is_word("DETAIL")
-        described = _table_or_path(cursor)
-        if described is None:
-            return None
-        limit = cursor.integer() if not is_detail and cursor.take("LIMIT") else None
-        cursor.end()
-        return DescribeDetail(described) if is_detail else DescribeHistory(described, limit)
-    cursor.take("TABLE")
-    table = _table(cursor)
-    if table is None:
+    if not (cursor.comes("DETAIL") or cursor.comes("HISTORY")):
         return None
+    is_detail = cursor.next().is_word("DETAIL")
+    if (described := _table_or_path(cursor)) is None:
+        return None
+    limit = cursor.integer() if not is_detail and cursor.take("LIMIT") else None
     cursor.end()
-    return DescribeTable(table)
+    return DescribeDetail(described) if is_detail else DescribeHistory(described, limit)
 
 
 def _msck(cursor: Cursor) -> Statement | None:
     if not cursor.take("MSCK", "REPAIR", "TABLE") or (table := _table(cursor)) is None:
         return None
     if not cursor.take("SYNC", "METADATA"):
-        raise _unsupported("MSCK REPAIR TABLE (without SYNC METADATA)", table)
+        return None
     cursor.end()
     return SyncMetadata(table)
 
@@ -195,194 +144,61 @@ def _reorg(cursor: Cursor) -> Statement | None:
     return UpgradeUniform(table, version)
 
 
-def _delete(cursor: Cursor) -> Statement | None:
-    if not cursor.take("DELETE", "FROM") or (table := _table(cursor)) is None:
-        return None
-    alias = _alias(cursor, "WHERE")
-    where = _condition(cursor, "DELETE", table)
-    cursor.end()
-    return Delete(table, alias, where)
+def _later(*words: str) -> Callable[[Cursor], Statement | None]:
+    """A statement that a later version carries out; its table, or a path as a string, follows the words."""
+
+    def parsed(cursor: Cursor) -> Statement | None:
+        if not cursor.take(*words):
+            return None
+        cursor.take("TABLE")
+        return NotYet(" ".join(words), _table_or_path(cursor))
+
+    return parsed
 
 
-def _update(cursor: Cursor) -> Statement | None:
-    if not cursor.take("UPDATE") or (table := _table(cursor)) is None:
+def _clone(cursor: Cursor) -> Statement | None:
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [SHALLOW | DEEP] CLONE source``."""
+    cursor.take("CREATE")
+    cursor.take("OR", "REPLACE")
+    cursor.take("REPLACE")
+    if not cursor.take("TABLE"):
         return None
-    alias = _alias(cursor, "SET")
-    cursor.need("SET")
-    values: dict[str, str] = {}
-    while True:
-        column = cursor.slice_until("=")
-        cursor.need_symbol("=")
-        if column in values:
-            raise InvalidRequest(
-                f"UPDATE of table {table.written} sets column {column} twice.", code="TAHOE_ASSIGNED_TWICE", column=column
-            )
-        values[column] = cursor.slice_until(",", "WHERE", ";")
-        if not cursor.take_symbol(","):
-            break
-    where = _condition(cursor, "UPDATE", table)
-    cursor.end()
-    return Update(table, alias, values, where)
+    cursor.take("IF", "NOT", "EXISTS")
+    table = _table(cursor)
+    is_clone = table is not None and (cursor.take("SHALLOW", "CLONE") or cursor.take("DEEP", "CLONE") or cursor.take("CLONE"))
+    return NotYet("CREATE TABLE … CLONE", table) if is_clone else None
 
 
 _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "ALTER": _alter,
-    "SHOW": _show,
     "DESC": _describe,
     "DESCRIBE": _describe,
     "MSCK": _msck,
     "REORG": _reorg,
-    "DELETE": _delete,
-    "UPDATE": _update,
+    "CREATE": _clone,
+    "REPLACE": _clone,
+    "OPTIMIZE": _later("OPTIMIZE"),
+    "VACUUM": _later("VACUUM"),
+    "RESTORE": _later("RESTORE"),
+    "CONVERT": _later("CONVERT", "TO", "DELTA"),
+    "FSCK": _later("FSCK", "REPAIR"),
+    "COPY": _later("COPY", "INTO"),
+    "GENERATE": _later("GENERATE"),
 }
-
-
-# -- what is Delta's and not here --------------------------------------------------------------------------------------------
-
-_TARGETS = (
-    *("INSERT INTO", "INSERT INTO TABLE", "INSERT OVERWRITE", "INSERT OVERWRITE TABLE", "INSERT WITH SCHEMA EVOLUTION INTO"),
-    *("MERGE INTO", "MERGE WITH SCHEMA EVOLUTION INTO", "COPY INTO", "TRUNCATE TABLE"),
-    *("OPTIMIZE", "VACUUM", "RESTORE", "RESTORE TABLE", "FSCK REPAIR TABLE", "ANALYZE TABLE", "COMMENT ON TABLE"),
-    *("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", "CREATE OR REPLACE TABLE", "REPLACE TABLE"),
-    *("DROP TABLE", "DROP TABLE IF EXISTS", "CACHE TABLE", "CACHE LAZY TABLE", "UNCACHE TABLE", "REFRESH TABLE", "REFRESH"),
-    *("SHOW CREATE TABLE", "SHOW COLUMNS IN", "SHOW COLUMNS FROM", "SHOW PARTITIONS"),
-    *("DESCRIBE EXTENDED", "DESCRIBE FORMATTED", "DESCRIBE TABLE EXTENDED", "DESCRIBE TABLE FORMATTED"),
-    *("DESC EXTENDED", "DESC FORMATTED", "DESC TABLE EXTENDED", "DESC TABLE FORMATTED"),
-    "GENERATE SYMLINK_FORMAT_MANIFEST FOR TABLE",
-)
-
-
-def _refuse(cursor: Cursor) -> None:
-    """Raises `Unsupported` where the text is a statement of Delta that this version of Tahoe does not know."""
-    for target in _TARGETS:
-        words = target.split()
-        if cursor.take(*words):
-            table = _table_or_path(cursor) if len(words) == 1 else _table(cursor)
-            if table is not None:
-                raise _unsupported(target, table)
-            cursor.place = 0
-    if cursor.comes("CONVERT", "TO", "DELTA"):
-        raise _unsupported("CONVERT TO DELTA", None)
-    if (cursor.comes("CREATE") or cursor.comes("REPLACE")) and (what := _creates_delta(cursor)):
-        raise _unsupported(what, None)
-
-
-def _creates_delta(cursor: Cursor) -> str | None:
-    """Whether a statement that creates something creates a Delta table, and how it says so."""
-    words = [token for token in cursor.tokens[:6] if token.kind == WORD]
-    if not any(token.is_word("TABLE") for token in words):
-        return None
-    depth = 0
-    for place, token in enumerate(cursor.tokens):
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        after = cursor.tokens[place + 1] if place + 1 < len(cursor.tokens) else None
-        if depth or after is None:
-            continue
-        if token.is_word("AS", "SELECT"):
-            return None
-        if token.is_word("USING") and (after.name or "").lower() == "delta":
-            return "CREATE TABLE … USING delta"
-        if token.is_word("CLONE") and (after.name or "").lower() == "delta":
-            return "CREATE TABLE … CLONE"
-    return None
-
-
-def _unsupported(what: str, table: TableAtPath | None) -> Unsupported:
-    of = f" (table {table.written})" if table is not None else ""
-    return Unsupported(
-        f"The SQL statement {what}{of} is not in this version of Tahoe. Use DeltaTable, df.write.format('delta'), or another Delta client.",
-        code="DELTA_OPERATION_NOT_ALLOWED",
-        statement=what,
-    )
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------
 
 
-def _table(cursor: Cursor) -> TableAtPath | None:
-    """The table by path that comes; None where another name does."""
-    found = path_at(cursor)
+def _table(cursor: Cursor) -> TableName | None:
+    """The table that comes; None where no name does."""
+    found = name_at(cursor)
     if found is None:
         return None
-    start = cursor.peek().start
     cursor.place += found[1]
-    return TableAtPath(found[0], cursor.text[start : cursor.peek(-1).stop])
+    return found[0]
 
 
-def _table_or_path(cursor: Cursor) -> TableAtPath | None:
+def _table_or_path(cursor: Cursor) -> TableName | None:
     """As `_table`, or the path as a string."""
-    if cursor.peek().kind != STRING:
-        return _table(cursor)
-    start = cursor.peek().start
-    path = cursor.string()
-    return TableAtPath(path, cursor.text[start : cursor.peek(-1).stop])
-
-
-def _alias(cursor: Cursor, *stops: str) -> str | None:
-    if cursor.take("AS"):
-        return cursor.identifier()
-    if cursor.at_end or cursor.peek().is_word(*stops) or cursor.peek().name is None:
-        return None
-    return cursor.identifier()
-
-
-def _condition(cursor: Cursor, what: str, table: TableAtPath) -> str | None:
-    if not cursor.take("WHERE"):
-        return None
-    where = cursor.slice_until(";")
-    if references(where, tokenize(where)):
-        raise Unsupported(
-            f"The condition of {what} on table {table.written} has a subquery, which is not in this version of Tahoe. Use MERGE "
-            "(DeltaTable.merge) with the query as its source.",
-            code="DELTA_UNSUPPORTED_SUBQUERY",
-            statement=what,
-        )
-    return where
-
-
-def _properties(cursor: Cursor, *, with_values: bool) -> list[tuple[str, str | None]]:
-    found = cursor.listed(lambda: _property(cursor))
-    keys = [key for key, _ in found]
-    twice = next((key for key in keys if keys.count(key) > 1), None)
-    if twice is not None:
-        raise InvalidRequest(f"Found duplicate keys '{twice}'. Name each property once.", code="DUPLICATE_KEY", property=twice)
-    wrong = [key for key, value in found if (value is None) == with_values]
-    if wrong:
-        rule = "Values must be specified" if with_values else "Values should not be specified"
-        raise InvalidRequest(f"{rule} for key(s): [{','.join(wrong)}].", code="PARSE_SYNTAX_ERROR", property=wrong[0])
-    return found
-
-
-def _property(cursor: Cursor) -> tuple[str, str | None]:
-    """``key``, ``key value`` or ``key = value``."""
-    key = _key(cursor)
-    has_value = cursor.take_symbol("=")
-    token = cursor.peek()
-    if token.is_symbol(",", ")"):
-        if has_value:
-            cursor.fail("a value")
-        return key, None
-    if token.kind == STRING:
-        return key, cursor.string()
-    value = cursor.slice_until(",", ")")
-    if token.is_word("TRUE", "FALSE"):
-        return key, value.lower()
-    if not _NUMBER.fullmatch(value):
-        raise InvalidRequest(
-            f"The value of property '{key}' must be a string, a number, TRUE or FALSE, found {value}. Put it in quotes.",
-            code="PARSE_SYNTAX_ERROR",
-            property=key,
-        )
-    return key, value
-
-
-_NUMBER = re.compile(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?")
-
-
-def _key(cursor: Cursor) -> str:
-    if cursor.peek().kind == STRING:
-        return cursor.string()
-    parts = [cursor.identifier()]
-    while cursor.take_symbol("."):
-        parts.append(cursor.identifier())
-    return ".".join(parts)
+    return TableName(cursor.string()) if cursor.peek().kind == STRING else _table(cursor)

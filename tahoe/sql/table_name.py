@@ -6,9 +6,9 @@ table   schema.table   catalog.schema.table                                 â”€â
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from tahoe.exceptions import Unsupported
 from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import NAME, STRING, Cursor, tokenize
 
@@ -27,15 +27,17 @@ class TableName:
     path: str | None
     parts: tuple[str, ...] = ()
 
-    def resolved(self) -> str:
-        """The path or URL of the table's root. Raises `Unsupported` (`TAHOE_CATALOG_NAME`) for a name of a catalog."""
-        if self.path is None:
-            raise Unsupported(
-                f"'{'.'.join(self.parts)}' is a name of a catalog, and this version of Tahoe has no catalog of Delta tables. Name the table "
-                "by its path: DeltaTable.forPath(spark, path), or 'delta.`path`'.",
-                code="TAHOE_CATALOG_NAME",
-            )
-        return self.path
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The identifiers that Spark's catalog knows it by."""
+        return self.parts if self.path is None else ("delta", self.path)
+
+    def __str__(self) -> str:
+        """As SQL writes it."""
+        return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in self.identifiers)
+
+
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def table_name(text: str) -> TableName | None:

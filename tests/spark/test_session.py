@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
 
 import tahoe
+from tahoe import Table
 from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.spark.session import is_enabled
 
@@ -85,13 +86,38 @@ def test_a_table_that_is_not_there_is_named_without_java_in_the_message(spark, p
     assert "java" not in str(raised.value)
 
 
-def test_a_frame_stays_at_the_version_that_it_was_loaded_at(spark, path):
+def test_a_frame_and_a_view_of_it_show_the_newest_version_whenever_they_run(spark, path):
     spark.range(2).write.format("delta").save(path)
     frame = spark.read.format("delta").load(path)
-    frame.createOrReplaceTempView("pinned")
+    first = spark.read.format("delta").option("versionAsOf", 0).load(path)
+    frame.createOrReplaceTempView("shown")
     spark.range(5).write.format("delta").mode("overwrite").save(path)
-    assert frame.count() == spark.table("pinned").count() == 2
-    assert spark.read.format("delta").load(path).count() == 5
+    assert frame.count() == spark.table("shown").count() == spark.sql("SELECT * FROM shown").count() == 5
+    assert first.count() == 2
+
+
+def test_a_frame_made_before_the_first_deletion_vector_does_not_show_deleted_rows(spark, path):
+    spark.range(10).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    frame = spark.read.format("delta").load(path)
+    names = frame.select("id", "_metadata.file_name")
+    Table(path).delete("id = 3")
+    assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert frame.where("id > 2 AND id < 5").count() == 1
+    assert names.count() == 9
+    assert frame.join(frame.select("id"), "id").count() == 9
+
+
+def test_a_frame_whose_column_is_gone_says_so_and_one_that_got_more_columns_goes_on(spark, path):
+    spark.range(3).selectExpr("id", "id AS other").write.format("delta").save(path)
+    frame = spark.read.format("delta").load(path)
+    spark.range(2).selectExpr("id", "id AS other", "id AS more").write.format("delta").mode("append").option(
+        "mergeSchema", "true"
+    ).save(path)
+    assert frame.columns == ["id", "other"] and frame.count() == 5
+    spark.range(2).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    with pytest.raises(InvalidRequest, match="'other' is no longer there") as raised:
+        frame.count()
+    assert raised.value.code == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
 
 
 def test_many_threads_read_and_plan_side_by_side(spark, path):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
 from tahoe.spark.catalog.session_fields import fields_of
-from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.stand_ins import is_stand_in, stand_in
 from tahoe.spark.scan.renewal import follow_tables
@@ -27,14 +29,14 @@ def give_names(spark: SparkSession) -> None:
     if is_stand_in(state.sqlParser()):
         return
     # An exception of the JVM that passes through Python goes on as what it was; Spark catches some by their class.
-    spark.sparkContext._gateway.python_parameters.propagate_java_exceptions = True
+    Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)
     follow_tables(spark)
 
 
 def _answer(spark: SparkSession, state: JavaObject) -> None:
     fields, known = fields_of(state), KnownTables()
-    new = {
+    new: dict[str, Callable[[JavaObject, str], JavaObject]] = {
         "defaultSessionCatalog": lambda there, _: session_catalog(there, spark, state.catalog(), known),
         "tableRelationCache": lambda there, interface: relation_cache(there, spark, known, interface),
         "sqlParser": lambda there, _: parser(there, spark),

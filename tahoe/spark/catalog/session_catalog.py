@@ -16,8 +16,8 @@ from tahoe.spark.catalog.writable import writable
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, made
 from tahoe.spark.jvm.stand_ins import stand_in
-from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, table_identifier
 from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, table_identifier
 from tahoe.table import Table
 
 __all__ = ["session_catalog"]

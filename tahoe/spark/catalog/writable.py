@@ -60,7 +60,10 @@ class _WritableTable:
 
     def capabilities(self) -> JavaObject:
         """What Spark's planner may do with the table."""
-        kind, found = self._jvm.java_class(f"{_SQL}.connector.catalog.TableCapability"), self._jvm.java_class("java.util.HashSet")()
+        kind, found = (
+            self._jvm.java_class(f"{_SQL}.connector.catalog.TableCapability"),
+            self._jvm.java_class("java.util.HashSet")(),
+        )
         for name in _CAPABILITIES:
             found.add(kind.valueOf(name))
         return found

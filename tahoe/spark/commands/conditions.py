@@ -16,7 +16,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import changes_of, with_positions
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.scan.relation import Condition, named, shape_of
+from tahoe.spark.scan.relation import Alias, Condition, named, shape_of
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["Meant", "check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
@@ -37,11 +37,11 @@ class Meant:
     snapshot: Snapshot
     condition: str | Column | None
     asked: Condition
-    alias: str | None = None
+    alias: Alias | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None, operation: str) -> str:
+def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None, operation: str) -> str:
     """Refuse what no condition of a change of rows may hold, before a row is read.
 
     Returns:

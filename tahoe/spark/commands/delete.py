@@ -20,7 +20,7 @@ from tahoe.spark.commands.row_changes import (
     write_change_data,
 )
 from tahoe.spark.jvm.job_progress import shown_jobs
-from tahoe.spark.scan.relation import condition_of
+from tahoe.spark.scan.relation import Alias, condition_of
 from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
@@ -34,7 +34,7 @@ def delete(
     table: Table,
     condition: str | Column | None = None,
     *,
-    alias: str | None = None,
+    alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> RowsChanged:
     """Delete the rows for which the condition is true, all rows without one; rows for which it is NULL stay.
@@ -64,7 +64,7 @@ def stage_delete(
     spark: SparkSession,
     condition: str | Column | None,
     *,
-    alias: str | None = None,
+    alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Staged:
     """Stage what `delete` commits."""

@@ -29,7 +29,7 @@ from tahoe.spark.commands.row_changes import (
 )
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.job_progress import shown_jobs
-from tahoe.spark.scan.relation import EVERY_ROW, condition_of, named, shape_of
+from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, last_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed
 from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.writer import FileOptions
@@ -45,7 +45,7 @@ def update(
     values: Mapping[str, str | Column],
     condition: str | Column | None = None,
     *,
-    alias: str | None = None,
+    alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> RowsChanged:
     """Give columns new values in the rows for which the condition is true, in all rows without one.
@@ -81,7 +81,7 @@ def stage_update(
     values: Mapping[str, str | Column],
     condition: str | Column | None,
     *,
-    alias: str | None = None,
+    alias: Alias | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Staged:
     """Stage what `update` commits."""
@@ -97,7 +97,7 @@ def stage_update(
         text = check_condition(spark, snapshot, condition, alias, "UPDATE")
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
-    assignments = parse_assignments(seen, values, snapshot.schema, alias, "UPDATE")
+    assignments = parse_assignments(seen, values, snapshot.schema, last_of(alias), "UPDATE")
     meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))
     writer = _Writer(transaction, meant, assignments)
     return stage_updated_rows(

@@ -23,7 +23,9 @@ def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
     names = _NAMES[kind]
     unknown = set(changed) - set(names)
     assert not unknown, (kind, unknown)
-    values = [changed[name] if name in changed else getattr(record, f"copy$default${place}")() for place, name in enumerate(names, 1)]
+    values = [
+        changed[name] if name in changed else getattr(record, f"copy$default${place}")() for place, name in enumerate(names, 1)
+    ]
     return record.copy(*values, *second)
 
 

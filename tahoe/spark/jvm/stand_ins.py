@@ -35,7 +35,9 @@ _NUMBERS = itertools.count(1)
 _CLASSES: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary()
 
 
-def stand_in(spark: SparkSession, there: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]) -> JavaObject:
+def stand_in(
+    spark: SparkSession, there: JavaObject, answers: Any, methods: Iterable[str], interfaces: Sequence[str]
+) -> JavaObject:
     """An object of the JVM with these interfaces.
 
     Args:

@@ -18,7 +18,18 @@ from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.sql.table_name import TableName
 from tahoe.table import Table
 
-__all__ = ["SESSION_CATALOG", "NamedTable", "entry_at", "entry_of", "filled", "is_delta", "location_of", "table_identifier", "table_named"]
+__all__ = [
+    "SESSION_CATALOG",
+    "NamedTable",
+    "entry_at",
+    "entry_of",
+    "filled",
+    "is_delta",
+    "location_of",
+    "parts_of",
+    "table_identifier",
+    "table_named",
+]
 
 SESSION_CATALOG = "spark_catalog"
 """Spark's name of the one catalog of a session that holds Delta tables."""
@@ -51,6 +62,12 @@ def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
         return NamedTable(table_at(spark, location_of(entry), {}), name, entry) if is_delta(entry) else None
     path = path_of(parts)
     return None if path is None else NamedTable(table_at(spark, path, {}), TableName(path))
+
+
+def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
+    """The identifiers of a name, as Spark reads it. Raises PySpark's ``ParseException`` for what is none."""
+    parts = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(name)
+    return tuple(str(parts.apply(place)) for place in range(parts.size()))
 
 
 def path_of(parts: Sequence[str]) -> str | None:

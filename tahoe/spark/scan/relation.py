@@ -40,9 +40,11 @@ __all__ = [
     "CHOSEN",
     "FILE",
     "ROW",
+    "Alias",
     "Condition",
     "condition_of",
     "condition_of_plan",
+    "last_of",
     "logical_column",
     "named",
     "read_rows",
@@ -109,9 +111,24 @@ def read_rows(
     return _scan(spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, metadata=metadata)
 
 
-def named(frame: DataFrame, alias: str | None) -> DataFrame:
+Alias = str | tuple[str, ...]
+"""The name that expressions may use for a table; or its parts, of which the first may be left out: ``spark_catalog.db.t``, ``db.t``."""
+
+
+def named(frame: DataFrame, alias: Alias | None) -> DataFrame:
     """The frame under the name that the user's expressions may use for the table."""
-    return frame if alias is None else frame.alias(alias)
+    if alias is None or isinstance(alias, str):
+        return frame if alias is None else frame.alias(alias)
+    jvm, spark = Jvm.of(frame.sparkSession), frame.sparkSession
+    *qualifier, name = alias
+    identifier = jvm.catalyst("AliasIdentifier")(name, jvm.seq(*qualifier))
+    plan = jvm.catalyst("plans.logical.SubqueryAlias")(identifier, frame._jdf.queryExecution().analyzed())
+    return jvm.frame(spark._jsparkSession, plan, spark)
+
+
+def last_of(alias: Alias | None) -> str | None:
+    """The name alone."""
+    return alias if alias is None or isinstance(alias, str) else alias[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +148,7 @@ EVERY_ROW = Condition((), True)
 """What no condition asks: nothing."""
 
 
-def condition_of(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: str | None = None) -> Condition:
+def condition_of(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None = None) -> Condition:
     """What Catalyst makes of a condition that the user wrote, in terms of the table's columns.
 
     Args:

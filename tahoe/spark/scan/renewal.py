@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 from tahoe.exceptions import InvalidRequest
 from tahoe.schema.types import PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.jvm.stand_ins import answered, compiled, constructed
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied
+from tahoe.spark.jvm.stand_ins import answered, compiled, constructed
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.scan.file_index import FileIndex, has_vectors
 from tahoe.spark.scan.row_id_columns import ROW_INDEX

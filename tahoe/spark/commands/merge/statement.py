@@ -29,6 +29,7 @@ from tahoe.spark.commands.assigned_values import Assignment, Value
 from tahoe.spark.commands.conditions import check_expression, text_of
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.scan.relation import Alias, last_of
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
@@ -56,7 +57,7 @@ class MergeRequest:
     on: Term
     clauses: tuple[Clause[Term], ...] = ()
     schema_evolution: bool = False
-    alias: str | None = None
+    alias: Alias | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -140,7 +141,7 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
     _refuse_our_names([*source.names, *config.schema.names], config.table)
     schema = config.schema
     if request.schema_evolution:
-        schema = evolved_schema(schema, source, request.clauses, request.alias)
+        schema = evolved_schema(schema, source, request.clauses, last_of(request.alias))
     if schema == config.schema:
         return config
     transaction.set_metadata(with_schema(config, schema, transaction.clock))
@@ -273,7 +274,7 @@ class _Resolver:
 
     def _places(self, keys: Iterable[str], action: Action, where: str) -> list[Reference]:
         try:
-            places = assigned_places(keys, self.schema, self.request.alias)
+            places = assigned_places(keys, self.schema, last_of(self.request.alias))
         except InvalidRequest as error:
             if error.code == "DELTA_CONFLICT_SET_COLUMN":
                 raise

@@ -1,0 +1,98 @@
+"""Statements that Delta alone has, which Spark's parser does not know (`tahoe.sql.parse`), as commands."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import NotFound, Unsupported
+from tahoe.spark.frames import DETAIL, HISTORY, detail_rows, history_rows
+from tahoe.spark.names.entries import entry_of, table_named
+from tahoe.spark.statements.command import Command
+from tahoe.sql.parse import parse
+from tahoe.sql.statements import (
+    AddConstraint,
+    DescribeDetail,
+    DescribeHistory,
+    DropConstraint,
+    NotYet,
+    Purge,
+    Statement,
+    SyncMetadata,
+    UpgradeUniform,
+)
+from tahoe.table import Table
+
+__all__ = ["own_command"]
+
+
+def own_command(spark: SparkSession, text: str) -> Command | None:
+    """The command that a text is; None for what Spark's parser reads.
+
+    Raises:
+        Unsupported: a statement of Delta that this version of Tahoe does not carry out.
+        SqlSyntaxError: the text begins as a statement of Delta and goes on otherwise.
+    """
+    statement = parse(text)
+    if statement is None:
+        return None
+    if isinstance(statement, NotYet):
+        raise Unsupported(
+            f"The SQL statement {statement.words}{'' if statement.table is None else f' (table {statement.table})'} is not in this version "
+            "of Tahoe. Use another Delta client for it.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            statement=statement.words,
+        )
+    named = table_named(spark, statement.table.identifiers)
+    if named is None:
+        if _may_be_column(spark, statement):
+            return None
+        raise NotFound(
+            f"'{statement.table}' is not a Delta table, and {_WORDS[type(statement)]} is for these. Name one by its name in the catalog, or "
+            "by its path, delta.`/path`.",
+            code="DELTA_ONLY_OPERATION",
+            table=str(statement.table),
+        )
+    return _command(statement, named.table)
+
+
+_WORDS = {
+    AddConstraint: "ALTER TABLE … ADD CONSTRAINT",
+    DropConstraint: "ALTER TABLE … DROP CONSTRAINT",
+    DescribeDetail: "DESCRIBE DETAIL",
+    DescribeHistory: "DESCRIBE HISTORY",
+    SyncMetadata: "MSCK REPAIR TABLE … SYNC METADATA",
+    UpgradeUniform: "REORG TABLE … APPLY (UPGRADE UNIFORM)",
+    Purge: "REORG TABLE … APPLY (PURGE)",
+}
+
+
+def _may_be_column(spark: SparkSession, statement: Statement) -> bool:
+    """Whether it is one of Spark's after all: ``DESCRIBE history id`` is about a column of a table of that name."""
+    word = {DescribeDetail: "detail", DescribeHistory: "history"}.get(type(statement))
+    if word is None:
+        return isinstance(statement, (AddConstraint, DropConstraint))
+    return entry_of(spark, [word]) is not None
+
+
+def _command(statement: Statement, table: Table) -> Command:
+    words = _WORDS[type(statement)]
+    match statement:
+        case DescribeDetail():
+            return Command(words, lambda: detail_rows(table), DETAIL)
+        case DescribeHistory(_, limit):
+            return Command(words, lambda: history_rows(table, limit), HISTORY)
+        case AddConstraint(_, name, condition):
+            return Command(words, lambda: _done(table.add_constraint(name, condition)))
+        case DropConstraint(_, name, if_exists):
+            return Command(words, lambda: _done(table.drop_constraint(name, if_exists=if_exists)))
+        case SyncMetadata():
+            return Command(words, lambda: _done(table.uniform.sync()))
+        case UpgradeUniform(_, version):
+            return Command(words, lambda: _done(table.uniform.upgrade(version)))
+        case Purge(_, where):
+            return Command(words, lambda: _done(table.purge(where)))
+    raise AssertionError(statement)
+
+
+def _done(_: object) -> None:
+    """For a statement that answers nothing."""

@@ -1,0 +1,78 @@
+"""Properties of a Delta table: SHOW TBLPROPERTIES, and ALTER TABLE … SET and UNSET TBLPROPERTIES, as the parser made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.targets import target_of
+from tahoe.table import Table
+
+__all__ = ["PROPERTY_STATEMENTS"]
+
+_SHOWN = StructType([StructField("key", StringType()), StructField("value", StringType())])
+
+
+def _show(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    key = str(plan.propertyKey().get()) if plan.propertyKey().isDefined() else None
+    table = target.named.table
+    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, table, key).items()), _SHOWN)
+
+
+def _set(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    properties, table = Jvm.of(spark).dictionary(plan.properties()), target.named.table
+
+    def run() -> None:
+        table.set_properties(properties)
+
+    return Command("ALTER TABLE … SET TBLPROPERTIES", run)
+
+
+def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    keys = plan.propertyKeys()
+    names, if_exists = [str(keys.apply(place)) for place in range(keys.size())], bool(plan.ifExists())
+    table = target.named.table
+
+    def run() -> None:
+        table.unset_properties(names, if_exists=if_exists)
+
+    return Command("ALTER TABLE … UNSET TBLPROPERTIES", run)
+
+
+PROPERTY_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "ShowTableProperties": _show,
+    "SetTableProperties": _set,
+    "UnsetTableProperties": _unset,
+}
+"""By the name of the plan's node."""
+
+
+def _shown(spark: SparkSession, table: Table, key: str | None) -> dict[str, str]:
+    """As SHOW TBLPROPERTIES tells them: the configuration, and the protocol, without what Spark's settings say is secret."""
+    snapshot = table.snapshot()
+    protocol = snapshot.protocol
+    told = {
+        **snapshot.metadata.configuration,
+        "delta.minReaderVersion": str(protocol.min_reader_version),
+        "delta.minWriterVersion": str(protocol.min_writer_version),
+        **{f"delta.feature.{name}": "supported" for name in (protocol.reader_features or ())},
+        **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
+    }
+    jvm = Jvm.of(spark)
+    told = jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(told)))
+    if key is None:
+        return told
+    return {key: told.get(key, f"Table {table.url} does not have property: {key}")}

@@ -1,0 +1,131 @@
+"""MERGE, UPDATE and DELETE as the parser made them: conditions and values stay Catalyst's own expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.merge.clauses import Action, Clause, Kind
+from tahoe.spark.commands.delete import delete
+from tahoe.spark.commands.merge.builder import RESULT, DeltaMergeBuilder
+from tahoe.spark.commands.merge.statement import MergeRequest
+from tahoe.spark.commands.update import update
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.targets import Target, target_of
+
+__all__ = ["AFFECTED", "ROW_STATEMENTS"]
+
+AFFECTED = StructType([StructField("num_affected_rows", LongType())])
+"""The columns of what DELETE and UPDATE answer."""
+
+
+def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    condition = _column(spark, plan.condition())
+
+    def run() -> list[tuple[int | None]]:
+        done = delete(spark, target.named.table, condition, alias=target.qualifiers, options=target.options)
+        return [(done.num_affected_rows,)]
+
+    return Command("DELETE", run, AFFECTED)
+
+
+def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    condition = _column(spark, plan.condition().get()) if plan.condition().isDefined() else None
+    values = dict(_assignments(spark, plan.assignments(), target))
+
+    def run() -> list[tuple[int | None]]:
+        done = update(spark, target.named.table, values, condition, alias=target.qualifiers, options=target.options)
+        return [(done.num_affected_rows,)]
+
+    return Command("UPDATE", run, AFFECTED)
+
+
+def _merge(spark: SparkSession, plan: JavaObject, source_of: Callable[[JavaObject], JavaObject] | None = None) -> Command | None:
+    target = target_of(spark, plan.targetTable())
+    if target is None:
+        return None
+    clauses = [
+        *(_clause(spark, Kind.MATCHED, one, target) for one in _items(plan.matchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED, one, target) for one in _items(plan.notMatchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, one, target) for one in _items(plan.notMatchedBySourceActions())),
+    ]
+    on = _column(spark, plan.mergeCondition())
+    evolving = bool(plan.withSchemaEvolution())
+    source = plan.sourceTable() if source_of is None else source_of(plan.sourceTable())
+
+    def run() -> list[Any]:
+        frame = Jvm.of(spark).frame(spark._jsparkSession, source, spark)
+        request = MergeRequest(
+            frame, on, alias=target.qualifiers, clauses=tuple(clauses), schema_evolution=evolving, options=target.options
+        )
+        return DeltaMergeBuilder(spark, target.named.table, request).execute().collect()
+
+    return Command("MERGE", run, RESULT)
+
+
+def _with(spark: SparkSession, plan: JavaObject) -> Command | None:
+    """``WITH … MERGE``: the source may read what the clause before it names."""
+    inner = plan.child()
+    if str(inner.nodeName()) != "MergeIntoTable":
+        return None
+    return _merge(spark, inner, lambda source: copied(plan, child=source))
+
+
+ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "DeleteFromTable": _delete,
+    "UpdateTable": _update,
+    "MergeIntoTable": _merge,
+    "UnresolvedWith": _with,
+}
+"""By the name of the plan's node."""
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------------
+
+
+def _clause(spark: SparkSession, kind: Kind, action: JavaObject, target: Target) -> Clause[str | Column]:
+    name = str(action.getClass().getSimpleName())
+    condition = _column(spark, action.condition().get()) if action.condition().isDefined() else None
+    if name == "DeleteAction":
+        return Clause(kind, Action.DELETE, condition, {})
+    done = Action.INSERT if name.startswith("Insert") else Action.UPDATE
+    values = None if name.endswith("StarAction") else dict(_assignments(spark, action.assignments(), target))
+    return Clause(kind, done, condition, values)
+
+
+def _assignments(spark: SparkSession, assignments: JavaObject, target: Target) -> Iterator[tuple[str, Column]]:
+    """Column or nested field, as text, and its value."""
+    for one in _items(assignments):
+        parts = [str(part) for part in _items(one.key().nameParts())]
+        own = _without_qualifiers(parts, target.qualifiers)
+        yield ".".join(quote_identifier(part) for part in own), _column(spark, one.value())
+
+
+def _without_qualifiers(parts: list[str], qualifiers: tuple[str, ...]) -> list[str]:
+    """The column's own name: ``t.a``, ``db.t.a`` and ``spark_catalog.db.t.a`` are ``a``."""
+    lowered, names = [part.lower() for part in parts], [one.lower() for one in qualifiers]
+    for first in range(len(names)):
+        length = len(names) - first
+        if len(parts) > length and lowered[:length] == names[first:]:
+            return parts[length:]
+    return parts
+
+
+def _column(spark: SparkSession, expression: JavaObject) -> Column:
+    return Jvm.of(spark).column(expression)
+
+
+def _items(seq: JavaObject) -> Iterator[JavaObject]:
+    return (seq.apply(place) for place in range(seq.size()))

@@ -23,6 +23,7 @@ from tahoe.spark.commands.checked_arguments import checked_expression, checked_e
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
+from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
 from tahoe.spark.frames import detail_frame, history_frame
 from tahoe.spark.jvm.bridge import is_classic
@@ -239,6 +240,7 @@ class DeltaTableBuilder:
     def __init__(self, spark: SparkSession, how: str) -> None:
         self._spark = spark
         self._how = how
+        self._name: str | None = None
         self._location: str | None = None
         self._comment: str | None = None
         self._columns: list[StructField] = []
@@ -246,12 +248,10 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
-        """The table's name, which must be of the form ``delta.`/path` ``."""
+        """The table's name in the session's catalog, or ``delta.`/path` ``."""
         _require(isinstance(identifier, str), "Identifier must be str.", identifier)
-        named = table_name(identifier)
-        if named is None or named.path is None:
-            raise Unsupported(f"tableName('{identifier}'): only paths so far.", code="TAHOE_CATALOG_NAME")
-        return self.location(named.path)
+        self._name = identifier
+        return self
 
     def location(self, location: str) -> DeltaTableBuilder:
         """The folder or URL where the table is."""
@@ -322,16 +322,41 @@ class DeltaTableBuilder:
         return self
 
     def execute(self) -> DeltaTable:
-        """Make the table, and return it."""
-        if self._location is None:
+        """Make the table, and return it.
+
+        Raises: see `tahoe.spark.commands.named.make_table`.
+        """
+        if self._name is None and self._location is None:
             raise InvalidRequest(
-                "Say where the table shall be: location(path), or tableName('delta.`path`').",
+                "Say which table it shall be: tableName('db.name'), location(path), or both.",
                 code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
-        table = table_at(self._spark, self._location, {})
         definition = TableDefinition(
             from_spark_schema(StructType(self._columns)), self._partition_by, dict(self._properties), self._comment
         )
+        if not is_classic(self._spark):
+            return self._of_connect(definition)
+        if self._name is None:
+            assert self._location is not None
+            name: tuple[str, ...] = ("delta", self._location)
+        else:
+            name = parts_of(self._spark, self._name)
+        made = make_table(self._spark, Creation(name, self._how, definition, self._location))
+        if made is None:  # it was there
+            assert self._name is not None
+            return DeltaTable.forName(self._spark, self._name)
+        return DeltaTable(self._spark, made)
+
+    def _of_connect(self, definition: TableDefinition) -> DeltaTable:
+        """By path alone, as a session without a JVM shows no catalog."""
+        named = None if self._name is None else table_name(self._name)
+        path = self._location if named is None else named.path
+        if path is None:
+            raise Unsupported(
+                f"tableName('{self._name}'): a session of Spark Connect knows no tables by name here; use location(path).",
+                code="TAHOE_SPARK_CONNECT",
+            )
+        table = table_at(self._spark, path, {})
         create_table(table, definition, self._how)
         return DeltaTable(self._spark, table)
 

@@ -44,9 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A classic session with Delta switched on."""
     builder = SparkSession.builder.master("local[2]").appName("tahoe-tests")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     session = tahoe.enable(builder.getOrCreate())
@@ -57,7 +58,8 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def plain(spark: SparkSession) -> SparkSession:
     """A session without Delta: what `format("delta")` means there is the portable data source."""
-    found = spark.newSession()
+    # Past PySpark's method, which switches Delta on in a session made by one that has it.
+    found = SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
     for key in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "spark.sql.python.filterPushdown.enabled"):
         found.conf.set(key, SETTINGS[key])
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
@@ -126,7 +126,7 @@ def test_without_a_session_the_active_one_is_taken(spark, path):
     ("call", "error"),
     [
         (lambda builder: builder.tableName(1), TypeError),
-        (lambda builder: builder.tableName("db.name"), Unsupported),
+        (lambda builder: builder.tableName("no_such_db.name").addColumn("a", "int").execute(), AnalysisException),
         (lambda builder: builder.location(1), TypeError),
         (lambda builder: builder.comment(1), TypeError),
         (lambda builder: builder.addColumn(1, "int"), TypeError),

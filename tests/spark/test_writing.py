@@ -619,13 +619,13 @@ class TestRefusals:
         with pytest.raises(Unsupported, match=option):
             write(spark.range(1), path, "overwrite", **{option: "id"})
 
-    def test_clusters_buckets_and_names_of_a_catalog_are_named(self, spark, path):
+    def test_clusters_and_buckets_are_refused_by_name(self, spark, path):
         with pytest.raises(Unsupported, match="bucketBy"):
             spark.range(1).write.format("delta").bucketBy(2, "id").save(path)
         with pytest.raises(Unsupported, match="clusterBy"):
             spark.range(1).write.format("delta").clusterBy("id").save(path)
-        with pytest.raises(Unsupported, match="saveAsTable"):
-            spark.range(1).write.format("delta").saveAsTable("t")
+        with pytest.raises(Unsupported, match="bucketBy"):
+            spark.range(1).write.format("delta").bucketBy(2, "id").saveAsTable("t")
         with pytest.raises(InvalidRequest, match="path"):
             spark.range(1).write.format("delta").save()
 

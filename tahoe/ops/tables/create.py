@@ -101,12 +101,12 @@ def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None
             )
 
 
-def create_operation(metadata: Metadata, name: str = "CREATE TABLE") -> Operation:
+def create_operation(metadata: Metadata, name: str = "CREATE TABLE", *, is_managed: bool = False) -> Operation:
     """The operation of a creation, in the reference's parameters."""
     return Operation(
         name,
         {
-            "isManaged": "false",
+            "isManaged": "true" if is_managed else "false",
             "description": metadata.description,
             "partitionBy": json.dumps(list(metadata.partition_columns), separators=(",", ":")),
             "clusterBy": "[]",

@@ -1,21 +1,32 @@
-"""A table made, or made anew, without rows: what the builders of `tahoe.tables` and, later, CREATE TABLE do."""
+"""A table made, or made anew, with or without rows: one commit in its log. What its name needs beside that is `tahoe.spark.commands.named`'.
+
+nothing there ─► CREATE TABLE [AS SELECT]        there ─► [CREATE OR] REPLACE TABLE [AS SELECT]: same table and history, other rows
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
+from tahoe.ops.rows.insert import WriteOptions, already_written, write_operation
 from tahoe.ops.tables.create import create_operation, new_metadata
+from tahoe.ops.write.writer import tagged
+from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.constraints import check_new
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.types import StructType
+from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.prepare import future_config
-from tahoe.txn.transaction import Operation
+from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["TableDefinition", "create_table"]
+__all__ = ["Rows", "TableDefinition", "create_table"]
 
 _OPERATIONS = {
     "create": "CREATE TABLE",
@@ -27,20 +38,44 @@ _OPERATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What a new table shall be."""
+    """What a new table shall be.
+
+    Args:
+        is_managed: its files go when its entry in a catalog goes; for the history.
+    """
 
     schema: StructType
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    is_managed: bool = False
 
 
-def create_table(table: Table, definition: TableDefinition, how: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a new table begins with.
+
+    Args:
+        data: their names and types are the table's.
+        parameters: further ones for the history.
+        app: application id and version of an idempotent write.
+    """
+
+    data: DataFrame
+    files: FileOptions = field(default_factory=FileOptions)
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    app: tuple[str, int] | None = None
+
+
+def create_table(
+    table: Table, definition: TableDefinition, how: str, rows: Rows | None = None, *, user_metadata: str | None = None
+) -> None:
     """Make the table.
 
     Args:
         how: ``create`` (it must not be there), ``createIfNotExists``, ``replace`` (it must be there), ``createOrReplace``. Replacing
             keeps the table's identity and history; its rows go.
+        rows: written in the same commit; `definition` has their schema.
 
     Raises:
         InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; a schema, partitioning or property that no table can have; a generated column or
@@ -51,18 +86,11 @@ def create_table(table: Table, definition: TableDefinition, how: str) -> None:
     snapshot = transaction.snapshot
     if snapshot is not None and how == "createIfNotExists":
         return
-    if snapshot is not None and how == "create":
-        raise InvalidRequest(
-            f"There is a table at {table.url} already. Use createIfNotExists or createOrReplace, or choose another place.",
-            code="DELTA_TABLE_ALREADY_EXISTS",
-            table=table.url,
-        )
-    if snapshot is None and how == "replace":
-        raise NotFound(
-            f"There is no table at {table.url} to replace. Use createOrReplace or create.",
-            code="DELTA_CANNOT_REPLACE_MISSING_TABLE",
-            table=table.url,
-        )
+    _check_there(table, snapshot is not None, how)
+    if snapshot is not None:
+        snapshot.config.refuse_if_append_only()
+    if rows is not None and already_written(transaction, rows.app):
+        return
     metadata = new_metadata(
         definition.schema,
         table.clock,
@@ -72,16 +100,54 @@ def create_table(table: Table, definition: TableDefinition, how: str) -> None:
         table_id=None if snapshot is None else snapshot.metadata.id,
     )
     transaction.set_metadata(metadata)
-    transaction.enforces = ENFORCED  # there will be no rows
+    transaction.enforces = ENFORCED
     check_new(future_config(transaction))
-    if snapshot is not None:
-        transaction.read_whole_table()
-        now = table.clock.now_ms()
-        transaction.stage(*(add.remove(now) for add in add_files(snapshot.files())))
-    operation = create_operation(metadata)
+    metrics = _stage(transaction, rows)
+    operation = create_operation(metadata, _OPERATIONS[how], is_managed=definition.is_managed)
+    if rows is not None:
+        parameters = {**operation.parameters, **rows.parameters}
+        operation = Operation(f"{operation.name} AS SELECT", parameters, metrics)
     try:
-        table.commit(transaction, Operation(_OPERATIONS[how], operation.parameters))
+        table.commit(transaction, operation, user_metadata=user_metadata)
     except DeltaConcurrentModificationException:
         # Another writer created it in between, which is all that was asked for.
         if how != "createIfNotExists" or not table.exists():
             raise
+
+
+def _check_there(table: Table, is_there: bool, how: str) -> None:
+    if is_there and how == "create":
+        raise InvalidRequest(
+            f"There is a table at {table.url} already. Use createIfNotExists or createOrReplace, or choose another place.",
+            code="DELTA_TABLE_ALREADY_EXISTS",
+            table=table.url,
+        )
+    if not is_there and how == "replace":
+        raise NotFound(
+            f"There is no table at {table.url} to replace. Use createOrReplace or create.",
+            code="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+            table=table.url,
+        )
+
+
+def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | str]:
+    """The files of the rows in, those that were there out; the metrics."""
+    adds = [] if rows is None else _written(transaction, rows)
+    removed: list[RemoveFile] = []
+    snapshot = transaction.snapshot
+    if snapshot is not None:
+        transaction.read_whole_table()
+        now = transaction.clock.now_ms()
+        removed = [add.remove(now) for add in add_files(snapshot.files())]
+    transaction.stage(*removed, *adds)
+    if rows is not None and rows.app is not None:
+        transaction.stage_app(*rows.app)
+    options = WriteOptions("overwrite")
+    return write_operation(future_config(transaction), adds, removed, (), options, created=snapshot is None).metrics
+
+
+def _written(transaction: Transaction, rows: Rows) -> list[AddFile]:
+    config = future_config(transaction)
+    with shown_jobs(rows.data.sparkSession, transaction.clock):
+        adds = write_files(enforced(rows.data, config), config, transaction.store, transaction.clock, rows.files)
+    return [tagged(config, replace(add, data_change=True)) for add in adds]

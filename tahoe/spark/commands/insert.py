@@ -9,7 +9,7 @@ removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
@@ -41,15 +41,21 @@ from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
+from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["insert"]
+__all__ = ["ToldAs", "insert"]
+
+ToldAs = Callable[[Operation, TableConfig], Operation]
 
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 
 
-def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
+def insert(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None = None) -> int | None:
     """Write the rows; the version that has them, or None where there was nothing to do.
+
+    Args:
+        told_as: what the history shall say of it, of what it would say and of the table as it will be.
 
     Raises:
         InvalidRequest, SchemaMismatch, Unsupported: before anything is written.
@@ -68,6 +74,8 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
         return None
     with shown_jobs(data.sparkSession, table.clock):
         operation = _staged(transaction, data, request)
+        if told_as is not None:
+            operation = told_as(operation, future_config(transaction))
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:
@@ -76,7 +84,7 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
             return None
         # Two writers that find no table both create it; the loser goes by the mode on the winner's.
         if transaction.snapshot is None and request.mode != "overwrite":
-            return insert(table, data, request)
+            return insert(table, data, request, told_as)
         raise
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
@@ -160,12 +161,18 @@ def install() -> None:
     def convert_exception(java_error: Any) -> Any:
         # Utils.exceptionString has the whole chain of causes in one call.
         kept = _ERRORS.found(str(_exception_text(java_error)))
-        return original(java_error) if kept is None else kept.with_traceback(None)
+        return original(_undeclared(java_error)) if kept is None else kept.with_traceback(None)
 
     convert_exception._tahoe = True  # type: ignore[attr-defined]
     captured.convert_exception = convert_exception  # type: ignore[assignment]
     for name in ("py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(name).addFilter(_is_not_kept)
+
+
+def _undeclared(java_error: Any) -> Any:
+    """The exception itself, where Java wrapped it because Python threw it in a method that does not declare it."""
+    name = str(java_error.getClass().getName())
+    return java_error.getCause() if name == "java.lang.reflect.UndeclaredThrowableException" else java_error
 
 
 def _exception_text(java_error: Any) -> str:
@@ -176,5 +183,5 @@ def _exception_text(java_error: Any) -> str:
 
 
 def _is_not_kept(record: logging.LogRecord) -> bool:
-    """py4j logs what callbacks raise; a kept error is told to the caller instead."""
-    return not (record.exc_info and isinstance(record.exc_info[1], _Kept))
+    """py4j logs what callbacks raise; a kept error, and one that the JVM raised and gets back, is told to the caller instead."""
+    return not (record.exc_info and isinstance(record.exc_info[1], (_Kept, Py4JJavaError)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
@@ -107,8 +108,11 @@ def is_delta(entry: JavaObject) -> bool:
 
 
 def location_of(entry: JavaObject) -> str:
-    """The path or URL of the table that an entry names."""
-    return str(entry.location().toString())
+    """The path or URL of the table that an entry names, as it is: what a URI writes as ``%20`` is a space."""
+    uri = entry.location()
+    text = str(uri.toString())
+    # Hadoop's `Path` reads a URI so. Without a percent sign there is nothing to read, and no further call to pay.
+    return text if "%" not in text else unquote(text)
 
 
 def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot) -> JavaObject:

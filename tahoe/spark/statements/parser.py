@@ -16,6 +16,7 @@ from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.records import copied
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.command import Command, as_plan
+from tahoe.spark.statements.creation import CREATION_STATEMENTS
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.rows import ROW_STATEMENTS
@@ -26,6 +27,7 @@ _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     **ROW_STATEMENTS,
     **PROPERTY_STATEMENTS,
+    **CREATION_STATEMENTS,
 }
 # A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
 _QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert)\b", re.IGNORECASE)

@@ -1,0 +1,213 @@
+"""A table made by its name: where it is, its commit, and then its entry in the session's catalog. A creation that fails leaves no entry.
+
+name ─┬─ delta.`/path` ─────────────────────────────► commit
+      ├─ no entry ──► managed: an empty folder ─────► commit ─► entry
+      │               external: ─┬─ a table ──► agrees with what was said? ─► entry
+      │                          └─ empty ──────────► commit ─► entry
+      └─ an entry ──► create: refused   replace: its table ─► commit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.spark.commands.adoption import check_agrees
+from tahoe.spark.commands.create import Rows, TableDefinition, create_table
+from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import entry_at, is_delta, location_of, path_of
+from tahoe.spark.names.new_entries import (
+    full_identifier,
+    is_managed,
+    is_view,
+    new_entry,
+    raise_exists,
+    raise_missing,
+    uri_of_new,
+    uri_of_text,
+)
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.idempotent import reset_version
+from tahoe.store.location import table_url
+from tahoe.table import Table
+
+__all__ = ["Creation", "make_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What was asked for.
+
+    Args:
+        name: the identifiers of the table's name, or of ``delta.`/path` ``.
+        how: as of `tahoe.spark.commands.create.create_table`.
+        definition: its schema is empty where none was given; that of rows is their own.
+        location: of an external table; None for a managed one.
+        options: of a writer, or of OPTIONS; those that begin with ``delta.`` are properties too.
+        query: makes the rows.
+        parameters: further ones for the history of rows.
+    """
+
+    name: tuple[str, ...]
+    how: str
+    definition: TableDefinition
+    location: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    query: Callable[[], DataFrame] | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+def make_table(spark: SparkSession, asked: Creation) -> Table | None:
+    """Make the table, and its entry; the table, or None where one is there that is to stay.
+
+    Raises:
+        InvalidRequest: see `tahoe.spark.commands.create.create_table`; what was said of a table that is there and differs
+            (``DELTA_CREATE_TABLE_…``); a folder that holds something else (``DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION``).
+        AnalysisException: PySpark's, of a table that is there, of one to replace that is not, of a database that is not.
+    """
+    path = path_of(asked.name)
+    if path is not None and "/" in path:
+        return _by_path(spark, asked, path)
+    identifier = full_identifier(spark, asked.name)
+    catalog = spark._jsparkSession.sessionState().catalog()
+    entry = entry_at(catalog, identifier)
+    if entry is not None:
+        return _over(spark, asked, identifier, entry)
+    if asked.how == "replace":
+        raise_missing(spark, identifier)
+    managed = asked.location is None
+    uri = uri_of_new(spark, identifier) if asked.location is None else uri_of_text(spark, asked.location)
+    comment = asked.definition.comment
+    entry = new_entry(spark, identifier, uri, managed=managed, comment=comment)
+    table = table_at(spark, location_of(entry), asked.options)
+    _new(spark, asked, table, str(identifier.unquotedString()), managed)
+    catalog.createTable(entry, asked.how == "createIfNotExists", False)
+    return table
+
+
+def _by_path(spark: SparkSession, asked: Creation, path: str) -> Table:
+    if asked.location is not None and table_url(asked.location) != table_url(path):
+        raise InvalidRequest(
+            f"CREATE TABLE names two places: '{path}' in the table's name and '{asked.location}' as its location. Leave one out.",
+            code="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+            table=path,
+        )
+    table = table_at(spark, path, asked.options)
+    if asked.how != "replace" and not table.exists():
+        _require_empty(table, path, after_failures=True)
+    _make(spark, asked, table, managed=False)
+    return table
+
+
+def _new(spark: SparkSession, asked: Creation, table: Table, name: str, managed: bool) -> None:
+    """The commit of a table whose name is new."""
+    is_there, has_query, is_replacing = table.exists(), asked.query is not None, asked.how == "createOrReplace"
+    if not has_query and is_replacing:
+        _require_schema(asked, name)
+    if is_there and not has_query and not managed:
+        check_agrees(table.snapshot(), asked.definition, _own_properties(asked))
+        return
+    if not (has_query and is_replacing):
+        _require_empty(table, name, after_failures=has_query)
+    _make(spark, asked, table, managed)
+
+
+def _over(spark: SparkSession, asked: Creation, identifier: JavaObject, entry: JavaObject) -> Table | None:
+    """What the name has already: refused, left or replaced."""
+    name = str(identifier.unquotedString())
+    if asked.how == "create":
+        raise_exists(spark, identifier)
+    if asked.how == "createIfNotExists":
+        return None
+    if is_view(entry):
+        raise InvalidRequest(
+            f"{name} is a view, and no table can take its place. Drop the view first, or choose another name.",
+            code="DELTA_CANNOT_WRITE_INTO_VIEW",
+            table=name,
+        )
+    if not is_delta(entry):
+        raise InvalidRequest(
+            f"{name} is a table of another format than Delta, which a Delta table does not replace. Drop it first.",
+            code="DELTA_NOT_A_DELTA_TABLE",
+            table=name,
+        )
+    place = location_of(entry)
+    if asked.location is not None and _path_part(spark, asked.location) != _path_part(spark, place):
+        raise InvalidRequest(
+            f"The location of table {name} is '{place}', and '{asked.location}' was given. Leave the location out, or drop the table first.",
+            code="DELTA_TABLE_LOCATION_MISMATCH",
+            table=name,
+        )
+    table = table_at(spark, place, asked.options)
+    if asked.query is None:
+        _require_schema(asked, name)
+    if not table.exists():
+        raise CorruptTable(
+            f"The catalog has table {name}, but there is no Delta log at {table.url}. Drop the table (DROP TABLE {name}) and create it anew.",
+            code="DELTA_METADATA_ABSENT_EXISTING_CATALOG_TABLE",
+            table=name,
+        )
+    _make(spark, asked, table, is_managed(entry))
+    return table
+
+
+def _make(spark: SparkSession, asked: Creation, table: Table, managed: bool) -> None:
+    settings = Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
+    request = insert_request("Append", None, asked.options, settings)
+    properties = {**request.options.properties, **asked.definition.properties}
+    definition = replace(asked.definition, properties=properties, is_managed=managed)
+    rows = None
+    if asked.query is not None:
+        rows, definition = _rows(asked, request, definition)
+    create_table(table, definition, asked.how, rows, user_metadata=request.user_metadata)
+    reset_version(spark)
+
+
+def _rows(asked: Creation, request: Insert, definition: TableDefinition) -> tuple[Rows, TableDefinition]:
+    assert asked.query is not None
+    data = asked.query()
+    schema = nullable_schema(from_spark_schema(data.schema))
+    return Rows(data, request.files, asked.parameters, request.options.app), replace(definition, schema=schema)
+
+
+def _own_properties(asked: Creation) -> Mapping[str, str]:
+    """Those that were said, without the session's defaults."""
+    given = {key: value for key, value in asked.options.items() if key.lower().startswith("delta.")}
+    return {**given, **asked.definition.properties}
+
+
+def _require_schema(asked: Creation, name: str) -> None:
+    if not asked.definition.schema.fields:
+        raise InvalidRequest(
+            f"REPLACE TABLE {name} needs the columns that the table shall have: (name type, …), or AS SELECT.",
+            code="DELTA_SCHEMA_NOT_PROVIDED",
+            table=name,
+        )
+
+
+def _require_empty(table: Table, name: str, *, after_failures: bool) -> None:
+    """Refuse a folder with something in it, which nobody would expect to become part of the table, or to go when it is dropped.
+
+    Args:
+        after_failures: a folder with a log but no commit is what a creation that failed has left, and may hold what it wrote.
+    """
+    if after_failures and not table.exists() and next(table.store.walk("_delta_log"), None) is not None:
+        return
+    if next(table.store.walk(""), None) is not None:
+        raise InvalidRequest(
+            f"Table {name} cannot be created at {table.url}, which is not empty. Empty it, choose another location, or, if a Delta table is "
+            f"there, adopt it: CREATE TABLE … USING delta LOCATION '{table.url}' without AS SELECT.",
+            code="DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+            table=name,
+        )
+
+
+def _path_part(spark: SparkSession, location: str) -> str:
+    """As the reference compares locations: without scheme and host."""
+    return str(uri_of_text(spark, location).getPath())

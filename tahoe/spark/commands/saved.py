@@ -1,0 +1,109 @@
+"""``df.write.saveAsTable(name)``: into the table of that name, or into a new one. An overwrite keeps the table's schema, partitioning and
+properties, unless ``overwriteSchema`` is asked for; that is what sets it apart from CREATE OR REPLACE TABLE AS SELECT, as which the history
+tells it nevertheless, as the reference does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.ops.tables.create import create_operation
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.insert import ToldAs, insert
+from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.entries import location_of, path_of
+from tahoe.spark.names.new_entries import delta_entry, is_managed
+from tahoe.spark.write.idempotent import reset_version
+from tahoe.table import Table
+from tahoe.txn.transaction import Operation
+
+__all__ = ["Save", "save_as_table", "save_into"]
+
+_HOW = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
+_KEPT = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """What was asked for.
+
+    Args:
+        name: the identifiers of the table's name, or of ``delta.`/path` ``.
+        mode: the name of Spark's ``SaveMode``.
+        evolves: as asked by ``withSchemaEvolution()``.
+    """
+
+    name: tuple[str, ...]
+    data: DataFrame
+    mode: str
+    partition_by: Sequence[str] | None
+    options: Mapping[str, str]
+    evolves: bool = False
+
+
+def save_as_table(spark: SparkSession, asked: Save) -> None:
+    """Write the rows. Raises as `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table` do."""
+    if asked.mode in ("Append", "Overwrite") and save_into(spark, asked, replacing=asked.mode == "Overwrite"):
+        return
+    location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
+    definition = TableDefinition(StructType(), tuple(asked.partition_by or ()))
+    parameters = _parameters_of_new(asked, _settings(spark))
+    how = _HOW[asked.mode]
+    make_table(spark, Creation(asked.name, how, definition, location, asked.options, lambda: asked.data, parameters))
+
+
+def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> bool:
+    """Write the rows into the table that is there; whether one is.
+
+    Args:
+        replacing: the history tells it as a replacement.
+    """
+    entry = delta_entry(spark, asked.name)
+    table = _table(spark, asked, entry)
+    if table is None:
+        return False
+    request = insert_request(asked.mode, asked.partition_by, asked.options, _settings(spark), merge_schema=asked.evolves)
+    tells = replacing and request.options.replace_where is None
+    insert(table, asked.data, request, _replacement(entry) if tells else None)
+    reset_version(spark)
+    return True
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
+
+
+def _table(spark: SparkSession, asked: Save, entry: JavaObject | None) -> Table | None:
+    """The table that is there."""
+    path = path_of(asked.name) if entry is None else location_of(entry)
+    if path is None:
+        return None
+    table = table_at(spark, path, asked.options)
+    return table if entry is not None or table.exists() else None
+
+
+def _replacement(entry: JavaObject | None) -> ToldAs:
+    managed = entry is not None and is_managed(entry)
+
+    def told_as(operation: Operation, config: TableConfig) -> Operation:
+        told = create_operation(config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed)
+        kept = {key: value for key, value in operation.parameters.items() if key in _KEPT}
+        return Operation(told.name, {**told.parameters, **kept, "isV1SaveAsTableOverwrite": True}, operation.metrics)
+
+    return told_as
+
+
+def _parameters_of_new(asked: Save, settings: Mapping[str, str]) -> Mapping[str, object]:
+    if asked.mode != "Overwrite":
+        return {}
+    options = insert_request(asked.mode, None, asked.options, settings, merge_schema=asked.evolves).options
+    told = {"canOverwriteSchema": options.overwrite_schema, "canMergeSchema": options.merge_schema}
+    return {**{key: True for key, value in told.items() if value}, "isV1SaveAsTableOverwrite": True}

@@ -1,0 +1,46 @@
+"""`spark.catalog.createTable`: an empty table, or a name for one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Catalog
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import parts_of
+from tahoe.spark.names.new_entries import in_session_catalog
+
+__all__ = ["wrap_catalog"]
+
+
+def wrap_catalog() -> None:
+    """Let ``spark.catalog`` know Delta, in sessions where it is on."""
+    wrap(Catalog, "createTable", _create_table)
+
+
+def _create_table(
+    original: Callable[..., DataFrame],
+    catalog: Any,
+    tableName: str,  # noqa: N803 - PySpark's name
+    path: str | None = None,
+    source: str | None = None,
+    schema: Any = None,
+    description: str | None = None,
+    **options: str,
+) -> DataFrame:
+    spark: SparkSession = catalog._sparkSession
+    parts = parts_of(spark, tableName) if takes_names(spark) and is_delta(spark, source) else None
+    refused = schema is not None and not isinstance(schema, SparkStruct)  # by PySpark, in its words
+    if refused or parts is None or not in_session_catalog(spark, parts):
+        return original(catalog, tableName, path, source, schema, description, **options)
+    columns = StructType() if schema is None else from_spark_schema(schema)
+    location = path if path is not None else next((text for key, text in options.items() if key.lower() == "path"), None)
+    make_table(spark, Creation(parts, "create", TableDefinition(columns, comment=description or None), location, options))
+    return spark.table(tableName)

@@ -1,0 +1,130 @@
+"""`df.write`: rows into a table by its path (`save`) or by its name (`saveAsTable`, `insertInto`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.readwriter import DataFrameWriter
+
+from tahoe.exceptions import Unsupported
+from tahoe.spark.commands.insert import insert
+from tahoe.spark.commands.saved import Save, save_as_table
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.doors.reading import one_path
+from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.entries import parts_of
+from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
+from tahoe.spark.write.idempotent import reset_version
+
+__all__ = ["wrap_writer"]
+
+
+def wrap_writer() -> None:
+    """Let ``df.write`` know Delta, in sessions where it is on."""
+    wrap(DataFrameWriter, "save", _save)
+    wrap(DataFrameWriter, "saveAsTable", _save_as_table)
+    wrap(DataFrameWriter, "insertInto", _insert_into)
+
+
+def _save(
+    original: Callable[..., None],
+    writer: Any,
+    path: str | None = None,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803 - PySpark's name
+    **options: Any,
+) -> None:
+    spark = writer._spark
+    if not is_classic(spark) or not is_delta(spark, format or writer._jwrite.source()):
+        original(writer, path, format, mode, partitionBy, **options)
+        return
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    given = _given(spark, writer)
+    _refuse_layouts(writer)
+    request = insert_request(
+        str(writer._jwrite.curmode().name()), _partition_by(writer), given, _settings(spark), merge_schema=_evolves(writer)
+    )
+    insert(table_at(spark, one_path(path, given), given), writer._df, request)
+    reset_version(spark)
+
+
+def _save_as_table(
+    original: Callable[..., None],
+    writer: Any,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,  # noqa: N803 - PySpark's name
+    **options: Any,
+) -> None:
+    spark = writer._spark
+    if not takes_names(spark):
+        original(writer, name, format, mode, partitionBy, **options)
+        return
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    if format is not None:
+        writer.format(format)
+    parts, how = parts_of(spark, name), str(writer._jwrite.curmode().name())
+    # Rows are added to a Delta table whatever format the writer has, which is that of tables to come.
+    if not in_session_catalog(spark, parts) or not (
+        is_delta(spark, str(writer._jwrite.source())) or (how == "Append" and delta_entry(spark, parts) is not None)
+    ):
+        original(writer, name)
+        return
+    _refuse_layouts(writer)
+    partition_by = _partition_by(writer)
+    save_as_table(spark, Save(parts, writer._df, how, partition_by, _given(spark, writer), _evolves(writer)))
+
+
+def _insert_into(
+    original: Callable[..., None],
+    writer: Any,
+    tableName: str,  # noqa: N803 - PySpark's name
+    overwrite: bool | None = None,
+) -> None:
+    source = str(writer._jwrite.source())
+    if not takes_names(writer._spark) or source.lower() != "delta":
+        original(writer, tableName, overwrite)
+        return
+    # The format says nothing of a table that is there; but Spark would look for the data source `delta`, and start Python for that.
+    writer.format("parquet")
+    try:
+        original(writer, tableName, overwrite)
+    finally:
+        writer.format(source)
+
+
+def _given(spark: SparkSession, writer: Any) -> dict[str, str]:
+    return Jvm.of(spark).dictionary(writer._jwrite.extraOptions().originalMap())
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
+
+
+def _partition_by(writer: Any) -> list[str] | None:
+    columns = writer._jwrite.partitioningColumns()
+    return [str(columns.get().apply(place)) for place in range(columns.get().size())] if columns.isDefined() else None
+
+
+def _evolves(writer: Any) -> bool:
+    return hasattr(writer, "withSchemaEvolution") and bool(writer._jwrite._withSchemaEvolution())
+
+
+def _refuse_layouts(writer: Any) -> None:
+    java = writer._jwrite
+    for name, columns in (("bucketBy", java.bucketColumnNames()), ("clusterBy", java.clusteringColumns())):
+        if columns.isDefined():
+            raise Unsupported(
+                f"{name} of a Delta table is not supported by this version of Tahoe; leave it out, or use partitionBy.",
+                code="DELTA_OPERATION_NOT_ALLOWED",
+            )

@@ -1,0 +1,113 @@
+"""A new table's place and its entry in the session's catalog, in delta-spark's own form: provider, location, managed or external, comment.
+Schema, partitioning and properties are the log's, and stay out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pyspark.errors.exceptions import captured
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied, made
+from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, is_delta, table_identifier
+
+__all__ = [
+    "delta_entry",
+    "full_identifier",
+    "in_session_catalog",
+    "is_managed",
+    "is_view",
+    "new_entry",
+    "raise_exists",
+    "raise_missing",
+    "uri_of_new",
+    "uri_of_text",
+]
+
+_KINDS = "catalog.CatalogTableType"
+
+
+def in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Whether a name is one of the session's own catalog, and not of another that the session has."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    if len(parts) > 1 and bool(manager.isCatalogRegistered(parts[0])):
+        return parts[0].lower() == SESSION_CATALOG and len(parts) < 4
+    return len(parts) < 3 and str(manager.currentCatalog().name()).lower() == SESSION_CATALOG
+
+
+def full_identifier(spark: SparkSession, parts: Sequence[str]) -> JavaObject:
+    """The ``TableIdentifier`` of a name of the session's own catalog, with its database and catalog.
+
+    Raises PySpark's ``AnalysisException`` (``SCHEMA_NOT_FOUND``): there is no such database.
+    """
+    catalog = spark._jsparkSession.sessionState().catalog()
+    identifier = catalog.qualifyIdentifier(table_identifier(Jvm.of(spark), parts))
+    catalog.getDatabaseMetadata(identifier.database().get())
+    return identifier
+
+
+def delta_entry(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
+    """The ``CatalogTable`` of a Delta table by a name of the session's own catalog; None for anything else. Temporary views, which hide
+    tables from readers, hide none from writers.
+    """
+    catalog = spark._jsparkSession.sessionState().catalog()
+    identifier = catalog.qualifyIdentifier(table_identifier(Jvm.of(spark), parts))
+    entry = entry_at(catalog, identifier)
+    return entry if entry is not None and is_delta(entry) else None
+
+
+def uri_of_new(spark: SparkSession, identifier: JavaObject) -> JavaObject:
+    """Where a managed table of that name is."""
+    return spark._jsparkSession.sessionState().catalog().defaultTablePath(identifier)
+
+
+def uri_of_text(spark: SparkSession, location: str) -> JavaObject:
+    """The URI that LOCATION means; a relative one is below the warehouse."""
+    jvm, state = Jvm.of(spark), spark._jsparkSession.sessionState()
+    names = jvm.catalyst("catalog.CatalogUtils")
+    return names.makeQualifiedDBObjectPath(names.stringToURI(location), state.conf().warehousePath(), state.newHadoopConf())
+
+
+def new_entry(spark: SparkSession, identifier: JavaObject, uri: JavaObject, *, managed: bool, comment: str | None) -> JavaObject:
+    """The ``CatalogTable`` of a Delta table that has none yet."""
+    jvm = Jvm.of(spark)
+    kinds = jvm.catalyst(_KINDS)
+    storage = copied(jvm.catalyst("catalog.CatalogStorageFormat").empty(), locationUri=jvm.option(uri))
+    schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
+    entry = made(
+        jvm,
+        "catalog.CatalogTable",
+        identifier,
+        kinds.MANAGED() if managed else kinds.EXTERNAL(),
+        storage,
+        schema,
+        jvm.option("delta"),
+    )
+    return copied(entry, comment=jvm.option(comment), tracksPartitionsInCatalog=True)
+
+
+def is_managed(entry: JavaObject) -> bool:
+    """Whether the table's files go with its entry."""
+    return str(entry.tableType().name()) == "MANAGED"
+
+
+def is_view(entry: JavaObject) -> bool:
+    """Whether the name is one of a view."""
+    return str(entry.tableType().name()) == "VIEW"
+
+
+def raise_exists(spark: SparkSession, identifier: JavaObject) -> NoReturn:
+    """As Spark raises it: ``TABLE_OR_VIEW_ALREADY_EXISTS``."""
+    kind = Jvm.of(spark).catalyst("analysis.TableAlreadyExistsException")
+    raise captured.convert_exception(kind(identifier.database().get(), identifier.table()))
+
+
+def raise_missing(spark: SparkSession, identifier: JavaObject) -> NoReturn:
+    """As Spark raises it of a table that is to be replaced: ``TABLE_OR_VIEW_NOT_FOUND``."""
+    jvm = Jvm.of(spark)
+    names = jvm.java_class("org.apache.spark.sql.connector.catalog.Identifier")
+    found = names.of(jvm.array("java.lang.String", [str(identifier.database().get())]), str(identifier.table()))
+    raise captured.convert_exception(jvm.catalyst("analysis.CannotReplaceMissingTableException")(found, jvm.option(None)))

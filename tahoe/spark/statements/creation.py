@@ -1,0 +1,147 @@
+"""CREATE TABLE and REPLACE TABLE, with or without AS SELECT, as the parser made them. They are taken here, not where Spark resolves them,
+because Spark would ask for a data source named ``delta`` first, for which it starts a Python process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.exceptions import Unsupported
+from tahoe.schema.types import StructField, StructType
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.new_entries import in_session_catalog
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.targets import name_parts
+
+__all__ = ["CREATION_STATEMENTS", "given"]
+
+_GENERATED = "GENERATION_EXPRESSION"
+
+
+def _create(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "createIfNotExists" if plan.ignoreIfExists() else "create", "CREATE TABLE")
+
+
+def _replace(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "createOrReplace" if plan.orCreate() else "replace", "REPLACE TABLE")
+
+
+CREATION_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "CreateTable": _create,
+    "CreateTableAsSelect": _create,
+    "ReplaceTable": _replace,
+    "ReplaceTableAsSelect": _replace,
+}
+"""By the name of the plan's node."""
+
+
+def _command(spark: SparkSession, plan: JavaObject, how: str, words: str) -> Command | None:
+    name = name_parts(spark, plan.name())
+    query = plan.query() if str(plan.nodeName()).endswith("AsSelect") else None
+    if name is None or not in_session_catalog(spark, name) or not _is_delta(spark, plan.tableSpec(), query is not None):
+        return None
+    asked = _asked(spark, plan, name, how)
+    if query is not None:
+        asked = replace(asked, query=lambda: Jvm.of(spark).frame(spark._jsparkSession, query, spark))
+
+    def run() -> None:
+        make_table(spark, asked)
+
+    return Command(words if query is None else f"{words} AS SELECT", run)
+
+
+def _is_delta(spark: SparkSession, spec: JavaObject, has_query: bool) -> bool:
+    """As Spark finds a table's provider: the one that is named, Hive's, or the session's default."""
+    provider = given(spec.provider())
+    if provider is not None:
+        return str(provider).lower() == "delta"
+    settings = spark._jsparkSession.sessionState().conf()
+    if spec.serde().isDefined() or str(settings.defaultDataSourceName()).lower() != "delta":
+        return False
+    by_hive = str(spark.conf.get("spark.sql.legacy.createHiveTableByDefault", "false")).lower() == "true"
+    return not by_hive or (has_query and bool(settings.convertCTAS()))
+
+
+def _asked(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: str) -> Creation:
+    spec, jvm = plan.tableSpec(), Jvm.of(spark)
+    fields = str(spec.productElementNames().mkString(",")).split(",")
+    if "collation" in fields and given(spec.collation()) is not None:
+        raise _not_yet("DEFAULT COLLATION of a table", "Leave it out.")
+    if "constraints" in fields and spec.constraints().size():
+        raise _not_yet("A constraint inside of CREATE TABLE", "Create the table, and add it by ALTER TABLE … ADD CONSTRAINT.")
+    has_query = str(plan.nodeName()).endswith("AsSelect")
+    definition = TableDefinition(
+        StructType() if has_query else _schema(jvm, plan.columns()),
+        tuple(_partition_columns(plan.partitioning())),
+        jvm.dictionary(spec.properties()),
+        given(spec.comment()),
+    )
+    return Creation(name, how, definition, given(spec.location()), dict(_options(spec)))
+
+
+def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
+    """The schema of a parsed list of columns, generated ones as the protocol has them."""
+    schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
+    for column in _items(columns):
+        if column.defaultValue().isDefined():
+            raise _not_yet(f"A DEFAULT value (column '{column.name()}')", "Write the value with the rows.")
+        if column.identityColumnSpec().isDefined():
+            raise _not_yet(f"An identity column ('{column.name()}')", "Number the rows on writing.")
+        schema = schema.add(column.toV1Column())
+    found = from_spark_schema(SparkStruct.fromJson(json.loads(str(schema.json()))))
+    return StructType(tuple(map(_with_delta_metadata, found)))
+
+
+def _with_delta_metadata(column: StructField) -> StructField:
+    """The expression of a generated column under the protocol's key instead of Spark's."""
+    if _GENERATED not in column.metadata:
+        return column
+    kept = {key: value for key, value in column.metadata.items() if key != _GENERATED}
+    return replace(column, metadata={**kept, "delta.generationExpression": column.metadata[_GENERATED]})
+
+
+def _partition_columns(partitioning: JavaObject) -> Iterator[str]:
+    for transform in _items(partitioning):
+        kind, references = str(transform.name()), transform.references()
+        if kind in ("bucket", "sorted_bucket"):
+            raise _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)")
+        if kind == "cluster_by":
+            raise _not_yet("CLUSTER BY (liquid clustering)", "Leave it out, or use PARTITIONED BY.")
+        parts = references[0].fieldNames()
+        if kind != "identity" or len(parts) != 1:
+            raise _not_allowed(f"Partitioning by expressions ({transform.toString()})")
+        yield str(parts[0])
+
+
+def _options(spec: JavaObject) -> Iterator[tuple[str, str]]:
+    for pair in _items(spec.optionExpression().options()):
+        yield str(pair._1()), str(pair._2().eval(None))
+
+
+def given(option: JavaObject) -> Any:
+    """What a Scala ``Option`` holds; None for nothing."""
+    return option.get() if option.isDefined() else None
+
+
+def _items(seq: JavaObject) -> Iterator[JavaObject]:
+    return (seq.apply(place) for place in range(seq.size()))
+
+
+def _not_allowed(what: str) -> Unsupported:
+    return Unsupported(
+        f"{what} is not supported for Delta tables. Use PARTITIONED BY with plain columns, or leave it out.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+    )
+
+
+def _not_yet(what: str, remedy: str) -> Unsupported:
+    return Unsupported(f"{what} is not supported by this version of Tahoe. {remedy}", code="TAHOE_NOT_IN_THIS_VERSION")

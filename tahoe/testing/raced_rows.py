@@ -7,7 +7,7 @@ by hand and held against what `rebase` lets through.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -30,6 +30,26 @@ from tahoe.txn.prepare import prepare
 from tahoe.txn.row_level import Evidence, Questions, questions
 from tahoe.txn.transaction import SERIALIZABLE, Operation, Transaction
 
+__all__ = [
+    "Change",
+    "Files",
+    "Live",
+    "OperationOn",
+    "Row",
+    "applied",
+    "compact",
+    "copy_rows",
+    "delete",
+    "delete_partition",
+    "in_order",
+    "insert",
+    "move",
+    "overwrite",
+    "raced",
+    "update",
+    "upsert",
+]
+
 Row = tuple[int, str, str]
 Live = Mapping[str, AddFile]
 
@@ -51,7 +71,7 @@ class Files:
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     vectors: dict[str, BitMap64] = field(default_factory=dict)
-    numbers: Iterable[int] = field(default_factory=count)
+    numbers: Iterator[int] = field(default_factory=count)
 
     def add(self, rows: list[Row], *, data_change: bool = True) -> list[AddFile]:
         """One file a day."""

@@ -31,7 +31,8 @@ def newest_document(store: LogStore) -> dict[str, Any] | None:
         hint = int(store.get("metadata/version-hint.text"))
     except NotFound:
         return None
-    return json.loads(store.get(f"metadata/v{hint}.metadata.json"))
+    document: dict[str, Any] = json.loads(store.get(f"metadata/v{hint}.metadata.json"))
+    return document
 
 
 def verify(store: LogStore) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tahoe.clock import SYSTEM_CLOCK
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
@@ -34,7 +35,20 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 
-__all__ = ["DAMAGES", "METADATA", "PROTOCOL", "SCHEMA", "Log", "add", "live_paths", "lines", "memory_log", "remove", "vector"]
+__all__ = [
+    "DAMAGES",
+    "METADATA",
+    "PROTOCOL",
+    "SCHEMA",
+    "Log",
+    "add",
+    "live_paths",
+    "lines",
+    "memory_log",
+    "parquet",
+    "remove",
+    "vector",
+]
 
 SCHEMA = StructType(
     (
@@ -225,7 +239,7 @@ class Log:
 
 
 def memory_log() -> Log:
-    return Log(open_store(f"memory://{uuid.uuid4()}/table"))
+    return Log(open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table"))
 
 
 def parquet(actions: Sequence[Action]) -> bytes:

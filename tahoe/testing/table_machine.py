@@ -8,8 +8,6 @@ travel, and the law of the change feed is held against every version that has on
 
 from __future__ import annotations
 
-import random
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,8 +19,7 @@ from hypothesis import HealthCheck, assume, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from tahoe import Table
-from tahoe.clock import SeededClock
+from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.merge.merge import stage_merge
@@ -30,8 +27,8 @@ from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
 from tahoe.ops.upkeep.check import TableCheck
-from tahoe.txn.transaction import Operation, Transaction
-from tests.model.rows import (
+from tahoe.table import Table
+from tahoe.testing.row_model import (
     ONLY_NEW,
     SCHEMA,
     Assignment,
@@ -51,6 +48,9 @@ from tests.model.rows import (
     some_rows,
     with_keys,
 )
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["Change", "Machine", "Stale", "changes", "run_histories"]
 
 VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
 TRACKING = "delta.enableRowTracking"
@@ -72,7 +72,7 @@ class Change:
     source: Sequence[Row] = ()
 
     def stage(self, transaction: Transaction, table: Table) -> Operation | None:
-        where = self.condition and self.condition.text
+        where = _text(self.condition)
         if self.merge is not None:
             return stage_merge(transaction, _builder(table, self.source, self.merge).statement).operation
         if self.assignment is not None:
@@ -132,7 +132,7 @@ class Machine(RuleBasedStateMachine):
     def create(self, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool, dull: bool) -> None:
         # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
         assume(not dull)
-        self.url = f"memory://{uuid.uuid4()}/table"
+        self.url = f"memory://{SYSTEM_CLOCK.uuid()}/table"
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
@@ -174,7 +174,7 @@ class Machine(RuleBasedStateMachine):
     @rule(condition=_WHERE)
     def delete(self, condition: Condition | None) -> None:
         stay = _stay(self.rows, condition)
-        outcome = self.table.delete(condition and condition.text)
+        outcome = self.table.delete(_text(condition))
         assert outcome.num_deleted_rows == len(self.rows) - len(stay)
         self.done_if(outcome.version, stay)
 
@@ -182,7 +182,7 @@ class Machine(RuleBasedStateMachine):
     def update(self, condition: Condition | None, assignment: Assignment) -> None:
         assert assignment.texts is not None
         texts, after = assignment.texts, _changed(self.rows, condition, assignment)
-        outcome = self.takes(after, lambda: self.table.update(texts, condition and condition.text))
+        outcome = self.takes(after, lambda: self.table.update(texts, _text(condition)))
         if outcome:
             assert outcome.num_updated_rows == len(self.rows) - len(_stay(self.rows, condition))
             self.done_if(outcome.version, after)
@@ -382,6 +382,10 @@ def _unordered(changes: list[dict[str, Any]]) -> Counter[Any]:
 _SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
+def _text(condition: Condition | None) -> str | None:
+    return None if condition is None else condition.text
+
+
 def _stay(rows: Rows, condition: Condition | None) -> Rows:
     return [] if condition is None else [row for row in rows if not condition.holds(row, _NOTHING)]
 
@@ -393,7 +397,7 @@ def _changed(rows: Rows, condition: Condition | None, assignment: Assignment) ->
 def _builder(table: Table, source: Sequence[Row], merge: Merge) -> MergeBuilder:
     builder = table.merge(arrow(source), merge.on.text)
     for clause in merge.clauses:
-        condition = clause.condition and clause.condition.text
+        condition = _text(clause.condition)
         values: Any = clause.assignment and clause.assignment.texts
         match clause.kind, clause.action:
             case "matched", "delete":
@@ -425,20 +429,3 @@ def run_histories(machine: type[Machine], seeds: Iterable[int]) -> None:
     one = settings(max_examples=1, stateful_step_count=50, deadline=None, database=None, suppress_health_check=_SLOW)
     for number in seeds:
         run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=one)
-
-
-@pytest.mark.timeout(900)
-def test_a_table_does_what_a_list_of_rows_does() -> None:
-    """The same 100 histories each time; `make soak` runs many more."""
-    run_histories(Machine, range(100))
-
-
-class ThoroughMachine(Machine):
-    most_pairs = 10_000
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(7200)
-def test_a_table_does_what_a_list_of_rows_does_for_long() -> None:
-    """Others each time, and the feed from every version to every other."""
-    run_histories(ThoroughMachine, (random.getrandbits(64) for _ in range(1_000)))

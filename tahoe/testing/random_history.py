@@ -20,10 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-import tahoe
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.create import with_schema
 from tahoe.schema.types import StructType
+from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 __all__ = ["FORMS", "PER_COMMIT", "V2", "V3", "History", "restore"]
@@ -89,7 +89,7 @@ class History:
         self.next_id = 0
         self.done: list[str] = []
         given = {"delta.enableRowTracking": "true"} if self.random.random() < 0.3 else {}
-        self.table = tahoe.Table.create(
+        self.table = Table.create(
             folder / f"history-{seed}",
             pa.schema([*columns, ("part 1/ü", self.part_type)]),
             partition_by=["part 1/ü"] if is_partitioned else [],
@@ -251,7 +251,7 @@ class History:
         return i
 
 
-def restore(table: tahoe.Table, version: int) -> bool:
+def restore(table: Table, version: int) -> bool:
     """Bring the files of an old version back, as RESTORE does: removes and adds, rows that vectors had deleted included; False where
     the schema is another one now, or nothing would change."""
     now, old = table.snapshot(), table.snapshot(version)

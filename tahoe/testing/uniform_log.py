@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pyroaring import BitMap64
 
@@ -77,7 +77,7 @@ class DeltaLog:
     """A table of two columns, ``id`` and ``part``, the second of which partitions it."""
 
     def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
-        self.store = store or open_store(f"memory://{uuid.uuid4()}/a table")
+        self.store = store or open_store(f"memory://{SYSTEM_CLOCK.uuid()}/a table")
         self.caches = ManifestCaches()
         self.version = -1
         self.protocol = _protocol(configuration or {})
@@ -86,7 +86,7 @@ class DeltaLog:
         )
         mark = (
             [DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":99999}')]
-            if "rowTracking" in self.protocol.writer_features
+            if "rowTracking" in (self.protocol.writer_features or ())
             else []
         )
         self.commit(self.protocol, self.metadata, *mark)
@@ -139,7 +139,7 @@ class DeltaLog:
         catalogs: Sequence[Catalog] = (),
         slices: SliceEncoder | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        **options: object,
+        **options: Any,
     ) -> Conversion:
         delta = self.delta(store, clock)
         pointers = [Pointer(delta.url, catalog, CatalogCalls(), here=True) for catalog in catalogs]

@@ -1,4 +1,12 @@
-"""What a table's rows are to SQL, in plain Python: rows as tuples, conditions and assignments as pairs of text and function."""
+"""What a table's rows are to SQL, in plain Python: rows as tuples, conditions and assignments as pairs of text and function.
+
+    even = Condition("k % 2 = 0", lambda row, _: None if row[0] is None else row[0] % 2 == 0)
+    table.delete(even.text)
+    assert counted(rows_of(table.to_arrow())) == counted(stay(rows, even))
+
+Nothing here looks at how Tahoe does it. `tahoe.testing.row_strategies` draws conditions, assignments and merges with Hypothesis;
+`tahoe.testing.table_machine` runs whole histories against this model.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import strategies as st
+
+from tahoe.ops.merge.clauses import MergeBuilder
+from tahoe.table import Table
 
 __all__ = [
-    "ONLY_NEW",
+    "NOTHING",
     "SCHEMA",
     "Assignment",
     "Clause",
@@ -20,16 +30,18 @@ __all__ = [
     "Row",
     "Rows",
     "TwiceMatched",
+    "and_",
     "arrow",
-    "assignments",
-    "conditions",
+    "changed",
     "counted",
+    "equal",
+    "less",
+    "merge_builder",
     "merged",
-    "merges",
+    "not_",
+    "or_",
     "rows_of",
-    "rows_of_keys",
-    "some_rows",
-    "with_keys",
+    "stay",
 ]
 
 Row = tuple[Any, Any, Any]
@@ -37,11 +49,19 @@ Row = tuple[Any, Any, Any]
 Rows = list[Row]
 
 SCHEMA = pa.schema([("k", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
+"""Of every table of the model."""
+NOTHING: Row = (None, None, None)
+"""Stands for the row of the other side where there is none."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """SQL text, and what it is for a row of the target and a row of the source: True, False or None."""
+    """A condition in SQL, and as a function.
+
+    Args:
+        text: SQL over the columns of `SCHEMA`; in a MERGE they stand behind ``target.`` and ``source.``.
+        holds: of a row of the target and a row of the source (`NOTHING` where there is none): True, False, or None for NULL.
+    """
 
     text: str
     holds: Callable[[Row, Row], bool | None]
@@ -52,7 +72,12 @@ class Condition:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Column → SQL, and what it makes of a row of the target and a row of the source."""
+    """New values of a row in SQL, and as a function.
+
+    Args:
+        texts: SQL by column; None for all columns as the source has them.
+        apply: the row that comes of a row of the target and a row of the source.
+    """
 
     texts: dict[str, str] | None
     apply: Callable[[Row, Row], Row]
@@ -63,6 +88,15 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Clause:
+    """One clause of a MERGE.
+
+    Args:
+        kind: ``matched``, ``not matched`` or ``by source`` (rows of the target that no row of the source matches).
+        action: ``update``, ``delete`` or ``insert``.
+        condition: for which rows; None for all.
+        assignment: the new values; None where the action is ``delete``.
+    """
+
     kind: str
     action: str
     condition: Condition | None
@@ -71,6 +105,8 @@ class Clause:
 
 @dataclass(frozen=True)
 class Merge:
+    """A MERGE: when rows match, and what is then done, the first clause that applies alone."""
+
     on: Condition
     clauses: tuple[Clause, ...]
 
@@ -80,19 +116,26 @@ class TwiceMatched(Exception):
 
 
 def arrow(rows: Sequence[Row]) -> pa.Table:
+    """Rows as an Arrow table of `SCHEMA`."""
     return pa.table({name: [row[i] for row in rows] for i, name in enumerate(SCHEMA.names)}, schema=SCHEMA)
 
 
 def rows_of(table: pa.Table) -> Rows:
+    """The rows of an Arrow table that has the columns of `SCHEMA`, and perhaps others."""
     return list(zip(*(table.column(name).to_pylist() for name in SCHEMA.names), strict=True))
 
 
 def counted(rows: Sequence[Row]) -> Counter[Row]:
+    """Rows as a multiset: a table has no order."""
     return Counter(rows)
 
 
 def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tuple[int, int, int]]:
-    """The rows after a MERGE, by nested loops, and how many were updated, deleted and inserted."""
+    """The rows after a MERGE, by nested loops, and how many were updated, deleted and inserted.
+
+    Raises:
+        TwiceMatched: where SQL refuses the MERGE.
+    """
     result: Rows = []
     updated = deleted = inserted = 0
     matched_sources: set[int] = set()
@@ -106,8 +149,8 @@ def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tup
                 raise TwiceMatched
             chosen = acting[0] if acting else None
         else:
-            clause = _first(merge, "by source", row, _NOTHING)
-            chosen = None if clause is None else (clause, _NOTHING)
+            clause = _first(merge, "by source", row, NOTHING)
+            chosen = None if clause is None else (clause, NOTHING)
         if chosen is None:
             result.append(row)
         elif chosen[0].action == "delete":
@@ -117,15 +160,12 @@ def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tup
             updated += 1
             result.append(chosen[0].assignment.apply(row, chosen[1]))
     for number, other in enumerate(source):
-        clause = None if number in matched_sources else _first(merge, "not matched", _NOTHING, other)
+        clause = None if number in matched_sources else _first(merge, "not matched", NOTHING, other)
         if clause is not None:
             assert clause.assignment is not None
             inserted += 1
-            result.append(clause.assignment.apply(_NOTHING, other))
+            result.append(clause.assignment.apply(NOTHING, other))
     return result, (updated, deleted, inserted)
-
-
-_NOTHING: Row = (None, None, None)
 
 
 def _first(merge: Merge, kind: str, row: Row, other: Row) -> Clause | None:
@@ -134,141 +174,69 @@ def _first(merge: Merge, kind: str, row: Row, other: Row) -> Clause | None:
     )
 
 
-# ---- strategies
-
-_KEYS = st.integers(0, 12)
-_PARTS = st.sampled_from(["a", "b", "c"])
-
-
-def some_rows(least: int = 0, most: int = 8) -> st.SearchStrategy[Rows]:
-    row = st.tuples(st.none() | _KEYS, st.none() | _PARTS, st.none() | st.integers(-3, 20))
-    return st.lists(row, min_size=least, max_size=most)
+def stay(rows: Rows, condition: Condition | None) -> Rows:
+    """The rows after a DELETE; without a condition none."""
+    return [] if condition is None else [row for row in rows if not condition.holds(row, NOTHING)]
 
 
-def rows_of_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Rows]:
-    """A few rows with keys of the strategy, each once, and others."""
-    named = st.lists(
-        st.tuples(keys, st.none() | _PARTS, st.integers(-3, 14)), min_size=1, max_size=2, unique_by=lambda row: row[0]
-    )
-    return st.builds(lambda these, others: [*these, *others], named, some_rows(0, 2))
+def changed(rows: Rows, condition: Condition | None, assignment: Assignment) -> Rows:
+    """The rows after an UPDATE; without a condition all are changed."""
+    return [assignment.apply(row, NOTHING) if condition is None or condition.holds(row, NOTHING) else row for row in rows]
 
 
-def _less(left: int | None, right: int | None) -> bool | None:
+def merge_builder(table: Table, source: Sequence[Row], merge: Merge) -> MergeBuilder:
+    """The same MERGE as Tahoe is asked for it: call `execute` on it."""
+    builder = table.merge(arrow(source), merge.on.text)
+    for clause in merge.clauses:
+        condition = None if clause.condition is None else clause.condition.text
+        values: Any = clause.assignment and clause.assignment.texts
+        match clause.kind, clause.action:
+            case "matched", "delete":
+                builder = builder.when_matched_delete(condition)
+            case "matched", "update":
+                builder = (
+                    builder.when_matched_update_all(condition)
+                    if values is None
+                    else builder.when_matched_update(values, condition)
+                )
+            case "not matched", _:
+                builder = (
+                    builder.when_not_matched_insert_all(condition)
+                    if values is None
+                    else builder.when_not_matched_insert(values, condition)
+                )
+            case _, "delete":
+                builder = builder.when_not_matched_by_source_delete(condition)
+            case _:
+                builder = builder.when_not_matched_by_source_update(values, condition)
+    return builder
+
+
+# ---- SQL's logic of three values
+
+
+def less(left: int | None, right: int | None) -> bool | None:
+    """``left < right``."""
     return None if left is None or right is None else left < right
 
 
-def _equal(left: Any, right: Any) -> bool | None:
+def equal(left: Any, right: Any) -> bool | None:
+    """``left = right``."""
     return None if left is None or right is None else left == right
 
 
-def _and(left: bool | None, right: bool | None) -> bool | None:
+def and_(left: bool | None, right: bool | None) -> bool | None:
+    """``left AND right``."""
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
 
 
-def _or(left: bool | None, right: bool | None) -> bool | None:
-    return _not(_and(_not(left), _not(right)))
+def or_(left: bool | None, right: bool | None) -> bool | None:
+    """``left OR right``."""
+    return not_(and_(not_(left), not_(right)))
 
 
-def _not(value: bool | None) -> bool | None:
+def not_(value: bool | None) -> bool | None:
+    """``NOT value``."""
     return None if value is None else not value
-
-
-def _leaf(kind: str, c: int, part: str, q: str) -> Condition:
-    """One comparison; `q` stands before the names of columns."""
-    leaves: dict[str, Condition] = {
-        "key": Condition(f"{q}k = {c}", lambda t, s: _equal(t[0], c)),
-        "keys": Condition(f"{q}k in ({c}, {c + 3}, 5)", lambda t, s: None if t[0] is None else t[0] in (c, c + 3, 5)),
-        "below": Condition(f"{q}k < {c}", lambda t, s: _less(t[0], c)),
-        "even": Condition(f"{q}k % 2 = 0", lambda t, s: None if t[0] is None else t[0] % 2 == 0),
-        "part": Condition(f"{q}p = '{part}'", lambda t, s: _equal(t[1], part)),
-        "no part": Condition(f"{q}p is null", lambda t, s: t[1] is None),
-        "no value": Condition(f"{q}v is null", lambda t, s: t[2] is None),
-        "value": Condition(f"{q}v > {c}", lambda t, s: _less(c, t[2])),
-        "both": Condition(f"{q}v > {q}k", lambda t, s: _less(t[0], t[2])),
-    }
-    return leaves[kind]
-
-
-def _both(a: Condition, b: Condition) -> Condition:
-    return Condition(f"({a} and {b})", lambda t, s: _and(a.holds(t, s), b.holds(t, s)))
-
-
-_LEAVES = ("key", "keys", "below", "even", "part", "no part", "no value", "value", "both")
-
-
-def conditions(qualifier: str = "") -> st.SearchStrategy[Condition]:
-    """Conditions over the target's columns."""
-    leaf = st.builds(_leaf, st.sampled_from(_LEAVES), _KEYS, _PARTS, st.just(qualifier))
-    return st.recursive(
-        leaf,
-        lambda inner: st.one_of(
-            st.builds(_both, inner, inner),
-            st.builds(lambda a, b: Condition(f"({a} or {b})", lambda t, s: _or(a.holds(t, s), b.holds(t, s))), inner, inner),
-            st.builds(lambda a: Condition(f"not ({a})", lambda t, s: _not(a.holds(t, s))), inner),
-        ),
-        max_leaves=3,
-    )
-
-
-def with_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Condition]:
-    """Conditions that hold for rows with one or two keys of the strategy, or for some of these rows."""
-    one = st.builds(lambda a: Condition(f"k = {a}", lambda t, s: _equal(t[0], a)), keys)
-    two = st.builds(lambda a, b: Condition(f"k in ({a}, {b})", lambda t, s: None if t[0] is None else t[0] in (a, b)), keys, keys)
-    return one | two | st.builds(_both, one | two, conditions())
-
-
-def assignments(q: str = "") -> st.SearchStrategy[Assignment]:
-    """New values over the target's own columns."""
-    return st.sampled_from(
-        [
-            Assignment({"v": f"coalesce({q}v, 0) + 1"}, lambda t, s: (t[0], t[1], (t[2] or 0) + 1)),
-            Assignment({"v": "null"}, lambda t, s: (t[0], t[1], None)),
-            Assignment({"v": f"{q}k * 2", "p": "'b'"}, lambda t, s: (t[0], "b", None if t[0] is None else t[0] * 2)),
-            Assignment({"p": "'c'"}, lambda t, s: (t[0], "c", t[2])),
-            Assignment({"k": "7"}, lambda t, s: (7, t[1], t[2])),
-        ]
-    )
-
-
-_SOURCE_VALUE = Condition("source.v > 5", lambda t, s: _less(5, s[2]))
-_ON = Condition("target.k = source.k", lambda t, s: _equal(t[0], s[0]))
-_ONS = [
-    _ON,
-    Condition("target.k = source.k and target.p = 'a'", lambda t, s: _and(_equal(t[0], s[0]), _equal(t[1], "a"))),
-    Condition("target.k = source.k and target.p = source.p", lambda t, s: _and(_equal(t[0], s[0]), _equal(t[1], s[1]))),
-    Condition("target.k = source.k and target.v < source.v", lambda t, s: _and(_equal(t[0], s[0]), _less(t[2], s[2]))),
-    Condition("target.k + 1 = source.k", lambda t, s: _equal(None if t[0] is None else t[0] + 1, s[0])),
-    Condition("target.k <=> source.k", lambda t, s: t[0] == s[0]),
-]
-_ALL = Assignment(None, lambda t, s: s)
-_BOTH = Assignment({"v": "target.v + source.v"}, lambda t, s: (t[0], t[1], None if t[2] is None or s[2] is None else t[2] + s[2]))
-_NEW = Assignment({"k": "source.k", "v": "source.v - 1"}, lambda t, s: (s[0], None, None if s[2] is None else s[2] - 1))
-
-
-ONLY_NEW = Merge(_ON, (Clause("not matched", "insert", None, _ALL),))
-"""It reads the rows that match and changes none."""
-
-
-@st.composite
-def merges(draw: st.DrawFn) -> Merge:
-    """Any number of clauses of each kind; only the last of a kind may be without a condition."""
-    target = conditions("target.")
-    clauses: list[Clause] = []
-    if draw(st.booleans()):
-        if draw(st.booleans()):
-            clauses.append(Clause("matched", "delete", draw(st.sampled_from([_SOURCE_VALUE]) | target), None))
-        update = st.sampled_from([_ALL, _ALL, _BOTH]) | assignments("target.")
-        last = st.none() | target
-        clauses.append(draw(st.builds(Clause, st.just("matched"), st.just("update"), last, update)))
-    elif draw(st.booleans()):
-        clauses.append(Clause("matched", "delete", None, None))
-    if draw(st.booleans()):
-        clauses.append(Clause("not matched", "insert", _SOURCE_VALUE, draw(st.sampled_from([_ALL, _NEW]))))
-    if draw(st.booleans()) or not clauses:
-        clauses.append(Clause("not matched", "insert", None, draw(st.sampled_from([_ALL, _NEW]))))
-    if draw(st.integers(0, 3)) == 0:
-        clauses.append(Clause("by source", "delete", draw(target), None))
-        clauses.append(Clause("by source", "update", draw(st.none() | target), draw(assignments("target."))))
-    return Merge(draw(st.sampled_from(_ONS)), tuple(clauses))

@@ -6,16 +6,16 @@ import random
 
 import pytest
 
-from tahoe.testing.table_machine import Machine, run_histories
+from tahoe.testing.table_machine import TableMachine, run_histories
 
 
 @pytest.mark.timeout(900)
 def test_a_table_does_what_a_list_of_rows_does() -> None:
     """The same 100 histories each time; `make soak` runs many more."""
-    run_histories(Machine, range(100))
+    run_histories(TableMachine, range(100))
 
 
-class ThoroughMachine(Machine):
+class ThoroughMachine(TableMachine):
     most_pairs = 10_000
 
 

@@ -1,7 +1,7 @@
 """Reads what UniForm wrote with fastavro and the specification in hand, and holds it against the Delta log.
 
     table.append(rows)
-    table.uniform().convert()
+    table.uniform.sync()
     assert verify(table.store) == table.version()
 
 Nothing of `tahoe.uniform` is used, so a mistake of its encoder is not made twice. Needs the extras ``testing`` and ``iceberg``.

@@ -77,7 +77,8 @@ class History:
     Args:
         folder: where the table is made, below.
         seed: of everything.
-        properties: of the table; the change data feed and row tracking are as the seed says where it does not.
+        properties: of the table; see `FORMS` for those that show it to readers of Iceberg. Row tracking is as the seed says where they
+            do not; names of columns are odd, so that the table has column mapping.
     """
 
     def __init__(self, folder: Path, seed: int, properties: Mapping[str, str]) -> None:
@@ -93,7 +94,7 @@ class History:
             folder / f"history-{seed}",
             pa.schema([*columns, ("part 1/ü", self.part_type)]),
             partition_by=["part 1/ü"] if is_partitioned else [],
-            properties={**given, **properties},
+            properties={"delta.columnMapping.mode": "name", **given, **properties},
         )
 
     def __repr__(self) -> str:

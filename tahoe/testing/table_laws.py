@@ -57,6 +57,7 @@ def assert_laws(
 
     Raises:
         AssertionError: the first law that does not hold, with versions and rows.
+        TahoeError: a version cannot be read at all.
     """
     assert_nothing_is_wrong(table, deep=deep)
     read = versions_of(table) if versions is None else sorted(versions)

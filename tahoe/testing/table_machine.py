@@ -164,6 +164,10 @@ class TableMachine(RuleBasedStateMachine):
     def create(self, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool, dull: bool) -> None:
         # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
         assume(not dull)
+        self.begin(vectors=vectors, feed=feed, tracking=tracking, mapped=mapped, partitioned=partitioned)
+
+    def begin(self, *, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool) -> None:
+        """Make the table, with deletion vectors, change data feed, row tracking, column mapping and partitions as told."""
         self.store = self.new_store()
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
         if mapped != "none":
@@ -438,8 +442,17 @@ def _text(condition: Condition | None) -> str | None:
 _SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-def run_histories(machine: type[TableMachine], seeds: Iterable[int]) -> None:
-    """One history of 50 steps for each seed. (Left to itself, Hypothesis would spend most of its runs on variants of a few.)"""
-    one = settings(max_examples=1, stateful_step_count=50, deadline=None, database=None, suppress_health_check=_SLOW)
+def run_histories(machine: type[TableMachine], seeds: Iterable[int], *, steps: int = 50) -> None:
+    """One history for each seed. (Left to itself, Hypothesis would spend most of its runs on variants of a few.)
+
+    Args:
+        machine: `TableMachine`, or a subclass.
+        seeds: the same seed gives the same history.
+        steps: at most so many in a history.
+
+    Raises:
+        AssertionError: whatever did not hold, with the shortest history found that shows it.
+    """
+    one = settings(max_examples=1, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=_SLOW)
     for number in seeds:
         run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=one)

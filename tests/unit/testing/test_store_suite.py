@@ -1,4 +1,4 @@
-"""The contract of stores refuses one that breaks it; that Tahoe's own pass is `tests/unit/store/test_contract.py`."""
+"""The contract of stores refuses one that breaks it; that Tahoe's own pass is `tests/unit/store/test_log_store.py`."""
 
 from __future__ import annotations
 

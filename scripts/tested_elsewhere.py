@@ -63,15 +63,12 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a step of writing the log or of keeping it, held by what readers find after it": {
         "log/checksum_writer": "tests/unit/log/test_checksum.py",
-        "log/cleanup": "tests/unit/test_table.py",
-        "log/history": "tests/unit/test_table.py",
         "protocol/statistics/bounds": "tests/unit/protocol/statistics/test_collect.py",
         "protocol/statistics/file_statistics": "tests/unit/protocol/statistics/test_collect.py",
         "protocol/statistics/thrift": "tests/unit/log/checkpoints/test_parquet_join.py",
         "protocol/table_state": _REPLAY,
         "txn/commit": "tests/race/test_lost_answers.py",
         "txn/evidence": "tests/unit/txn/test_racing_changes.py",
-        "txn/transaction": "tests/unit/txn/test_serial_orders.py",
     },
     "a step of an operation, held by the rows that the operation leaves: by hand, and by the model": {
         "ops/merge/explained": _MERGE,

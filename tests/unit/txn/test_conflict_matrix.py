@@ -13,8 +13,8 @@ from __future__ import annotations
 import pytest
 
 from tahoe.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
+from tahoe.testing import raced_rows as model
 from tahoe.txn.transaction import SERIALIZABLE, WRITE_SERIALIZABLE
-from tests.unit.txn import rows as model
 
 RELATIONS = ("same row", "same file", "same partition", "disjoint")
 LETTERS = {

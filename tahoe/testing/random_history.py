@@ -1,6 +1,6 @@
 """Random small histories of tables, made by the core API: what any reader of any version is held against.
 
-    history = History(folder, seed, V3)          # creates the table
+    history = History(folder, seed, FORMS["puffin"])          # creates the table
     for step in history.steps(8):                # each makes one commit or more; `step` says what was done
         …history.table…, history.table.version()
 
@@ -20,10 +20,10 @@ from typing import Any
 
 import pyarrow as pa
 
-import tahoe
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.create import with_schema
 from tahoe.schema.types import StructType
+from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
 __all__ = ["FORMS", "PER_COMMIT", "V2", "V3", "History", "restore"]
@@ -77,7 +77,8 @@ class History:
     Args:
         folder: where the table is made, below.
         seed: of everything.
-        properties: of the table; the change data feed and row tracking are as the seed says where it does not.
+        properties: of the table; see `FORMS` for those that show it to readers of Iceberg. Row tracking is as the seed says where they
+            do not; names of columns are odd, so that the table has column mapping.
     """
 
     def __init__(self, folder: Path, seed: int, properties: Mapping[str, str]) -> None:
@@ -89,11 +90,11 @@ class History:
         self.next_id = 0
         self.done: list[str] = []
         given = {"delta.enableRowTracking": "true"} if self.random.random() < 0.3 else {}
-        self.table = tahoe.Table.create(
+        self.table = Table.create(
             folder / f"history-{seed}",
             pa.schema([*columns, ("part 1/ü", self.part_type)]),
             partition_by=["part 1/ü"] if is_partitioned else [],
-            properties={**given, **properties},
+            properties={"delta.columnMapping.mode": "name", **given, **properties},
         )
 
     def __repr__(self) -> str:
@@ -133,21 +134,25 @@ class History:
         )
 
     def append(self) -> str:
+        """Add up to 40 rows, in one file or several."""
         count = self.random.randint(1, 40)
         self.table.append(self.rows(count), max_rows_per_file=self.random.choice([None, 3, 10]))
         return f"append {count}"
 
     def delete(self) -> str:
+        """Delete by a condition."""
         where = self._condition()
         self.table.delete(where)
         return f"delete {where}"
 
     def update(self) -> str:
+        """Update by a condition: ids, or the partition column."""
         where = self._condition()
         self.table.update({"id": "id + 1000"} if self.random.random() < 0.5 else {"`part 1/ü`": "null"}, where)
         return f"update {where}"
 
     def merge(self) -> str:
+        """MERGE rows that are partly there: delete, update and insert."""
         first = self.random.randint(0, max(self.next_id, 1))
         source = self.rows(self.random.randint(1, 15), first)
         merge = self.table.merge(source, "target.id = source.id")
@@ -157,6 +162,7 @@ class History:
         return f"merge {source.num_rows} from {first}"
 
     def overwrite(self) -> str:
+        """Overwrite all rows, or those of a condition."""
         if self.random.random() < 0.5:
             self.table.overwrite(self.rows(5))
             return "overwrite"
@@ -164,18 +170,22 @@ class History:
         return "overwrite id >= 10000"
 
     def restore(self) -> str:
+        """Bring an older version back."""
         version = self.random.randint(0, self.table.version())
         return f"restore {version}" if restore(self.table, version) else "restore nothing"
 
     def purge(self) -> str:
+        """Write files with vectors anew."""
         self.table.purge()
         return "purge"
 
     def checkpoint(self) -> str:
+        """Write a checkpoint."""
         self.table.checkpoint()
         return "checkpoint"
 
     def add_column(self) -> str:
+        """Append rows with a further column."""
         self.added += 1
         name = f"extra {self.added}"
         rows = self.rows(3)
@@ -183,11 +193,13 @@ class History:
         return f"add column {name}"
 
     def rename_column(self) -> str:
+        """Rename a column."""
         return self._alter(
             "RENAME COLUMN", lambda column, columns: [replace(c, name=f"new {c.name}") if c is column else c for c in columns]
         )
 
     def drop_column(self) -> str:
+        """Drop a column."""
         return self._alter("DROP COLUMNS", lambda column, columns: [c for c in columns if c is not column])
 
     def _alter(self, name: str, change: Callable[[Any, list[Any]], list[Any]]) -> str:
@@ -251,7 +263,7 @@ class History:
         return i
 
 
-def restore(table: tahoe.Table, version: int) -> bool:
+def restore(table: Table, version: int) -> bool:
     """Bring the files of an old version back, as RESTORE does: removes and adds, rows that vectors had deleted included; False where
     the schema is another one now, or nothing would change."""
     now, old = table.snapshot(), table.snapshot(version)

@@ -4,35 +4,42 @@ After each step the newest rows are those of the model and `check()` is clean. A
 travel, and the law of the change feed is held against every version that has one:
 
     rows at a, without what was deleted or changed since, with what was inserted or changed to = rows at b
+
+To have histories of tables of your own kind, say where they are and which properties they have::
+
+    class OnMyStore(TableMachine):
+        properties = {"delta.logRetentionDuration": "interval 1 day"}
+
+        def new_store(self) -> LogStore:
+            return MyStore(...)
+
+    def test_a_table_on_my_store_does_what_a_list_of_rows_does() -> None:
+        run_histories(OnMyStore, range(20))
+
+A failure prints the steps, as Hypothesis does for its state machines. Needs the extra ``testing``.
 """
 
 from __future__ import annotations
 
-import random
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
-from typing import Any
+from typing import Any, ClassVar
 
-import pytest
-from hypothesis import HealthCheck, assume, seed, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-
-from tahoe import Table
-from tahoe.clock import SeededClock
+from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
-from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
 from tahoe.ops.upkeep.check import TableCheck
-from tahoe.txn.transaction import Operation, Transaction
-from tests.model.rows import (
-    ONLY_NEW,
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.table import Table
+from tahoe.testing.extras import extra_missing
+from tahoe.testing.row_model import (
+    NOTHING,
     SCHEMA,
     Assignment,
     Condition,
@@ -41,22 +48,31 @@ from tests.model.rows import (
     Rows,
     TwiceMatched,
     arrow,
-    assignments,
-    conditions,
+    changed,
     counted,
+    merge_builder,
     merged,
-    merges,
     rows_of,
-    rows_of_keys,
-    some_rows,
-    with_keys,
+    stay,
 )
+from tahoe.testing.row_strategies import ONLY_NEW, assignments, conditions, merges, rows_of_keys, some_rows, with_keys
+from tahoe.testing.table_laws import SIGNS
+from tahoe.txn.transaction import Operation, Transaction
+
+try:
+    import pytest
+    from hypothesis import HealthCheck, assume, seed, settings
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+except ImportError as error:
+    raise extra_missing(error, __name__) from error
+
+__all__ = ["Change", "Stale", "TableMachine", "changes", "run_histories"]
 
 VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
 TRACKING = "delta.enableRowTracking"
 CONSTRAINT = Condition("v is null or v < 15", lambda row, _: row[2] is None or row[2] < 15)
 TWICE_MATCHED = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
-_NOTHING: Row = (None, None, None)
 # Without a condition all rows go or change, and what comes after has little to work on: seldom, then.
 _WHERE = st.one_of(conditions(), conditions(), conditions(), conditions(), st.none())
 _MOSTLY = st.sampled_from([True, True, False])
@@ -72,17 +88,19 @@ class Change:
     source: Sequence[Row] = ()
 
     def stage(self, transaction: Transaction, table: Table) -> Operation | None:
-        where = self.condition and self.condition.text
+        """Stage it; None where there is nothing to do."""
+        where = _text(self.condition)
         if self.merge is not None:
-            return stage_merge(transaction, _builder(table, self.source, self.merge).statement).operation
+            return stage_merge(transaction, merge_builder(table, self.source, self.merge).statement).operation
         if self.assignment is not None:
             return stage_update(transaction, self.assignment.texts or {}, where).operation
         return stage_delete(transaction, where).operation
 
     def effect(self, rows: Rows) -> Rows:
+        """The rows after it."""
         if self.merge is not None:
             return merged(rows, self.source, self.merge)[0]
-        return _changed(rows, self.condition, self.assignment) if self.assignment is not None else _stay(rows, self.condition)
+        return changed(rows, self.condition, self.assignment) if self.assignment is not None else stay(rows, self.condition)
 
 
 def changes(where: st.SearchStrategy[Condition | None], source: st.SearchStrategy[Rows]) -> st.SearchStrategy[Change]:
@@ -105,11 +123,25 @@ class Stale:
     effect: Callable[[Rows], Rows]
 
 
-class Machine(RuleBasedStateMachine):
-    """The table, and beside it its rows at every version."""
+class TableMachine(RuleBasedStateMachine):
+    """The table, and beside it its rows at every version.
 
-    most_pairs = 3
+    Attributes:
+        table: the session that the rules use.
+        store: where the table is.
+        versions: the rows of each version, by the model.
+        feed_is_on: for each version, whether it has a change data feed.
+        stale: what other sessions made ready on older versions and have not committed yet.
+    """
+
+    properties: ClassVar[Mapping[str, str]] = {}
+    """Of every table, over those that are drawn. The feed is drawn, and not for them to say."""
+    most_pairs: ClassVar[int] = 3
     """From so many versions to others, or a few more, the feed is read at the end."""
+
+    def new_store(self) -> LogStore:
+        """An empty store for one table; here in this process's memory."""
+        return open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table")
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,15 +164,26 @@ class Machine(RuleBasedStateMachine):
     def create(self, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool, dull: bool) -> None:
         # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
         assume(not dull)
-        self.url = f"memory://{uuid.uuid4()}/table"
+        self.begin(vectors=vectors, feed=feed, tracking=tracking, mapped=mapped, partitioned=partitioned)
+
+    def begin(self, *, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool) -> None:
+        """Make the table, with deletion vectors, change data feed, row tracking, column mapping and partitions as told."""
+        self.store = self.new_store()
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
         if tracking:
             properties[TRACKING] = "true"
-        self.tracking, self.partitioned = tracking, partitioned
-        partition_by = ["p"] if partitioned else []
-        self.table = Table.create(self.url, SCHEMA, partition_by=partition_by, properties=properties, clock=self.clock)
+        properties |= self.properties
+        self.tracking, self.partitioned = properties.get(TRACKING) == "true", partitioned
+        self.table = Table.create(
+            self.store.url,
+            SCHEMA,
+            partition_by=["p"] if partitioned else [],
+            properties=properties,
+            clock=self.clock,
+            store=self.store,
+        )
         self.checker = TableCheck(self.table.store)
         self.done([], feed)
 
@@ -166,25 +209,25 @@ class Machine(RuleBasedStateMachine):
 
     @rule(rows=some_rows(), condition=conditions())
     def replace(self, rows: Rows, condition: Condition) -> None:
-        new = [row for row in rows if condition.holds(row, _NOTHING)]
-        after = [*(row for row in self.rows if not condition.holds(row, _NOTHING)), *new]
+        new = [row for row in rows if condition.holds(row, NOTHING)]
+        after = [*(row for row in self.rows if not condition.holds(row, NOTHING)), *new]
         if self.takes(after, lambda: self.table.overwrite(arrow(new), replace_where=condition.text)):
             self.done(after)
 
     @rule(condition=_WHERE)
     def delete(self, condition: Condition | None) -> None:
-        stay = _stay(self.rows, condition)
-        outcome = self.table.delete(condition and condition.text)
-        assert outcome.num_deleted_rows == len(self.rows) - len(stay)
-        self.done_if(outcome.version, stay)
+        after = stay(self.rows, condition)
+        outcome = self.table.delete(_text(condition))
+        assert outcome.num_deleted_rows == len(self.rows) - len(after)
+        self.done_if(outcome.version, after)
 
     @rule(condition=_WHERE, assignment=assignments())
     def update(self, condition: Condition | None, assignment: Assignment) -> None:
         assert assignment.texts is not None
-        texts, after = assignment.texts, _changed(self.rows, condition, assignment)
-        outcome = self.takes(after, lambda: self.table.update(texts, condition and condition.text))
+        texts, after = assignment.texts, changed(self.rows, condition, assignment)
+        outcome = self.takes(after, lambda: self.table.update(texts, _text(condition)))
         if outcome:
-            assert outcome.num_updated_rows == len(self.rows) - len(_stay(self.rows, condition))
+            assert outcome.num_updated_rows == len(self.rows) - len(stay(self.rows, condition))
             self.done_if(outcome.version, after)
 
     @rule(source=some_rows(), merge=merges())
@@ -193,17 +236,17 @@ class Machine(RuleBasedStateMachine):
             rows, counts = merged(self.rows, source, merge)
         except TwiceMatched:
             with pytest.raises(InvalidRequest) as caught:
-                _builder(self.table, source, merge).execute()
+                merge_builder(self.table, source, merge).execute()
             assert caught.value.code == TWICE_MATCHED
             return
-        outcome = self.takes(rows, lambda: _builder(self.table, source, merge).execute())
+        outcome = self.takes(rows, lambda: merge_builder(self.table, source, merge).execute())
         if outcome:
             assert (outcome.num_updated_rows, outcome.num_deleted_rows, outcome.num_inserted_rows) == counts
             self.done_if(outcome.version, rows)
 
     def takes(self, after: Rows, write: Callable[[], Any]) -> Any:
         """What the write returns; None where the constraint forbids the rows that it would leave, and so it must fail."""
-        if not self.constrained or all(CONSTRAINT.holds(row, _NOTHING) for row in after):
+        if not self.constrained or all(CONSTRAINT.holds(row, NOTHING) for row in after):
             return write()
         with pytest.raises(InvariantViolation):
             write()
@@ -227,7 +270,7 @@ class Machine(RuleBasedStateMachine):
             return
         if not on:
             self.table.drop_constraint("small")
-        elif all(CONSTRAINT.holds(row, _NOTHING) for row in self.rows):
+        elif all(CONSTRAINT.holds(row, NOTHING) for row in self.rows):
             self.table.add_constraint("small", CONSTRAINT.text)
         else:
             with pytest.raises(InvalidRequest):
@@ -250,7 +293,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def a_new_session_opens(self) -> None:
-        self.table = Table(self.url, clock=self.clock)
+        self.table = self.session()
 
     @rule(change=st.builds(Change, _WHERE))
     def a_session_prepares_a_delete(self, change: Change) -> None:
@@ -285,6 +328,7 @@ class Machine(RuleBasedStateMachine):
             self.commit(self.stale.pop(begun))
 
     def commit(self, stale: Stale) -> None:
+        """Commit what is stale, or meet a conflict, which changes nothing."""
         try:
             stale.table.commit(stale.transaction, stale.operation)
         except DeltaConcurrentModificationException:
@@ -307,9 +351,10 @@ class Machine(RuleBasedStateMachine):
             self.looked_at = newest
 
     def teardown(self) -> None:
+        """Hold the laws that concern all versions."""
         if not self.versions:
             return
-        fresh = Table(self.url)
+        fresh = Table(self.store.url, store=self.store)
         assert fresh.check() == []
         for version, rows in enumerate(self.versions):
             found = fresh.to_arrow(version=version, row_ids=self.tracking)
@@ -321,13 +366,14 @@ class Machine(RuleBasedStateMachine):
                 self.check_feed(fresh, list(group))
 
     def check_feed(self, table: Table, versions: list[int]) -> None:
+        """Hold the law of the feed against a run of versions that all have one."""
         changes = table.changes(versions[0], versions[-1])
         told = changes.to_pylist()
         for version in versions:
             rows = Counter(self.versions[version - 1] if version else [])
             for change in told:
                 if change["_commit_version"] == version:
-                    rows[(change["k"], change["p"], change["v"])] += _SIGNS[change["_change_type"]]
+                    rows[(change["k"], change["p"], change["v"])] += SIGNS[change["_change_type"]]
             # A count below zero says that a row went which was not there.
             assert {row: count for row, count in rows.items() if count} == Counter(self.versions[version]), version
         # Every part of the range is told as it is within the whole, so the law holds from any version to any other.
@@ -338,15 +384,22 @@ class Machine(RuleBasedStateMachine):
 
     # ---- the model
 
+    def session(self) -> Table:
+        """The table as a new session sees it."""
+        return Table(self.store.url, clock=self.clock, store=self.store)
+
     @property
     def rows(self) -> Rows:
+        """Those of the newest version."""
         return self.versions[-1]
 
     def done(self, rows: Rows, feed: bool | None = None) -> None:
+        """Note a version with its rows, and whether it has a feed where that changed."""
         self.versions.append(list(rows))
         self.feed_is_on.append(self.feed_is_on[-1] if feed is None else feed)
 
     def done_if(self, version: int | None, rows: Rows) -> None:
+        """As `done`, where the operation made a version; else the rows must be the same as before."""
         if version is None:
             assert counted(rows) == counted(self.rows)
         else:
@@ -354,13 +407,16 @@ class Machine(RuleBasedStateMachine):
             self.done(rows)
 
     def keys(self) -> list[int]:
+        """The values of ``k``, each once."""
         return sorted({row[0] for row in self.rows if row[0] is not None})
 
     def prepare_change(self, change: Change) -> None:
+        """Make a change ready in a session of its own."""
         self.prepare(lambda transaction: change.stage(transaction, self.table), change.effect)
 
     def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
-        table = Table(self.url, clock=self.clock)
+        """Make something ready in a session of its own, and keep it in `stale` unless it is refused."""
+        table = self.session()
         transaction = table.begin()
         try:
             operation = stage(transaction)
@@ -379,66 +435,24 @@ def _unordered(changes: list[dict[str, Any]]) -> Counter[Any]:
     return Counter(tuple(change.values()) for change in changes)
 
 
-_SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
-
-
-def _stay(rows: Rows, condition: Condition | None) -> Rows:
-    return [] if condition is None else [row for row in rows if not condition.holds(row, _NOTHING)]
-
-
-def _changed(rows: Rows, condition: Condition | None, assignment: Assignment) -> Rows:
-    return [assignment.apply(row, _NOTHING) if condition is None or condition.holds(row, _NOTHING) else row for row in rows]
-
-
-def _builder(table: Table, source: Sequence[Row], merge: Merge) -> MergeBuilder:
-    builder = table.merge(arrow(source), merge.on.text)
-    for clause in merge.clauses:
-        condition = clause.condition and clause.condition.text
-        values: Any = clause.assignment and clause.assignment.texts
-        match clause.kind, clause.action:
-            case "matched", "delete":
-                builder = builder.when_matched_delete(condition)
-            case "matched", "update":
-                builder = (
-                    builder.when_matched_update_all(condition)
-                    if values is None
-                    else builder.when_matched_update(values, condition)
-                )
-            case "not matched", _:
-                builder = (
-                    builder.when_not_matched_insert_all(condition)
-                    if values is None
-                    else builder.when_not_matched_insert(values, condition)
-                )
-            case _, "delete":
-                builder = builder.when_not_matched_by_source_delete(condition)
-            case _:
-                builder = builder.when_not_matched_by_source_update(values, condition)
-    return builder
+def _text(condition: Condition | None) -> str | None:
+    return None if condition is None else condition.text
 
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
 
-def run_histories(machine: type[Machine], seeds: Iterable[int]) -> None:
-    """One history of 50 steps for each seed. (Left to itself, Hypothesis would spend most of its runs on variants of a few.)"""
-    one = settings(max_examples=1, stateful_step_count=50, deadline=None, database=None, suppress_health_check=_SLOW)
+def run_histories(machine: type[TableMachine], seeds: Iterable[int], *, steps: int = 50) -> None:
+    """One history for each seed. (Left to itself, Hypothesis would spend most of its runs on variants of a few.)
+
+    Args:
+        machine: `TableMachine`, or a subclass.
+        seeds: the same seed gives the same history.
+        steps: at most so many in a history.
+
+    Raises:
+        AssertionError: whatever did not hold, with the shortest history found that shows it.
+    """
+    one = settings(max_examples=1, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=_SLOW)
     for number in seeds:
         run_state_machine_as_test(seed(number)(type(machine.__name__, (machine,), {})), settings=one)
-
-
-@pytest.mark.timeout(900)
-def test_a_table_does_what_a_list_of_rows_does() -> None:
-    """The same 100 histories each time; `make soak` runs many more."""
-    run_histories(Machine, range(100))
-
-
-class ThoroughMachine(Machine):
-    most_pairs = 10_000
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(7200)
-def test_a_table_does_what_a_list_of_rows_does_for_long() -> None:
-    """Others each time, and the feed from every version to every other."""
-    run_histories(ThoroughMachine, (random.getrandbits(64) for _ in range(1_000)))

@@ -1,4 +1,14 @@
-"""Logs made by hand for the tests of `tahoe.log`: every kind of file that the specification knows, written without Tahoe's writers."""
+"""Logs made by hand: every kind of file that the specification knows, written without Tahoe's writers.
+
+    log = memory_log()
+    log.begin(one := add("one.parquet"), add("two.parquet"))
+    log.commit(remove(one))
+    log.v2("json", sidecars=2)
+    assert live_paths(log) == log.expected() == ["two.parquet"]
+
+What a version holds is folded here action by action, so that a reader of logs can be held against it. `DAMAGES` are what may
+happen to one of the files. There are no data files.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tahoe.clock import SYSTEM_CLOCK
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_name, commit_name
@@ -34,7 +45,20 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 
-__all__ = ["DAMAGES", "METADATA", "PROTOCOL", "SCHEMA", "Log", "add", "live_paths", "lines", "memory_log", "remove", "vector"]
+__all__ = [
+    "DAMAGES",
+    "METADATA",
+    "PROTOCOL",
+    "SCHEMA",
+    "Log",
+    "add",
+    "live_paths",
+    "lines",
+    "memory_log",
+    "parquet",
+    "remove",
+    "vector",
+]
 
 SCHEMA = StructType(
     (
@@ -48,7 +72,16 @@ METADATA = Metadata(id="a-table", schema_string=SCHEMA.to_json(), partition_colu
 
 
 def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, high: int = 9, **more: Any) -> AddFile:
-    """A file whose statistics say that `id` lies between `low` and `high`."""
+    """A file of 10 rows whose statistics say that `id` lies between `low` and `high`.
+
+    Args:
+        path: of the data file, which need not be there.
+        size: in bytes.
+        part: the partition's value.
+        low: the least `id`; the least `name` is ``n<low>``.
+        high: the greatest `id`.
+        more: members of `AddFile`, over the others.
+    """
     stats = json.dumps(
         {
             "numRecords": 10,
@@ -70,24 +103,37 @@ def add(path: str, *, size: int = 100, part: str | None = "a", low: int = 0, hig
 
 
 def remove(file: AddFile, deletion_timestamp: int = 1_000) -> RemoveFile:
+    """The tombstone of a file."""
     return file.remove(deletion_timestamp)
 
 
 def vector(name: str, cardinality: int = 1, offset: int | None = 1) -> DeletionVectorDescriptor:
+    """A deletion vector in a file of its own, which need not be there."""
     return DeletionVectorDescriptor("u", name, 40, cardinality, offset)
 
 
 def lines(actions: Iterable[Action]) -> bytes:
+    """The bytes of a commit."""
     return b"".join(to_json_line(action).encode() + b"\n" for action in actions)
 
 
 def live_paths(log: Log, version: int | None = None) -> list[str]:
+    """The paths that Tahoe reads of a version, sorted; those of the newest where none is given."""
     return sorted(file.path for file in log.live(version))
 
 
 @dataclass
 class Log:
-    """A table that is all log, and what its versions hold by plain folding."""
+    """A table that is all log, and what its versions hold by plain folding.
+
+    Args:
+        store: where the log is written; empty.
+
+    Attributes:
+        versions: for each version its live files, by path and deletion vector.
+        removed: the tombstones of the newest version.
+        others: protocol, metadata, application transactions and domains of the newest version.
+    """
 
     store: LogStore
     versions: list[dict[tuple[str, str | None], AddFile]] = field(default_factory=list)
@@ -95,7 +141,15 @@ class Log:
     others: dict[tuple[str, str], Action] = field(default_factory=dict)
 
     def commit(self, *actions: Action, info: bool = True) -> int:
-        """Write the next version; its `txnId` is ``txn-<version>``."""
+        """Write the next version; its `txnId` is ``txn-<version>``.
+
+        Args:
+            actions: in their order.
+            info: put a ``commitInfo`` before them.
+
+        Returns:
+            The version.
+        """
         version = len(self.versions)
         first = [CommitInfo({"operation": "TEST", "txnId": f"txn-{version}"})] if info else []
         self.store.put(commit_name(version), lines([*first, *actions]))
@@ -120,10 +174,12 @@ class Log:
         return version
 
     def begin(self, *actions: Action) -> int:
+        """Commit `PROTOCOL`, `METADATA` and the actions."""
         return self.commit(PROTOCOL, METADATA, *actions)
 
     @property
     def version(self) -> int:
+        """The newest version; -1 where there is none."""
         return len(self.versions) - 1
 
     def files_of_checkpoint(self, version: int) -> list[AddFile]:
@@ -140,18 +196,25 @@ class Log:
         return LogReader(self.store, segment_for(self.store, version)).state()
 
     def expected(self) -> list[str]:
+        """The paths that the newest version holds by plain folding, sorted: what `live_paths` has to give."""
         return sorted(file.path for file in self.versions[-1].values())
 
     def _single(self) -> list[Action]:
         return [a for a in self.others.values() if not (isinstance(a, DomainMetadata) and a.removed)]
 
     def classic(self, actions: Sequence[Action] | None = None, name: str | None = None) -> str:
-        """The classic checkpoint of the newest version."""
+        """The classic checkpoint of the newest version; the name written.
+
+        Args:
+            actions: to write instead of all that the version holds.
+            name: to write it by instead of its own.
+        """
         name = name or f"_delta_log/{self.version:020d}.checkpoint.parquet"
         self.store.put(name, parquet(self._all() if actions is None else actions))
         return name
 
     def multi_part(self, parts: int) -> list[str]:
+        """A multi-part checkpoint of the newest version; the names written."""
         actions = self._all()
         names = []
         for part in range(parts):
@@ -160,7 +223,14 @@ class Log:
         return names
 
     def v2(self, top_level: str, *, sidecars: int = 2, classic_name: bool = False, **tags: str) -> list[str]:
-        """A V2 checkpoint, the file actions in sidecars if there are any; the names written, sidecars first."""
+        """A V2 checkpoint of the newest version; the names written, sidecars first.
+
+        Args:
+            top_level: ``json`` or ``parquet``.
+            sidecars: among so many the file actions are dealt out; with 0 they are in the checkpoint itself.
+            classic_name: without the unique part of the name.
+            tags: members of ``checkpointMetadata.tags``, over those that are right.
+        """
         files: list[Action] = [*self.versions[-1].values(), *self.removed.values()]
         right = {"numOfAddFiles": str(len(self.versions[-1])), "sidecarNumActions": str(len(files) if sidecars else 0)}
         top: list[Action] = [CheckpointMetadata(self.version, right | tags), *self._single()]
@@ -179,7 +249,7 @@ class Log:
         return [*names, name]
 
     def compaction(self, first: int, last: int) -> str:
-        """The commits of a range as one file, by plain reconciliation of what they say."""
+        """The commits of a range as one file, by plain reconciliation of what they say; the name written."""
         newest: dict[object, Action] = {}
         from tahoe.log.files.commits import read_commit
 
@@ -197,7 +267,12 @@ class Log:
         return name
 
     def checksum(self, version: int | None = None, **changes: Any) -> str:
-        """The checksum of the newest version, or of an older one whose other actions are the same."""
+        """The checksum of the newest version, or of an older one whose other actions are the same; the name written.
+
+        Args:
+            version: None for the newest.
+            changes: members, over those that are right.
+        """
         version = self.version if version is None else version
         live = self.versions[version].values()
         value: dict[str, Any] = {
@@ -215,7 +290,7 @@ class Log:
         return checksum_name(version)
 
     def hint(self, **changes: Any) -> str:
-        """``_last_checkpoint`` for a checkpoint of the newest version."""
+        """``_last_checkpoint`` for a checkpoint of the newest version, with these members over those that are right; the name written."""
         value = {"version": self.version, "size": len(self._all()), "numOfAddFiles": len(self.versions[-1])}
         self.store.put(LAST_CHECKPOINT, json.dumps(value | changes).encode())
         return LAST_CHECKPOINT
@@ -225,7 +300,8 @@ class Log:
 
 
 def memory_log() -> Log:
-    return Log(open_store(f"memory://{uuid.uuid4()}/table"))
+    """An empty log in this process's memory."""
+    return Log(open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table"))
 
 
 def parquet(actions: Sequence[Action]) -> bytes:

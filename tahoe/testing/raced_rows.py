@@ -1,13 +1,19 @@
 """A table whose files are lists of rows in memory, and operations that stage what the real ones stage.
 
 A row is (id, day, value). Operations are run on the rows that are live at some version, so that "winner, then loser" can be played
-by hand and held against what `rebase` lets through.
+by hand and held against what `rebase` lets through:
+
+    files = Files()
+    start = {add.path: add for add in files.add([(1, "mon", "x"), (2, "mon", "x")])}
+    race = [delete("id = 1", vectors=True), update("id = 2", "y", vectors=True)]
+    outcomes, end = raced(files, start, race)
+    assert outcomes == [None, None] and files.table(end) == in_order(files, start, race)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -30,6 +36,26 @@ from tahoe.txn.prepare import prepare
 from tahoe.txn.row_level import Evidence, Questions, questions
 from tahoe.txn.transaction import SERIALIZABLE, Operation, Transaction
 
+__all__ = [
+    "Change",
+    "Files",
+    "Live",
+    "OperationOn",
+    "Row",
+    "applied",
+    "compact",
+    "copy_rows",
+    "delete",
+    "delete_partition",
+    "in_order",
+    "insert",
+    "move",
+    "overwrite",
+    "raced",
+    "update",
+    "upsert",
+]
+
 Row = tuple[int, str, str]
 Live = Mapping[str, AddFile]
 
@@ -51,7 +77,7 @@ class Files:
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     vectors: dict[str, BitMap64] = field(default_factory=dict)
-    numbers: Iterable[int] = field(default_factory=count)
+    numbers: Iterator[int] = field(default_factory=count)
 
     def add(self, rows: list[Row], *, data_change: bool = True) -> list[AddFile]:
         """One file a day."""
@@ -76,18 +102,21 @@ class Files:
         return [removed, replace(add, deletion_vector=descriptor, data_change=True)]
 
     def dead(self, add: AddFile) -> BitMap64:
+        """The positions that a file's vector takes."""
         vector = add.deletion_vector
         if vector is None:
             return BitMap64()
         return decode(vector, lambda name: b"", "") if vector.storage_type == "i" else self.vectors[vector.unique_id]
 
     def matches(self, path: str, predicate: Predicate) -> BitMap64:
+        """The positions of a data file's rows for which a predicate is true, dead ones too."""
         rows = self.rows[path]
         columns = zip(*rows, strict=True)
         table = pa.table({name: list(values) for name, values in zip(("id", "day", "value"), columns, strict=True)})
         return BitMap64(position for position, true in enumerate(evaluate(predicate, table).to_pylist()) if true)
 
     def alive(self, add: AddFile) -> list[tuple[int, Row]]:
+        """The living rows of a file, with their positions."""
         dead = self.dead(add)
         return [(position, row) for position, row in enumerate(self.rows[add.path]) if position not in dead]
 
@@ -133,10 +162,13 @@ OperationOn = Callable[[Files, Live], Change]
 
 
 def insert(rows: list[Row]) -> OperationOn:
+    """INSERT."""
     return lambda files, live: Change(lambda transaction: None, list(files.add(rows)))
 
 
 def delete_partition(day: str) -> OperationOn:
+    """DELETE of a whole day: its files go unread."""
+
     def run(files: Files, live: Live) -> Change:
         gone = [add for add in live.values() if add.partition_values["day"] == day]
 
@@ -150,10 +182,12 @@ def delete_partition(day: str) -> OperationOn:
 
 
 def delete(condition: str, *, vectors: bool) -> OperationOn:
+    """DELETE, by deletion vectors or by writing files anew."""
     return _change(condition, lambda row: [], vectors=vectors)
 
 
 def update(condition: str, value: str, *, vectors: bool) -> OperationOn:
+    """UPDATE of the value."""
     return _change(condition, lambda row: [(row[0], row[1], value)], vectors=vectors)
 
 
@@ -176,6 +210,8 @@ def upsert(ids: list[int], day: str, value: str, *, vectors: bool) -> OperationO
 
 
 def compact(day: str) -> OperationOn:
+    """OPTIMIZE of a day: its files become one, with the same rows."""
+
     def run(files: Files, live: Live) -> Change:
         small = [add for add in live.values() if add.partition_values["day"] == day]
         rows = [row for add in small for _, row in files.alive(add)]
@@ -186,6 +222,7 @@ def compact(day: str) -> OperationOn:
 
 
 def overwrite(rows: list[Row]) -> OperationOn:
+    """Overwrite of all rows."""
     return lambda files, live: Change(
         lambda transaction: transaction.read_whole_table(), [*(add.remove(1) for add in live.values()), *files.add(rows)]
     )

@@ -9,7 +9,7 @@ from tahoe import Table
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Column, Comparison, Literal
 from tahoe.schema.types import PrimitiveType
-from tests.unit.cli.test_commands import run_json
+from tests.unit.cli.test_main import run_json
 
 CONDITIONS = {
     # condition -> the rows that it is true for, and how many of the four files may hold such

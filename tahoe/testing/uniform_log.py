@@ -1,12 +1,18 @@
-"""Delta logs written by hand, one JSON commit at a time: no data files are needed, as a conversion opens none."""
+"""Delta logs written by hand, one JSON commit at a time: no data files are needed, as a conversion opens none.
+
+log = DeltaLog()
+log.change(adds=["a/1", "a/2", "b/1"])
+log.convert()
+assert verify(log.store) == log.version          # tahoe.testing.iceberg_verifier
+"""
 
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pyroaring import BitMap64
 
@@ -49,6 +55,7 @@ UNIFORM = {
 
 
 def column(name: str, data_type: str, number: int) -> StructField:
+    """A column with its column mapping: ``col-<number>`` is its physical name."""
     mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
     return StructField(name, PrimitiveType(data_type), True, mapping)
 
@@ -74,10 +81,15 @@ def _inline(vector: BitMap64 | None) -> DeletionVectorDescriptor | None:
 
 
 class DeltaLog:
-    """A table of two columns, ``id`` and ``part``, the second of which partitions it."""
+    """A table of two columns, ``id`` and ``part``, the second of which partitions it, shown to readers of Iceberg.
+
+    Args:
+        store: where the log is written; None for an empty store in this process's memory.
+        configuration: properties, over those of `UNIFORM`; see `V2_DELETES` and `V3`.
+    """
 
     def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
-        self.store = store or open_store(f"memory://{uuid.uuid4()}/a table")
+        self.store = store or open_store(f"memory://{SYSTEM_CLOCK.uuid()}/a table")
         self.caches = ManifestCaches()
         self.version = -1
         self.protocol = _protocol(configuration or {})
@@ -86,12 +98,13 @@ class DeltaLog:
         )
         mark = (
             [DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":99999}')]
-            if "rowTracking" in self.protocol.writer_features
+            if "rowTracking" in (self.protocol.writer_features or ())
             else []
         )
         self.commit(self.protocol, self.metadata, *mark)
 
     def commit(self, *actions: Action, timestamp: int | None = None) -> int:
+        """Write the next version, its time by the log's own count where none is given; the version."""
         self.version += 1
         at = 1_700_000_000_000 + self.version * 1000 if timestamp is None else timestamp
         lines = [CommitInfo({"timestamp": at, "operation": "TEST"}), *actions]
@@ -104,10 +117,12 @@ class DeltaLog:
         return self.commit(*removes, *(self.add(path, vector=after) for path, (_, after) in marks.items()))
 
     def change(self, adds: Sequence[str] = (), removes: Sequence[str] = (), *, data_change: bool = True) -> int:
+        """Remove and add files by their paths; the version."""
         return self.commit(*(self.remove(path, data_change) for path in removes), *(self.add(path, data_change) for path in adds))
 
     @staticmethod
     def add(path: str, data_change: bool = True, rows: int = 10, vector: BitMap64 | None = None) -> AddFile:
+        """A file of so many rows; size, bounds and row ids come of its path, the partition of the path's first letter."""
         number = sum(path.encode())
         stats = {
             "numRecords": rows,
@@ -121,10 +136,12 @@ class DeltaLog:
 
     @staticmethod
     def remove(path: str, data_change: bool = True, vector: BitMap64 | None = None) -> RemoveFile:
+        """The tombstone of what `add` makes of that path."""
         number = sum(path.encode()) * 100
         return RemoveFile(path, 1, data_change, deletion_vector=_inline(vector), base_row_id=number, default_row_commit_version=1)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
+        """A version as Tahoe reads it; the newest where none is given."""
         return Snapshot.at(self.store, self.version if version is None else version)
 
     def delta(self, store: LogStore | None = None, clock: Clock = SYSTEM_CLOCK) -> DeltaSide:
@@ -139,8 +156,18 @@ class DeltaLog:
         catalogs: Sequence[Catalog] = (),
         slices: SliceEncoder | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        **options: object,
+        **options: Any,
     ) -> Conversion:
+        """Convert a version, as a commit's hook would.
+
+        Args:
+            version: None for the newest.
+            store: to go through instead of the log's own: one that fails, or one that writes down what it is asked.
+            catalogs: whose pointers are moved.
+            slices: who encodes large manifests; None for this process.
+            clock: of the conversion.
+            options: of `tahoe.uniform.convert.converter.Converter.convert`.
+        """
         delta = self.delta(store, clock)
         pointers = [Pointer(delta.url, catalog, CatalogCalls(), here=True) for catalog in catalogs]
         target = delta.snapshot_at(self.version if version is None else version)

@@ -13,7 +13,7 @@ from tahoe.log.files.paths import LOG_FOLDER, checksum_name, commit_name
 from tahoe.protocol.actions import CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tests.unit.log.logs import METADATA, PROTOCOL, add, memory_log, remove
+from tahoe.testing.log_builder import METADATA, PROTOCOL, add, memory_log, remove
 
 
 def _delete_log(store: LogStore) -> None:

@@ -1,6 +1,10 @@
 """Reads what UniForm wrote with fastavro and the specification in hand, and holds it against the Delta log.
 
-Nothing of `tahoe.uniform` is used, so a mistake of its encoder is not made twice.
+    table.append(rows)
+    table.uniform.sync()
+    assert verify(table.store) == table.version()
+
+Nothing of `tahoe.uniform` is used, so a mistake of its encoder is not made twice. Needs the extras ``testing`` and ``iceberg``.
 """
 
 from __future__ import annotations
@@ -11,9 +15,7 @@ import re
 import zlib
 from typing import Any
 
-import fastavro
 import pyarrow.parquet as pq
-from pyiceberg.table.puffin import PuffinFile
 
 from tahoe.exceptions import NotFound
 from tahoe.log.replay import add_files
@@ -21,6 +23,13 @@ from tahoe.protocol.dv import bitmap_from_bytes, decode
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
+from tahoe.testing.extras import extra_missing
+
+try:
+    import fastavro
+    from pyiceberg.table.puffin import PuffinFile
+except ImportError as error:
+    raise extra_missing(error, __name__) from error
 
 __all__ = ["dead_positions", "live_entries", "named_files", "newest_document", "verify"]
 
@@ -31,11 +40,19 @@ def newest_document(store: LogStore) -> dict[str, Any] | None:
         hint = int(store.get("metadata/version-hint.text"))
     except NotFound:
         return None
-    return json.loads(store.get(f"metadata/v{hint}.metadata.json"))
+    document: dict[str, Any] = json.loads(store.get(f"metadata/v{hint}.metadata.json"))
+    return document
 
 
 def verify(store: LogStore) -> int:
-    """Check the newest metadata and every snapshot in it; the Delta version that it shows."""
+    """Check the newest metadata and every snapshot in it, files, deletes, statistics and row ids, against the Delta log.
+
+    Args:
+        store: the table's root.
+
+    Returns:
+        The Delta version that the newest metadata shows.
+    """
     document = newest_document(store)
     assert document is not None
     version = int(document["properties"]["delta-version"])

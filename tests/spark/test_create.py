@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,7 +144,9 @@ def test_a_life_of_statements_in_each_of_the_three_ways(made):
 
 
 def test_a_table_as_select_is_one_commit_with_its_rows(made):
-    made.sql("CREATE TABLE {t} USING delta PARTITIONED BY (odd) {location} COMMENT 'c' AS SELECT id, id % 2 AS odd FROM range(10)")
+    made.sql(
+        "CREATE TABLE {t} USING delta PARTITIONED BY (odd) {location} COMMENT 'c' AS SELECT id, id % 2 AS odd FROM range(10)"
+    )
     operation, parameters, metrics = made.history()
     assert (operation, parameters["description"], parameters["partitionBy"]) == ("CREATE TABLE AS SELECT", "c", '["odd"]')
     assert (metrics["numOutputRows"], set(metrics)) == ("10", {"numFiles", "numOutputRows", "numOutputBytes"})

@@ -42,9 +42,7 @@ def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping
     if properties:
         wanted, has = _comparable(validate_properties(properties)), _comparable(snapshot.metadata.configuration)
         if wanted != has:
-            raise _refused(
-                snapshot, f"properties are {has}, given were {wanted}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"
-            )
+            raise _refused(snapshot, f"properties are {has}, given were {wanted}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY")
 
 
 def _refused(snapshot: Snapshot, reason: str, code: str) -> InvalidRequest:

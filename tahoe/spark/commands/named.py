@@ -98,6 +98,8 @@ def _by_path(spark: SparkSession, asked: Creation, path: str) -> Table:
             code="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
             table=path,
         )
+    if asked.query is None and asked.how in ("replace", "createOrReplace"):
+        _require_schema(asked, path)
     table = table_at(spark, path, asked.options)
     if asked.how != "replace" and not table.exists():
         _require_empty(table, path, after_failures=True)

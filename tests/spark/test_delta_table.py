@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
-from tahoe.spark.frames import DETAIL, HISTORY
+from tahoe.spark.commands.frames import DETAIL, HISTORY
 from tahoe.table import Table
 from tahoe.tables import DeltaTable, IdentityGenerator
 

@@ -97,7 +97,9 @@ class _Rows(Proxied):
             return jvm.seq()
         text = sf.lit(json.dumps(_plain(rows, columns)))
         one_row = jvm.catalyst("plans.logical.OneRowRelation")()
-        made = jvm.frame(spark._jsparkSession, one_row, spark).select(sf.from_json(text, columns, {"timeZone": "UTC"}).alias("rows"))
+        made = jvm.frame(spark._jsparkSession, one_row, spark).select(
+            sf.from_json(text, columns, {"timeZone": "UTC"}).alias("rows")
+        )
         return made._jdf.head().getSeq(0).toSeq()
 
     class Java:

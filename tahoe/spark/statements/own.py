@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import NotFound, Unsupported
-from tahoe.spark.frames import DETAIL, HISTORY, detail_rows, history_rows
+from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
 from tahoe.spark.names.entries import entry_of, table_named
 from tahoe.spark.statements.command import Command
 from tahoe.sql.parse import parse

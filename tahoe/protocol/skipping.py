@@ -15,7 +15,6 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.tree.predicate import (
@@ -39,6 +38,7 @@ from tahoe.expr.tree.predicate import (
     references,
     split_by_columns,
 )
+from tahoe.lazy import pc
 from tahoe.protocol.partition import deserialize_column
 from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.stats_json import parse_statistics

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.lazy import pc, pq
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.demanded import check_partition_values

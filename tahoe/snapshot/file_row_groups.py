@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from tahoe.expr.tree.predicate import (
     And,
     Column,
@@ -26,6 +24,7 @@ from tahoe.expr.tree.predicate import (
     StartsWith,
     normalise,
 )
+from tahoe.lazy import pq
 
 __all__ = ["row_groups_that_may_match"]
 

@@ -18,10 +18,10 @@ from collections import Counter
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tahoe.exceptions import NotFound, TahoeError
+from tahoe.lazy import pq
 from tahoe.store.log_store import Created, Entry, Exists, LogStore, PutOutcome
 
 __all__ = ["LogStoreContract"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.column_cast import cast_array
@@ -16,6 +15,7 @@ from tahoe.expr.compute.comparison import is_one_of
 from tahoe.expr.compute.kernels import KERNELS
 from tahoe.expr.compute.values import Array, Incomputable
 from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, Reference, sql_of_expression
+from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import CannotCast, conform, find_logical, read_cast

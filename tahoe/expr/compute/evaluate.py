@@ -6,7 +6,6 @@ import math
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import (
@@ -23,6 +22,7 @@ from tahoe.expr.tree.predicate import (
     Predicate,
     StartsWith,
 )
+from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, scalar
 
@@ -66,17 +66,18 @@ def compare_array(op: str, values: Array, literal: Literal) -> Array:
     if pa.types.is_floating(values.type):
         return _compare_floats(op, values, literal.value)
     values, constant = _same_kind(values, literal)
-    return _COMPARE[op](values, constant)
+    return pc.call_function(_COMPARE[op], [values, constant])
 
 
 _COMPARE = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
 }
+"""The operators' functions in `pyarrow.compute`; by name, for that module is imported late."""
 
 
 def _folded(join: Any, parts: tuple[Predicate, ...], table: pa.Table, empty: bool) -> Array:
@@ -130,7 +131,7 @@ def _compare_floats(op: str, values: Array, number: Any) -> Array:
         if op in ("<", "!="):
             return pc.invert(is_nan)
         return pc.or_(pc.is_nan(values), pc.invert(is_nan)) if op == "<=" else pc.and_(is_nan, pc.invert(is_nan))
-    answer = _COMPARE[op](values, scalar(number, pa.float64()))
+    answer = pc.call_function(_COMPARE[op], [values, scalar(number, pa.float64())])
     return pc.or_(answer, pc.is_nan(values)) if op in (">", ">=") else answer
 
 

@@ -16,11 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
+from tahoe.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.enforce import Enforcer
 from tahoe.progress import Progress, silent

@@ -336,8 +336,7 @@ class Table(Readable):
         from tahoe.ops.tables.alter import stage_set_properties
 
         transaction = self.begin()
-        operation = stage_set_properties(transaction, transaction.existing(), properties)
-        return self.commit(transaction, operation).version
+        return self.commit(transaction, stage_set_properties(transaction, transaction.existing(), properties)).version
 
     def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
         """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
@@ -365,8 +364,7 @@ class Table(Readable):
         from tahoe.ops.tables.constrain import stage_add_constraint
 
         transaction = self.begin()
-        operation = stage_add_constraint(transaction, transaction.existing(), name, condition)
-        return self.commit(transaction, operation).version
+        return self.commit(transaction, stage_add_constraint(transaction, transaction.existing(), name, condition)).version
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
         """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""

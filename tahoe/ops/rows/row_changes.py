@@ -63,7 +63,7 @@ __all__ = [
     "write_rows",
 ]
 
-BYTES_OF_A_FILE = 40 * 1024 * 1024
+BYTES_OF_A_FILE = 32 * 1024 * 1024
 """Changed and copied rows become files of about so many bytes in memory, less than half of it on disk: while one is written, the rows
 of the next are read."""
 VECTOR_FILE_BYTES = 2 * 1024 * 1024

@@ -107,6 +107,7 @@ def write_arrow(
         for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file, bytes_per_file):
             writer.write(partition, rows)
             told.more(rows.num_rows)
+            del rows  # once it is in storage, nothing shall keep it while the next file's rows come
         return writer.added()
     except BaseException:
         writer.delete_written()

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast, overload
 
-__all__ = ["cached_property", "pc", "pq"]
+__all__ = ["cached_property", "kept_by_identity", "pc", "pq"]
 
 Value = TypeVar("Value")
+Argument = TypeVar("Argument")
 
 
 class cached_property(Generic[Value]):  # noqa: N801 - stands in for functools.cached_property
@@ -41,6 +42,28 @@ class cached_property(Generic[Value]):  # noqa: N801 - stands in for functools.c
         if self._name not in kept:
             kept[self._name] = self._compute(instance)
         return cast(Value, kept[self._name])
+
+
+def kept_by_identity(function: Callable[[Argument], Value]) -> Callable[[Argument], Value]:
+    """The function, which keeps its last few answers: for frozen values that are asked about again and again, and whose hash would take
+    as long as the answer. Another value that is equal is asked about anew."""
+    kept: dict[int, tuple[Argument, Value]] = {}
+
+    def asked(argument: Argument) -> Value:
+        known = kept.get(id(argument))
+        # What is kept holds its argument, so that no other can have its identity.
+        if known is not None and known[0] is argument:
+            return known[1]
+        answer = function(argument)
+        if len(kept) >= _ANSWERS_KEPT:
+            kept.clear()
+        kept[id(argument)] = argument, answer
+        return answer
+
+    return asked
+
+
+_ANSWERS_KEPT = 8
 
 
 class _LateModule:

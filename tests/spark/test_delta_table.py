@@ -67,7 +67,7 @@ def test_tables_are_found_by_path_and_by_the_name_of_a_path(spark, table, path, 
     assert DeltaTable.forName(spark, f"delta.`{path}`").toDF().count() == 4
     with pytest.raises(NotFound):
         DeltaTable.forPath(spark, str(tmp_path / "nothing"))
-    with pytest.raises(Unsupported, match="catalog"):
+    with pytest.raises(InvalidRequest, match="not a Delta table"):
         DeltaTable.forName(spark, "db.table")
 
 

@@ -9,11 +9,11 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate
+from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assignments import assigned
 from tahoe.ops.rows.conditions import find_changes, whole_files

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.lazy import pc, pq
 from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.protocol.statistics.footer import footer_statistics

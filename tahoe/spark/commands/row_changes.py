@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.lazy import pc
 from tahoe.log.replay import add_files, files_table
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, living_rows
 from tahoe.ops.write.row_ids import config_with_row_ids

@@ -25,6 +25,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from tahoe.exceptions import InvalidRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.delete import delete
+from tahoe.spark.commands.reorg import purge
 from tahoe.spark.commands.update import update
 from tahoe.spark.frames import detail_frame, empty_frame, history_frame, properties_frame
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -131,7 +132,7 @@ def _carry_out(spark: SparkSession, statement: Command, table: Table) -> DataFra
         case UpgradeUniform(_, version):
             table.uniform.upgrade(version)
         case Purge(_, where):
-            table.purge(where)
+            return purge(spark, table, where)
         case _:
             assert_never(statement)
     return empty_frame(spark)

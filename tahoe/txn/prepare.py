@@ -11,7 +11,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import cached_property
 from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
+from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import upgraded
@@ -326,10 +326,9 @@ def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> No
 
 
 def _is_blind_append(transaction: Transaction) -> bool:
-    if transaction.reads.has_read_data or transaction.metadata is not None or transaction.protocol is not None:
-        return False
-    files = [action for action in transaction.staged if isinstance(action, (AddFile, RemoveFile))]
-    return bool(files) and all(isinstance(action, AddFile) for action in files)
+    """Whether nothing was read and no file goes; as the reference has it, that holds of a commit without any files too."""
+    files = (action for action in transaction.staged if isinstance(action, AddFile | RemoveFile | AddCDCFile))
+    return not transaction.reads.has_read_data and all(isinstance(action, AddFile) for action in files)
 
 
 def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:

@@ -100,7 +100,8 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
         operation = _replaced(transaction, meant, config, adds, request)
     else:
         operation = stage_adds(transaction, config, adds, None, options)
-    return replace(operation, parameters={**operation.parameters, "mode": _MODES[request.mode]})
+    asked = {} if request.predicate is None else {"predicate": request.predicate}
+    return replace(operation, parameters={**operation.parameters, **asked, "mode": _MODES[request.mode]})
 
 
 def _replaced(transaction: Transaction, meant: Meant, config: TableConfig, adds: Sequence[AddFile], request: Insert) -> Operation:

@@ -36,12 +36,14 @@ class Insert:
         options: of the rows' way into the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
         files: of the data files.
         user_metadata: for commitInfo.
+        predicate: the text of ``replaceWhere``, for the history, also where the mode does not replace.
     """
 
     mode: str
     options: WriteOptions
     files: FileOptions = field(default_factory=FileOptions)
     user_metadata: str | None = None
+    predicate: str | None = None
 
 
 def insert_request(
@@ -82,17 +84,20 @@ def insert_request(
         properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
         merge_schema=may_merge,
         overwrite_schema=overwrite_schema,
-        replace_where=replace_where,
+        # Any other mode replaces nothing; the reference writes the condition into the history, and does no more with it.
+        replace_where=replace_where if chosen == "overwrite" else None,
         dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
         app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=boolean_option(given, "dataChange", True),
+        same_types=True,
     )
     files = FileOptions(
         compression=given.get("compression"),
         max_records_per_file=_count(given, "maxRecordsPerFile"),
         hadoop=hadoop_options(options),
     )
-    return Insert(chosen, write, files, given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata"))
+    user_metadata = given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
+    return Insert(chosen, write, files, user_metadata, replace_where)
 
 
 def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, replace_where: str | None) -> bool:

@@ -53,6 +53,7 @@ __all__ = [
     "SchemaMismatch",
     "StorageFailure",
     "TahoeError",
+    "TahoeWarning",
     "Unsupported",
 ]
 
@@ -162,6 +163,13 @@ def _restored(public: type[TahoeError], code: str, arguments: tuple[Any, ...], s
     error.args = arguments
     error.__dict__.update(state)
     return error
+
+
+class TahoeWarning(UserWarning):
+    """What a caller should know though nothing failed: a setting that changes nothing here, a way of reading that is discouraged.
+
+    Each is told once in a process; `warnings.filterwarnings` silences it or makes it an error.
+    """
 
 
 class InvalidRequest(TahoeError, ValueError):

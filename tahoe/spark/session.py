@@ -28,6 +28,7 @@ from tahoe.spark.names.options import read_request
 from tahoe.spark.names.snapshots import moment, requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.subfolders import subfolder_of
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.sql import run
 from tahoe.spark.write.idempotent import reset_version
@@ -133,7 +134,10 @@ def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: 
     request = read_request(path, given, has_schema)
     if request.changes is not None:
         return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
-    return read_snapshot(spark, requested_snapshot(spark, request, given), options=request.hadoop)
+    part = subfolder_of(spark, request, given)
+    snapshot = requested_snapshot(spark, request if part is None else part.request, given)
+    rows = read_snapshot(spark, snapshot, options=request.hadoop)
+    return rows if part is None else rows.where(part.condition(spark, snapshot))
 
 
 def _save(

@@ -21,7 +21,7 @@ REFERENCE = frozenset((Path(__file__).parent / "error_classes.txt").read_text().
 
 # Defaults that name no fault; `TAHOE_STORAGE_FAILURE` does: storage failed, and one tries again.
 SAY_NOTHING = {"TAHOE_ERROR", "TAHOE_INVALID_REQUEST", "TAHOE_CORRUPT_TABLE", "TAHOE_UNSUPPORTED"}
-UNSPECIFIC = {name for name in exceptions.__all__ if getattr(exceptions, name).default_code in SAY_NOTHING}
+UNSPECIFIC = {name for name in exceptions.__all__ if getattr(getattr(exceptions, name), "default_code", "") in SAY_NOTHING}
 _CODE = re.compile(r"(DELTA|TAHOE)_[A-Z0-9_]+(\.[A-Z0-9_]+)?")
 
 

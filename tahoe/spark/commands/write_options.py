@@ -53,6 +53,7 @@ def insert_request(
     settings: Mapping[str, str],
     *,
     merge_schema: bool = False,
+    same_types: bool = True,
 ) -> Insert:
     """The request of ``df.write.format("delta")``.
 
@@ -60,6 +61,7 @@ def insert_request(
         mode: the name of Spark's ``SaveMode``.
         settings: of the session; a writer's option wins over them.
         merge_schema: as asked by ``withSchemaEvolution()``.
+        same_types: of a write by path; the reference casts what is written by a table's name (``saveAsTable``, ``writeTo``, ``insertInto``).
 
     Raises:
         InvalidRequest: options that exclude each other or have no such value.
@@ -89,7 +91,7 @@ def insert_request(
         dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
         app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=boolean_option(given, "dataChange", True),
-        same_types=True,
+        same_types=same_types,
     )
     files = FileOptions(
         compression=given.get("compression"),

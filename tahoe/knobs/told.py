@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 
@@ -19,7 +20,15 @@ def tell_once(name: str, message: str) -> None:
         if name in _TOLD:
             return
         _TOLD.add(name)
-    warnings.warn(message, TahoeWarning, stacklevel=3)
+    warnings.warn(message, TahoeWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """How far above `tell_once` the code stands that is not Tahoe's, so that the warning shows its line."""
+    frame, level = sys._getframe(2), 2
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("tahoe.") and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def forget_what_was_told() -> None:

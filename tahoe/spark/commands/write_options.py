@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tahoe.exceptions import Unsupported
+from tahoe.knobs.of_options import writer_given
+from tahoe.knobs.of_sessions import session_has
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.spark.names.options import boolean_option, hadoop_options, illegal_option
 from tahoe.spark.write.idempotent import application, application_of_session
@@ -17,12 +18,6 @@ from tahoe.spark.write.writer import FileOptions
 __all__ = ["Insert", "insert_request"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-_NOT_YET = {
-    "replaceon": "replaceOn",
-    "replaceusing": "replaceUsing",
-    "targetalias": "targetAlias",
-    "usenullintolerantequalitywithdpo": "useNullIntolerantEqualityWithDPO",
-}
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CONF = "spark.databricks.delta."
 
@@ -68,13 +63,8 @@ def insert_request(
         Unsupported: options that this version of Tahoe does not know how to follow.
     """
     given = {key.lower(): value for key, value in options.items()}
-    for key, name in _NOT_YET.items():
-        if key in given:
-            raise Unsupported(
-                f"The writer's option '{name}' is not supported by this version of Tahoe; leave it out.",
-                code="TAHOE_OPTION_NOT_SUPPORTED",
-                option=name,
-            )
+    writer_given(options, overwrites=mode == "Overwrite")
+    session_has(settings)
     chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
     overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
     may_merge = merge_schema or boolean_option(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")

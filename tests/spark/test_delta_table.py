@@ -36,7 +36,7 @@ def test_history_has_the_references_columns_newest_first(table):
     rows = history.collect()
     assert [row.version for row in rows] == [1, 0]
     assert rows[0].operation == "WRITE"
-    assert rows[0].operationParameters == {"mode": "Append", "partitionBy": '["p"]'}
+    assert rows[0].operationParameters == {"mode": "Append", "partitionBy": "[]"}
     assert rows[0].operationMetrics["numOutputRows"] == "1"
     assert rows[0].userMetadata == "why"
     assert rows[0].isBlindAppend is True

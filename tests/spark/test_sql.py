@@ -211,7 +211,14 @@ def test_a_table_is_upgraded_to_uniform_and_synchronised(spark, tmp_path):
     frame.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(str(tmp_path / "t"))
     t, table = named(str(tmp_path / "t")), tahoe.Table(tmp_path / "t")
     spark.sql(f"DELETE FROM {t} WHERE id = 0")
-    assert spark.sql(f"REORG TABLE {t} APPLY (PURGE)").count() == 0
+    (row,) = spark.sql(f"REORG TABLE {t} APPLY (PURGE)").collect()
+    done, (new,) = row.metrics, table.files()["size"].to_pylist()
+    assert (row.path, done.numFilesAdded, done.numFilesRemoved, done.totalConsideredFiles) == (table.url, 1, 1, 1)
+    assert tuple(done.filesAdded) == (new, new, float(new), 1, new)
+    assert tuple(done.deletionVectorStats) == (1, 1)
+    assert (done.zOrderStats, done.clusteringStats, done.numTableColumns) == (None, None, 4)
+    (row,) = spark.sql(f"REORG TABLE {t} APPLY (PURGE)").collect()
+    assert (row.metrics.numFilesRemoved, row.metrics.filesRemoved["min"], row.metrics.deletionVectorStats) == (0, None, None)
     assert table.files()["deletionVector"].null_count == table.files().num_rows
     spark.sql(f"REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))")
     spark.sql(f"MSCK REPAIR TABLE {t} SYNC METADATA")

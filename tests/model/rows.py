@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -134,12 +135,13 @@ def _first(merge: Merge, kind: str, row: Row, other: Row) -> Clause | None:
     )
 
 
-# ---- strategies
+# ---- strategies: each is made once, for Hypothesis looks one through before its first draw
 
 _KEYS = st.integers(0, 12)
 _PARTS = st.sampled_from(["a", "b", "c"])
 
 
+@cache
 def some_rows(least: int = 0, most: int = 8) -> st.SearchStrategy[Rows]:
     row = st.tuples(st.none() | _KEYS, st.none() | _PARTS, st.none() | st.integers(-3, 20))
     return st.lists(row, min_size=least, max_size=most)
@@ -198,6 +200,7 @@ def _both(a: Condition, b: Condition) -> Condition:
 _LEAVES = ("key", "keys", "below", "even", "part", "no part", "no value", "value", "both")
 
 
+@cache
 def conditions(qualifier: str = "") -> st.SearchStrategy[Condition]:
     """Conditions over the target's columns."""
     leaf = st.builds(_leaf, st.sampled_from(_LEAVES), _KEYS, _PARTS, st.just(qualifier))
@@ -219,6 +222,7 @@ def with_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Condition]:
     return one | two | st.builds(_both, one | two, conditions())
 
 
+@cache
 def assignments(q: str = "") -> st.SearchStrategy[Assignment]:
     """New values over the target's own columns."""
     return st.sampled_from(
@@ -251,24 +255,32 @@ ONLY_NEW = Merge(_ON, (Clause("not matched", "insert", None, _ALL),))
 """It reads the rows that match and changes none."""
 
 
-@st.composite
-def merges(draw: st.DrawFn) -> Merge:
+@cache
+def merges() -> st.SearchStrategy[Merge]:
     """Any number of clauses of each kind; only the last of a kind may be without a condition."""
     target = conditions("target.")
-    clauses: list[Clause] = []
-    if draw(st.booleans()):
+    maybe_target = st.none() | target
+    deletes = st.sampled_from([_SOURCE_VALUE]) | target
+    updates = st.sampled_from([_ALL, _ALL, _BOTH]) | assignments("target.")
+    last_updates = st.builds(Clause, st.just("matched"), st.just("update"), maybe_target, updates)
+    inserts, ons = st.sampled_from([_ALL, _NEW]), st.sampled_from(_ONS)
+
+    @st.composite
+    def merge(draw: st.DrawFn) -> Merge:
+        clauses: list[Clause] = []
         if draw(st.booleans()):
-            clauses.append(Clause("matched", "delete", draw(st.sampled_from([_SOURCE_VALUE]) | target), None))
-        update = st.sampled_from([_ALL, _ALL, _BOTH]) | assignments("target.")
-        last = st.none() | target
-        clauses.append(draw(st.builds(Clause, st.just("matched"), st.just("update"), last, update)))
-    elif draw(st.booleans()):
-        clauses.append(Clause("matched", "delete", None, None))
-    if draw(st.booleans()):
-        clauses.append(Clause("not matched", "insert", _SOURCE_VALUE, draw(st.sampled_from([_ALL, _NEW]))))
-    if draw(st.booleans()) or not clauses:
-        clauses.append(Clause("not matched", "insert", None, draw(st.sampled_from([_ALL, _NEW]))))
-    if draw(st.integers(0, 3)) == 0:
-        clauses.append(Clause("by source", "delete", draw(target), None))
-        clauses.append(Clause("by source", "update", draw(st.none() | target), draw(assignments("target."))))
-    return Merge(draw(st.sampled_from(_ONS)), tuple(clauses))
+            if draw(st.booleans()):
+                clauses.append(Clause("matched", "delete", draw(deletes), None))
+            clauses.append(draw(last_updates))
+        elif draw(st.booleans()):
+            clauses.append(Clause("matched", "delete", None, None))
+        if draw(st.booleans()):
+            clauses.append(Clause("not matched", "insert", _SOURCE_VALUE, draw(inserts)))
+        if draw(st.booleans()) or not clauses:
+            clauses.append(Clause("not matched", "insert", None, draw(inserts)))
+        if draw(st.integers(0, 3)) == 0:
+            clauses.append(Clause("by source", "delete", draw(target), None))
+            clauses.append(Clause("by source", "update", draw(maybe_target), draw(assignments("target."))))
+        return Merge(draw(ons), tuple(clauses))
+
+    return merge()

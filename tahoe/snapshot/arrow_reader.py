@@ -265,7 +265,7 @@ class _FileReader:
         if tracking is not None and tracking.row_id_column is not None:
             arrays.append(self._row_ids(tracking, batch, start))
         if tracking is not None and tracking.row_commit_version_column is not None:
-            default = pa.scalar(self.task.default_row_commit_version, pa.int64())
+            default = scalar(self.task.default_row_commit_version, pa.int64())
             arrays.append(_coalesce(batch, tracking.materialized_row_commit_version_column, pa.repeat(default, rows)))
         if not arrays:
             # A batch without columns cannot carry a row count through `from_arrays`.
@@ -468,7 +468,7 @@ def _alive(vector: BitMap64 | None, start: int, rows: int) -> pa.Array | None:
     window.add_range(start, start + rows)
     window -= vector
     positions = pa.Array.from_buffers(pa.uint64(), len(window), [None, pa.py_buffer(window.to_array())])
-    return pc.subtract(positions, pa.scalar(start, pa.uint64()))
+    return pc.subtract(positions, scalar(start, pa.uint64()))
 
 
 def _positions(start: int, rows: int) -> pa.Array:

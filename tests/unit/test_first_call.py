@@ -45,6 +45,12 @@ WITH_A_CONDITION = {
     "to_arrow": ("table.to_arrow(filter='id in (1, 2)')", SCREEN | {"pyroaring"}),
     "checkpoint": ("table.checkpoint(); tahoe.Table(url).files('id > 3')", SCREEN | {"pyroaring"}),
     "delete": ("table.delete('id = 3')", SCREEN),
+    "update": ("table.update({'id': 'id + 100'}, 'id = 12')", SCREEN),
+    "overwrite": (
+        "import pyarrow as pa; new = pa.table({'id': pa.arange(4, 6), 'v': pa.nulls(2, pa.string())}); "
+        "table.overwrite(new, replace_where='id in (4, 5)')",
+        SCREEN,
+    ),
 }
 COMMANDS = {
     "detail": ("detail",),

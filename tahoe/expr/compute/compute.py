@@ -148,7 +148,7 @@ def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expres
         found = _needed(value, table, rows)
         return found if found.type == wanted else found.cast(wanted)
 
-    pending = pa.repeat(pa.scalar(True), table.num_rows)
+    pending = pa.repeat(scalar(True), table.num_rows)
     answer = pa.nulls(table.num_rows, wanted)
     for condition, value in branches:
         # One branch after the other, so that no more than one value a row is held, however many branches there are.

@@ -156,7 +156,7 @@ def file_with_positions(snapshot: Snapshot, add: AddFile, columns: Sequence[str]
     parts = list(parts_with_positions(snapshot, add, columns))
     schema = to_arrow_schema(_scan_of(snapshot, columns).schema)
     rows = pa.concat_tables([empty_table(schema), *(part for part, _ in parts)]) if schema.names else None
-    positions = pa.concat_arrays([place for _, place in parts]) if parts else pa.array([], pa.int64())
+    positions = pa.concat_arrays([place for _, place in parts]) if parts else pa.nulls(0, pa.int64())
     # A table of no columns takes its number of rows from a part.
     if rows is None:
         rows = pa.table({"": pa.nulls(len(positions))}).select([])

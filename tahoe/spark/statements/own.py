@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from tahoe.exceptions import NotFound, Unsupported
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
@@ -92,7 +94,7 @@ def _command(spark: SparkSession, statement: Statement, table: Table) -> Command
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
         case Purge(_, where):
-            return Command(words, lambda: purge(spark, table, where), StructType.fromDDL(OPTIMIZE_ROW))
+            return Command(words, lambda: purge(spark, table, where), cast(StructType, DataType.fromDDL(OPTIMIZE_ROW)))
     raise AssertionError(statement)
 
 

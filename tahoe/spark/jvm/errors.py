@@ -15,7 +15,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from pyspark.errors.exceptions import captured
 from pyspark.logger import PySparkLogger
@@ -23,6 +25,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import TahoeError
+from tahoe.spark.jvm.bridge import Jvm
 
 __all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "told_once", "without_task_failures"]
 
@@ -117,38 +120,58 @@ def without_task_failures(spark: SparkSession) -> Iterator[None]:
     """A job whose failure the caller is told of: that a task of it failed is not logged, with all of Java's stack, once for each part of
     Spark that hears of it. As the levels of Spark's loggers are all there is for that, the same holds for other jobs meanwhile.
     """
-    logs = spark.sparkContext._jvm
-    assert logs is not None
-    log4j = logs.org.apache.logging.log4j
+    loggers = _loggers(spark)
     with _SILENCE:
         _SILENCED[0] += 1
         if _SILENCED[0] == 1:
-            configuration = log4j.LogManager.getContext(False).getConfiguration()
-            _LEVELS.update({name: _own_level(configuration, name) for name in _TELLING_OF_TASKS})
-            for name in _TELLING_OF_TASKS:
-                log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+            known = loggers.context.getConfiguration().getLoggers()
+            _OWN.update({name: known.get(name) for name in _TELLING_OF_TASKS})
+            _LEVELS.update({name: config.getLevel() for name, config in _OWN.items() if config is not None})
+            loggers.configurator.setLevel(loggers.silent)
     try:
         yield
     finally:
         with _SILENCE:
             _SILENCED[0] -= 1
             if not _SILENCED[0]:
-                _restore_levels(log4j)
+                _restore_levels(loggers)
 
 
-def _own_level(configuration: Any, name: str) -> Any:
-    """The level that was set for this very logger; None where it has that of those above."""
-    return configuration.getLoggers().get(name).getLevel() if configuration.getLoggers().containsKey(name) else None
+@dataclass(frozen=True, slots=True)
+class _Loggers:
+    """Log4j's objects of one JVM, asked for once: naming a class takes a question for each part of its name.
+
+    Args:
+        silent: the loggers that tell of failed tasks, each with the level ``OFF``.
+    """
+
+    context: Any
+    configurator: Any
+    silent: Any
 
 
-def _restore_levels(log4j: Any) -> None:
-    context = log4j.LogManager.getContext(False)
-    for name, level in _LEVELS.items():
-        if level is None:
-            context.getConfiguration().removeLogger(name)
+def _loggers(spark: SparkSession) -> _Loggers:
+    gateway = spark.sparkContext._gateway
+    if gateway not in _LOGGERS:
+        jvm = Jvm.of(spark)
+        silent = jvm.java_class("java.util.HashMap")()
+        off = jvm.java_class("org.apache.logging.log4j.Level").toLevel("OFF")
+        for name in _TELLING_OF_TASKS:
+            silent.put(name, off)
+        context = jvm.java_class("org.apache.logging.log4j.LogManager").getContext(False)
+        _LOGGERS[gateway] = _Loggers(context, jvm.java_class("org.apache.logging.log4j.core.config.Configurator"), silent)
+    return _LOGGERS[gateway]
+
+
+def _restore_levels(loggers: _Loggers) -> None:
+    configuration = loggers.context.getConfiguration()
+    for name, config in _OWN.items():
+        if config is None:
+            configuration.removeLogger(name)
         else:
-            log4j.core.config.Configurator.setLevel(name, level)
-    context.updateLoggers()
+            config.setLevel(_LEVELS[name])
+    loggers.context.updateLoggers()
+    _OWN.clear()
     _LEVELS.clear()
 
 
@@ -164,7 +187,10 @@ _TELLING_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers, which print an error with the Java stack when they make it, whether or not somebody catches it."""
 _SILENCE = threading.Lock()
 _SILENCED = [0]
+_OWN: dict[str, Any] = {}
+"""What was configured for the silenced loggers; None for one that had the level of those above it."""
 _LEVELS: dict[str, Any] = {}
+_LOGGERS: WeakKeyDictionary[Any, _Loggers] = WeakKeyDictionary()
 
 
 def install() -> None:

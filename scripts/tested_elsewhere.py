@@ -22,6 +22,12 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "expr/compute/kernels": _COMPUTE,
         "expr/compute/values": _COMPUTE,
         "expr/parse/operators": _PARSE,
+        "error_classes": "tests/unit/test_error_codes.py",
+        "knobs/knob": "tests/unit/knobs/test_knobs.py",
+        "knobs/of_options": "tests/unit/knobs/test_knobs.py",
+        "knobs/of_properties": "tests/unit/knobs/test_knobs.py",
+        "knobs/of_sessions": "tests/unit/knobs/test_knobs.py",
+        "knobs/told": "tests/unit/knobs/test_knobs.py",
         "process": "tests/unit/uniform/serve/test_warehouse.py",
         "protocol/enforced": "tests/unit/txn/test_prepare.py",
         "protocol/iceberg_upgrade": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
@@ -29,6 +35,9 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
         "version": "tests/unit/test_public_names.py",
         "wording": "tests/unit/cli/test_hints.py",
+    },
+    "memory, which a benchmark measures": {
+        "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
     },
     "one command of `tahoe`, whose words and exit code are tested as a user calls it": {
         "cli/check": _COMMAND,

@@ -12,29 +12,25 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
-from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.files.commits import read_commit
 from tahoe.progress import Progress, shown, tracked
-from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.iceberg_compat import uniform_is_enabled
-from tahoe.schema.types import StructType
 from tahoe.snapshot.readable import Readable, skipping_of
-from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.txn.commit import Committed, RetryPolicy, commit
-from tahoe.txn.hooks import Hook, checkpoint_snapshot, default_hooks, run_hooks
-from tahoe.txn.prepare import future_config, prepare
-from tahoe.txn.transaction import Operation, Transaction
 
-# What changes rows, and what few callers need, is imported where it is used: a command line that reads starts faster.
+# All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
+    from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
     from tahoe.ops.merge.explained import MergeExplained
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
     from tahoe.ops.upkeep.check import Violation
     from tahoe.protocol.iceberg_upgrade import Upgrade
+    from tahoe.schema.types import StructType
+    from tahoe.snapshot.snapshot import Snapshot
+    from tahoe.store.log_store import LogStore
+    from tahoe.txn.commit import Committed, RetryPolicy
+    from tahoe.txn.hooks import Hook
+    from tahoe.txn.transaction import Operation, Transaction
     from tahoe.uniform.convert.conversion import DeltaSide
     from tahoe.uniform.handle import UniformHandle
 
@@ -61,7 +57,7 @@ class Table(Readable):
     ) -> None:
         self.store = store if store is not None else open_store(path, storage_options)
         self.clock = clock
-        self.policy = policy or RetryPolicy()
+        self.policy = policy
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -81,7 +77,11 @@ class Table(Readable):
         """A new, empty table. Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is."""
         from tahoe.ops.tables.create import create_operation, new_metadata
         from tahoe.protocol.constraints import check_new
+        from tahoe.protocol.enforced import ENFORCED
         from tahoe.schema.arrow import from_arrow_schema
+        from tahoe.schema.types import StructType
+        from tahoe.txn.prepare import future_config
+        from tahoe.txn.transaction import Transaction
 
         table = cls(path, storage_options=storage_options, clock=clock, store=store)
         if table.exists():
@@ -129,6 +129,8 @@ class Table(Readable):
         Raises:
             NotFound: no table, or no such version or time; the message says what there is.
         """
+        from tahoe.snapshot.snapshot import Snapshot
+
         if version is not None and timestamp is not None:
             raise InvalidRequest(
                 "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
@@ -334,8 +336,7 @@ class Table(Readable):
         from tahoe.ops.tables.alter import stage_set_properties
 
         transaction = self.begin()
-        operation = stage_set_properties(transaction, transaction.existing(), properties)
-        return self.commit(transaction, operation).version
+        return self.commit(transaction, stage_set_properties(transaction, transaction.existing(), properties)).version
 
     def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
         """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
@@ -363,8 +364,7 @@ class Table(Readable):
         from tahoe.ops.tables.constrain import stage_add_constraint
 
         transaction = self.begin()
-        operation = stage_add_constraint(transaction, transaction.existing(), name, condition)
-        return self.commit(transaction, operation).version
+        return self.commit(transaction, stage_add_constraint(transaction, transaction.existing(), name, condition)).version
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
         """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
@@ -381,6 +381,8 @@ class Table(Readable):
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""
+        from tahoe.txn.hooks import checkpoint_snapshot
+
         snapshot = self.snapshot()
         with shown(self.clock) as progress:
             checkpoint_snapshot(snapshot, self.clock, progress)
@@ -405,6 +407,8 @@ class Table(Readable):
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""
+        from tahoe.txn.transaction import Transaction
+
         try:
             snapshot: Snapshot | None = self.snapshot()
         except NotFound as error:
@@ -431,6 +435,9 @@ class Table(Readable):
 
     @cached_property
     def _hooks(self) -> list[Hook]:
+        from tahoe.protocol.iceberg_compat import uniform_is_enabled
+        from tahoe.txn.hooks import default_hooks
+
         def convert(committed: Committed) -> None:
             # Only a table that asks for it pays for loading what makes Iceberg of it.
             if uniform_is_enabled(committed.snapshot.config.properties):
@@ -442,6 +449,7 @@ class Table(Readable):
         return [*default_hooks(self.clock), convert]
 
     def _delta_side(self) -> DeltaSide:
+        from tahoe.log.files.commits import read_commit
         from tahoe.uniform.convert.conversion import DeltaSide
 
         return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
@@ -456,15 +464,19 @@ class Table(Readable):
 def commit_transaction(
     transaction: Transaction,
     operation: Operation,
-    policy: RetryPolicy,
+    policy: RetryPolicy | None,
     hooks: Sequence[Hook],
     *,
     user_metadata: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Committed:
     """Prepare, commit, run the hooks: the one way into the log."""
+    from tahoe.txn.commit import RetryPolicy, commit
+    from tahoe.txn.hooks import run_hooks
+    from tahoe.txn.prepare import prepare
+
     prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
-    committed = commit(transaction.store, prepared, transaction.clock, policy)
+    committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
     run_hooks(hooks, committed)
     return committed
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences
@@ -118,8 +118,9 @@ def check_files(store: LogStore, segment: LogSegment, files: pa.Table, tail: Tai
     """The live files against the version's checksum."""
     if tail.checksum is not None:
         wrong = tail.checksum.totals.differences(FileTotals.of(files, histograms=False))
-        if not wrong and files.num_rows <= _MOST_FILES_COMPARED:
-            wrong = _files_differences(tail.checksum, add_files(files), store.url)
+        # Few writers list the files in a checksum. Only then is it worth making actions of the table's rows.
+        if not wrong and tail.checksum.all_files is not None and files.num_rows <= _MOST_FILES_COMPARED:
+            wrong = _files_differences(tail.checksum.all_files, add_files(files), store.url)
         _report(store, segment, tail, wrong)
 
 
@@ -158,7 +159,7 @@ def disagreements(
         wrong += checksum.totals.differences(files)
     elif files is not None:
         totals = FileTotals.of(files_table(files))
-        wrong += checksum.totals.differences(totals) or _files_differences(checksum, files, url)
+        wrong += checksum.totals.differences(totals) or _files_differences(checksum.all_files, files, url)
     return wrong
 
 
@@ -232,11 +233,11 @@ def _without_other_time(store: LogStore, segment: LogSegment, state: TableState,
 _MOST_FILES_COMPARED = 100
 
 
-def _files_differences(checksum: VersionChecksum, files: Sequence[AddFile], url: str) -> list[str]:
+def _files_differences(listed: Sequence[AddFile] | None, files: Sequence[AddFile], url: str) -> list[str]:
     """What a checksum that lists the live files says of them and the log does not. (Writers may spell statistics otherwise.)"""
-    if checksum.all_files is None:
+    if listed is None:
         return []
-    stated, mine = ({key_of(file, url): _compared(file) for file in each} for each in (checksum.all_files, files))
+    stated, mine = ({key_of(file, url): _compared(file) for file in each} for each in (listed, files))
     wrong = sorted(key for key in stated.keys() | mine.keys() if stated.get(key) != mine.get(key))
     return [f"allFiles that the log gives otherwise ({', '.join(wrong[:3])})"] if wrong else []
 

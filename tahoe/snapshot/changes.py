@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.lazy import pc
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
@@ -26,7 +26,7 @@ from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDe
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.arrow import to_arrow_schema
-from tahoe.schema.arrow_values import array
+from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ReadTask
@@ -259,13 +259,13 @@ def changed_rows(
     for file in files:
         time = datetime.fromtimestamp(times[file.version] / 1000, UTC)
         for batch in reader.rows(file):
-            added = [pa.repeat(pa.scalar(value, kind), batch.num_rows) for value, kind in ((file.version, _LONG), (time, _TIME))]
+            added = [pa.repeat(scalar(value, kind), batch.num_rows) for value, kind in ((file.version, _LONG), (time, _TIME))]
             yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
 
 
 def with_change_type(rows: pa.Table, kind: str) -> pa.Table:
     """The rows with ``insert``, ``delete``, ``update_preimage`` or ``update_postimage`` as their last column."""
-    return rows.append_column(CHANGE_TYPE.name, pa.repeat(pa.scalar(kind, pa.string()), rows.num_rows))
+    return rows.append_column(CHANGE_TYPE.name, pa.repeat(scalar(kind, pa.string()), rows.num_rows))
 
 
 _LONG = pa.int64()
@@ -403,7 +403,7 @@ class _Reader:
 
 
 def _with_kind(batch: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    values = pa.repeat(pa.scalar(kind, pa.string()), batch.num_rows)
+    values = pa.repeat(scalar(kind, pa.string()), batch.num_rows)
     return pa.RecordBatch.from_arrays(
         [*batch.columns, values], schema=batch.schema.append(pa.field(CHANGE_TYPE.name, pa.string()))
     )

@@ -5,6 +5,8 @@ Values are few and near one another, so that conditions meet rows and rows of a 
 
 from __future__ import annotations
 
+from functools import cache
+
 from tahoe.testing.extras import extra_missing
 from tahoe.testing.row_model import Assignment, Clause, Condition, Merge, Rows, and_, equal, less, not_, or_
 
@@ -19,6 +21,7 @@ _KEYS = st.integers(0, 12)
 _PARTS = st.sampled_from(["a", "b", "c"])
 
 
+@cache
 def some_rows(least: int = 0, most: int = 8) -> st.SearchStrategy[Rows]:
     """Between `least` and `most` rows; each value may be None."""
     row = st.tuples(st.none() | _KEYS, st.none() | _PARTS, st.none() | st.integers(-3, 20))
@@ -56,6 +59,7 @@ def _both(a: Condition, b: Condition) -> Condition:
 _LEAVES = ("key", "keys", "below", "even", "part", "no part", "no value", "value", "both")
 
 
+@cache
 def conditions(qualifier: str = "") -> st.SearchStrategy[Condition]:
     """Conditions over the target's columns."""
     leaf = st.builds(_leaf, st.sampled_from(_LEAVES), _KEYS, _PARTS, st.just(qualifier))
@@ -77,6 +81,7 @@ def with_keys(keys: st.SearchStrategy[int]) -> st.SearchStrategy[Condition]:
     return one | two | st.builds(_both, one | two, conditions())
 
 
+@cache
 def assignments(q: str = "") -> st.SearchStrategy[Assignment]:
     """New values over the target's own columns."""
     return st.sampled_from(
@@ -109,24 +114,32 @@ ONLY_NEW = Merge(_ON, (Clause("not matched", "insert", None, _ALL),))
 """It reads the rows that match and changes none."""
 
 
-@st.composite
-def merges(draw: st.DrawFn) -> Merge:
+@cache
+def merges() -> st.SearchStrategy[Merge]:
     """Any number of clauses of each kind; only the last of a kind may be without a condition."""
     target = conditions("target.")
-    clauses: list[Clause] = []
-    if draw(st.booleans()):
+    maybe_target = st.none() | target
+    deletes = st.sampled_from([_SOURCE_VALUE]) | target
+    updates = st.sampled_from([_ALL, _ALL, _BOTH]) | assignments("target.")
+    last_updates = st.builds(Clause, st.just("matched"), st.just("update"), maybe_target, updates)
+    inserts, ons = st.sampled_from([_ALL, _NEW]), st.sampled_from(_ONS)
+
+    @st.composite
+    def merge(draw: st.DrawFn) -> Merge:
+        clauses: list[Clause] = []
         if draw(st.booleans()):
-            clauses.append(Clause("matched", "delete", draw(st.sampled_from([_SOURCE_VALUE]) | target), None))
-        update = st.sampled_from([_ALL, _ALL, _BOTH]) | assignments("target.")
-        last = st.none() | target
-        clauses.append(draw(st.builds(Clause, st.just("matched"), st.just("update"), last, update)))
-    elif draw(st.booleans()):
-        clauses.append(Clause("matched", "delete", None, None))
-    if draw(st.booleans()):
-        clauses.append(Clause("not matched", "insert", _SOURCE_VALUE, draw(st.sampled_from([_ALL, _NEW]))))
-    if draw(st.booleans()) or not clauses:
-        clauses.append(Clause("not matched", "insert", None, draw(st.sampled_from([_ALL, _NEW]))))
-    if draw(st.integers(0, 3)) == 0:
-        clauses.append(Clause("by source", "delete", draw(target), None))
-        clauses.append(Clause("by source", "update", draw(st.none() | target), draw(assignments("target."))))
-    return Merge(draw(st.sampled_from(_ONS)), tuple(clauses))
+            if draw(st.booleans()):
+                clauses.append(Clause("matched", "delete", draw(deletes), None))
+            clauses.append(draw(last_updates))
+        elif draw(st.booleans()):
+            clauses.append(Clause("matched", "delete", None, None))
+        if draw(st.booleans()):
+            clauses.append(Clause("not matched", "insert", _SOURCE_VALUE, draw(inserts)))
+        if draw(st.booleans()) or not clauses:
+            clauses.append(Clause("not matched", "insert", None, draw(inserts)))
+        if draw(st.integers(0, 3)) == 0:
+            clauses.append(Clause("by source", "delete", draw(target), None))
+            clauses.append(Clause("by source", "update", draw(maybe_target), draw(assignments("target."))))
+        return Merge(draw(ons), tuple(clauses))
+
+    return merge()

@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import NotFound, TahoeError
+from tahoe.lazy import pq
 from tahoe.store.log_store import Created, Entry, Exists, LogStore, PutOutcome
 from tahoe.testing.extras import extra_missing
 

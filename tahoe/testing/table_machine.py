@@ -1,7 +1,7 @@
 """A table against a list of rows and a list of versions: every operation in any order, from sessions that may be stale.
 
-After each step the newest rows are those of the model and `check()` is clean. At the end every version is read again by time
-travel, and the law of the change feed is held against every version that has one:
+After each step the newest rows are those of the model, and after every few `check()` is clean. At the end every version is read
+again by time travel, and the law of the change feed is held against every version that has one:
 
     rows at a, without what was deleted or changed since, with what was inserted or changed to = rows at b
 
@@ -138,6 +138,8 @@ class TableMachine(RuleBasedStateMachine):
     """Of every table, over those that are drawn. The feed is drawn, and not for them to say."""
     most_pairs: ClassVar[int] = 3
     """From so many versions to others, or a few more, the feed is read at the end."""
+    steps_of_a_check: ClassVar[int] = 3
+    """After so many steps that made versions `check()` looks at all commits since it last looked, and at the files of the newest."""
 
     def new_store(self) -> LogStore:
         """An empty store for one table; here in this process's memory."""
@@ -151,6 +153,7 @@ class TableMachine(RuleBasedStateMachine):
         self.versions: list[Rows] = []
         self.feed_is_on: list[bool] = []
         self.looked_at = -1
+        self.unchecked = 0
         self.constrained = False
 
     @initialize(
@@ -346,9 +349,12 @@ class TableMachine(RuleBasedStateMachine):
         assert self.table.version() == newest
         if self.looked_at < newest:
             assert counted(rows_of(self.table.to_arrow())) == counted(self.rows)
+            self.looked_at = newest
+            self.unchecked += 1
+        if self.unchecked >= self.steps_of_a_check:
             # What it found in order before, it does not read again; `teardown` does.
             assert self.checker.violations() == []
-            self.looked_at = newest
+            self.unchecked = 0
 
     def teardown(self) -> None:
         """Hold the laws that concern all versions."""

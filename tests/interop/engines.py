@@ -24,9 +24,7 @@ def read_deltalake(path: str, version: int | None = None) -> pa.Table:
 
 
 def read_duckdb(path: str, version: int | None = None) -> pa.Table:
-    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
-        connection.execute(f"LOAD '{_extension('delta')}'")
-        connection.execute("SET TimeZone = 'UTC'")
+    with _duckdb().cursor() as connection:
         if version is None:
             return connection.execute("SELECT * FROM delta_scan(?)", [path]).to_arrow_table()
         return connection.execute("SELECT * FROM delta_scan(?, version := ?)", [path, version]).to_arrow_table()
@@ -39,7 +37,17 @@ def read_polars(path: str, version: int | None = None) -> pa.Table:
 def canonical(rows: pa.Table) -> list[tuple[Any, ...]]:
     """The rows in the order of their first column, each as (name, value) in the order of names, in values that compare."""
     names = sorted(rows.column_names)
-    return sorted((tuple((name, _plain(row[name])) for name in names) for row in rows.to_pylist()), key=repr)
+    columns = [[(name, value) for value in _plain_values(rows[name])] for name in names]
+    return sorted(zip(*columns, strict=True), key=repr) if names else [()] * rows.num_rows
+
+
+def _plain_values(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values if column.type in _PLAIN else [_plain(value) for value in values]
+
+
+_PLAIN = (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.large_string(), pa.string_view())
+"""Types whose values compare as they are."""
 
 
 def _plain(value: Any) -> Any:
@@ -52,6 +60,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [tuple(_plain(part) for part in item) if isinstance(item, tuple) else _plain(item) for item in value]
     return value
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    """One for all: to load the extension takes longer than most scans."""
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
+    connection.execute(f"LOAD '{_extension('delta')}'")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    return connection
 
 
 @cache

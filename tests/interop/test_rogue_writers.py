@@ -238,6 +238,7 @@ def test_a_repair_is_one_of_two_things(scene: Scene) -> None:
 
 
 def test_the_command_line_repairs(scene: Scene) -> None:
+    """Seven commands, each in a process of its own, as a user runs them: that is what lasts."""
     append(scene)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -255,10 +256,21 @@ def test_the_command_line_repairs(scene: Scene) -> None:
     assert json.loads(run("status", str(scene.path), "--json").stdout)["lag_versions"] == 0
 
 
+def test_clean_conversions_raise_no_alarm(memory_url: str) -> None:
+    """200 commits, each with its conversion. `make soak` makes a thousand."""
+    _convert_again_and_again(memory_url, 200)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
 def test_a_thousand_clean_conversions_raise_no_alarm(memory_url: str) -> None:
+    _convert_again_and_again(memory_url, 1_000)
+
+
+def _convert_again_and_again(memory_url: str, commits: int) -> None:
     few_snapshots = {"delta.deletedFileRetentionDuration": "interval 1 second"}
     table = Table.create(memory_url, SCHEMA, properties=PROPERTIES | few_snapshots)
-    for number in range(1000):
+    for number in range(commits):
         table.append(rows(number, 1))
         if number % 3 == 0:  # conversions of one commit and of several; those in the background run beside these
             table.uniform.sync()

@@ -72,7 +72,7 @@ def stage_rewrite(transaction: Transaction, chance: random.Random) -> Operation 
     snapshot = snapshot_to_change(transaction)
     files = add_files(snapshot.files())
     adds = chance.sample(files, min(len(files), _FILES_REWRITTEN))
-    nothing = bitmap(pa.array([], pa.int64()))
+    nothing = bitmap(pa.nulls(0, pa.int64()))
     remove_files(transaction, adds)
     write_rows(
         transaction, snapshot.config, kept_rows(snapshot, [FileChange(a, living_rows(snapshot, a), nothing) for a in adds])

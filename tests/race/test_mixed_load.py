@@ -12,7 +12,8 @@ from tahoe.table import Table
 
 @pytest.mark.timeout(120)
 def test_no_writer_starves_beside_others(tmp_path: Path) -> None:
-    """Shares of one run, since nothing is known of how busy the machine is: starved writers did one for hundreds of appends."""
+    """Shares of one run, since nothing is known of how busy the machine is: starved writers did one for hundreds of appends. The load
+    lasts four seconds, and its processes take as long to begin."""
     path = str(tmp_path / "table")
     make_table(path, vectors=True)
     done = run("tahoe", path, WRITERS, 4.0, phase=1)

@@ -19,6 +19,7 @@ def _race(path: str, writer: int, races: int, gate: object, results: object) -> 
 
 
 def test_of_four_processes_one_wins_each_of_10000_names(tmp_path: Path) -> None:
+    """So many, since a file system that loses one race in thousands loses commits; four processes begin for it, which lasts too."""
     writers, races = 4, 10_000
     context = multiprocessing.get_context("spawn")
     gate, results = context.Barrier(writers), context.Queue()

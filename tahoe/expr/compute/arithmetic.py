@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.column_cast import as_decimals
 from tahoe.expr.compute.decimals import COLUMNAR
 from tahoe.expr.compute.values import Array, Incomputable, row_by_row
 from tahoe.expr.tree.expression import Call, Literal
+from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import DataType, DecimalType
 
 __all__ = ["ARITHMETIC"]
@@ -73,18 +74,18 @@ def _rounded(value: Decimal, wanted: DecimalType) -> Decimal:
 
 
 def _refuse_zero(op: str, left: Array, right: Array) -> None:
-    zero = pa.scalar(Decimal(0) if pa.types.is_decimal(right.type) else 0, right.type)
+    zero = scalar(Decimal(0) if pa.types.is_decimal(right.type) else 0, right.type)
     if pc.any(pc.and_(pc.is_valid(left), pc.fill_null(pc.equal(right, zero), False))).as_py():
         raise Incomputable("it divides by zero", "REMAINDER_BY_ZERO" if op in ("%", "pmod") else "DIVIDE_BY_ZERO")
 
 
 def _whole_remainder(left: Array, right: Array, *, positive: bool) -> Array:
     """The remainder of whole numbers has the dividend's sign; the least number divided by -1 would not fit, and leaves none."""
-    divisor = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), pa.scalar(1, right.type), right)
+    divisor = pc.if_else(pc.equal(right, scalar(-1, right.type)), scalar(1, right.type), right)
     found = pc.subtract(left, pc.multiply(divisor, pc.divide(left, divisor)))
     if not positive:
         return found
-    zero = pa.scalar(0, left.type)
+    zero = scalar(0, left.type)
     return pc.if_else(pc.and_(pc.less(found, zero), pc.greater(right, zero)), pc.add(found, right), found)
 
 
@@ -200,7 +201,7 @@ def _signum(call: Call, values: Array) -> Array:
 
 def _logarithm(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
     """NULL where there is none, as Spark has it."""
-    return lambda call, values: kernel(pc.if_else(pc.less_equal(values, 0.0), pa.scalar(None, pa.float64()), values))
+    return lambda call, values: kernel(pc.if_else(pc.less_equal(values, 0.0), scalar(None, pa.float64()), values))
 
 
 def _bits(call: Call, *arrays: Array) -> Array:

@@ -8,10 +8,11 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.values import Array
 from tahoe.expr.tree.expression import Call, Literal
+from tahoe.lazy import pc
+from tahoe.schema.arrow_values import scalar
 
 __all__ = ["COMPARISONS", "compare_arrays", "is_one_of", "null_safe_equal"]
 
@@ -50,16 +51,16 @@ def is_one_of(values: Array, options: Sequence[Literal]) -> Array:
     """`values IN (options)`: NULL where the value is NULL, or where it is none of them and one of them is NULL."""
     data_type = values.type
     if pa.types.is_null(data_type) or pa.types.is_nested(data_type):
-        arrays = (pa.repeat(pa.scalar(one.value, data_type), len(values)) for one in options)
+        arrays = (pa.repeat(scalar(one.value, data_type), len(values)) for one in options)
         return reduce(pc.or_kleene, (compare_arrays("=", values, array) for array in arrays))
     known = pa.array([one.value for one in options if one.value is not None], data_type)
     if pa.types.is_floating(data_type):
         # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
-        zero = pa.scalar(0.0, data_type)
+        zero = scalar(0.0, data_type)
         values, known = pc.add(values, zero), pc.add(known, zero)
     found = pc.is_in(values, value_set=known)
-    certain = found if len(known) < len(options) else pa.scalar(True)
-    return pc.if_else(pc.and_(values.is_valid(), certain), found, pa.scalar(None, pa.bool_()))
+    certain = found if len(known) < len(options) else scalar(True)
+    return pc.if_else(pc.and_(values.is_valid(), certain), found, scalar(None, pa.bool_()))
 
 
 def _comparison(call: Call, left: Array, right: Array) -> Array:

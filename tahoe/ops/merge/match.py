@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.tree.expression import Call, Expression, Reference, columns, conjuncts_of
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
+from tahoe.lazy import pc
 from tahoe.ops.rows.row_changes import file_with_positions
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
-from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.arrow_values import empty_table, scalar
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
 
@@ -103,7 +103,7 @@ def find_pairs(on: Expression, target: Side, source: Side) -> Pairs:
         mask = compute_mask(on, context(target, pairs.target, source, pairs.source))
         met.append(pairs.take(pc.indices_nonzero(mask)))
     if not met:
-        return Pairs(pa.array([], pa.int64()), pa.array([], pa.int64()))
+        return Pairs(pa.nulls(0, pa.int64()), pa.nulls(0, pa.int64()))
     return Pairs(pa.concat_arrays([p.target for p in met]), pa.concat_arrays([p.source for p in met]))
 
 
@@ -190,7 +190,7 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
         # Numbers are made small again after each key, so that the product of the keys' sizes cannot overflow.
         codes = indices if codes is None else _small(pc.add(pc.multiply(codes, len(encoded.dictionary)), indices))
     assert codes is not None
-    known = pc.if_else(missing, pa.scalar(None, pa.int64()), codes)
+    known = pc.if_else(missing, scalar(None, pa.int64()), codes)
     mine_table = pa.table({"code": known.slice(0, len(candidates)), "target": candidates.cast(pa.int64())})
     their_table = pa.table({"code": known.slice(len(candidates)), "source": pa.arange(0, source.count)})
     valid = pc.is_valid(pc.field("code"))
@@ -203,7 +203,7 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
 
 def _comparable(values: pa.Array) -> pa.Array:
     """Values that are equal to SQL as equal values: the two zeros of floating-point numbers are one."""
-    return pc.if_else(pc.equal(values, 0.0), pa.scalar(0.0, values.type), values) if pa.types.is_floating(values.type) else values
+    return pc.if_else(pc.equal(values, 0.0), scalar(0.0, values.type), values) if pa.types.is_floating(values.type) else values
 
 
 def _small(codes: pa.Array) -> pa.Array:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.predicate import TRUE, Predicate
+from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
 from tahoe.ops.merge.explained import MergeExplained
@@ -242,7 +242,7 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
     chosen = choose([step.condition for step in inserting], context(None, None, source, new))
     inserts = [(step, new.take(found)) for step, found in zip(inserting, chosen, strict=True)]
 
-    alone = _others(target.count, pairs.target) if by_source else pa.array([], pa.int64())
+    alone = _others(target.count, pairs.target) if by_source else pa.nulls(0, pa.int64())
     for step, found in zip(by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True):
         changes.append((step, Pairs(alone.take(found), pa.nulls(len(found), pa.int64()))))
     return _Match(adds, offsets, changes, inserts)
@@ -269,7 +269,7 @@ def _each_once(pairs: Pairs, statement: MergeStatement, snapshot: Snapshot) -> P
 
 
 def _refuse_ambiguous(changes: Sequence[Pairs], snapshot: Snapshot) -> None:
-    rows = pa.concat_arrays([pairs.target for pairs in changes]) if changes else pa.array([], pa.int64())
+    rows = pa.concat_arrays([pairs.target for pairs in changes]) if changes else pa.nulls(0, pa.int64())
     if len(rows) != len(rows.unique()):
         raise ambiguous(snapshot.store.url)
 
@@ -282,7 +282,7 @@ def _others(count: int, rows: pa.Array) -> pa.Array:
 
 # ---- writing
 
-_NO_ROWS = pa.table({}), pa.array([], pa.int64())
+_NO_ROWS = pa.table({}), pa.nulls(0, pa.int64())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from tahoe.lazy import pq
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import tagged, write_arrow
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.enforced import ENFORCED
+from tahoe.schema.arrow_values import scalar
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -96,5 +97,5 @@ def _footer(snapshot: Snapshot, add: AddFile) -> pq.FileMetaData:
 def _rows(snapshot: Snapshot, add: AddFile) -> pa.Table:
     """The living rows of a file, with their ids where the table tracks rows."""
     rows = Scan(snapshot).read([add])
-    every = pa.repeat(pa.scalar(True), rows.num_rows)
+    every = pa.repeat(scalar(True), rows.num_rows)
     return with_id_columns(snapshot.config, RowIds.of(snapshot, add).onto(rows, every, changed=False))

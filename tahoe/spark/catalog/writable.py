@@ -128,6 +128,7 @@ class _WritableTable:
             None,
             given,
             self._jvm.dictionary(self._spark._jsparkSession.conf().getAll()),
+            same_types=False,  # Spark has cast the rows already, by its store assignment policy
         )
         insert(self._table, DataFrame(data, self._spark), request)
         reset_version(self._spark)

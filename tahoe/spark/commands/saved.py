@@ -70,7 +70,10 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
     table = _table(spark, asked, entry)
     if table is None:
         return False
-    request = insert_request(asked.mode, asked.partition_by, asked.options, _settings(spark), merge_schema=asked.evolves)
+    settings = _settings(spark)
+    request = insert_request(
+        asked.mode, asked.partition_by, asked.options, settings, merge_schema=asked.evolves, same_types=replacing
+    )
     tells = replacing and request.options.replace_where is None
     insert(table, asked.data, request, _replacement(entry) if tells else None)
     reset_version(spark)

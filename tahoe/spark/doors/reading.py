@@ -17,6 +17,7 @@ from tahoe.spark.names.options import read_request
 from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.subfolders import subfolder_of
 
 __all__ = ["one_path", "wrap_reader"]
 
@@ -50,10 +51,13 @@ def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: 
     request = read_request(path, given, has_schema)
     if request.changes is not None:
         return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
-    snapshot = requested_snapshot(spark, request, given)
-    newest = request.version is None and request.timestamp is None and "@" not in request.path
-    follows = table_at(spark, request.path, given) if newest else None
-    return read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
+    part = subfolder_of(spark, request, given)
+    meant = request if part is None else part.request
+    snapshot = requested_snapshot(spark, meant, given)
+    newest = meant.version is None and meant.timestamp is None and "@" not in meant.path
+    follows = table_at(spark, meant.path, given) if newest else None
+    rows = read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
+    return rows if part is None else rows.where(part.condition(spark, snapshot))
 
 
 def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name

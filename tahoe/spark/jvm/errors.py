@@ -15,16 +15,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import TahoeError
+from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "without_task_failures"]
+__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "told_once", "without_task_failures"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -102,42 +106,73 @@ def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
 
 
 @contextmanager
+def told_once(spark: SparkSession) -> Iterator[None]:
+    """A command whose caller gets what goes wrong as one error: nothing of it is printed or logged besides, by Java or by PySpark."""
+    _COMMAND.depth = getattr(_COMMAND, "depth", 0) + 1
+    try:
+        with without_task_failures(spark):
+            yield
+    finally:
+        _COMMAND.depth -= 1
+
+
+@contextmanager
 def without_task_failures(spark: SparkSession) -> Iterator[None]:
     """A job whose failure the caller is told of: that a task of it failed is not logged, with all of Java's stack, once for each part of
     Spark that hears of it. As the levels of Spark's loggers are all there is for that, the same holds for other jobs meanwhile.
     """
-    logs = spark.sparkContext._jvm
-    assert logs is not None
-    log4j = logs.org.apache.logging.log4j
+    loggers = _loggers(spark)
     with _SILENCE:
         _SILENCED[0] += 1
         if _SILENCED[0] == 1:
-            configuration = log4j.LogManager.getContext(False).getConfiguration()
-            _LEVELS.update({name: _own_level(configuration, name) for name in _TELLING_OF_TASKS})
-            for name in _TELLING_OF_TASKS:
-                log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+            known = loggers.context.getConfiguration().getLoggers()
+            _OWN.update({name: known.get(name) for name in _TELLING_OF_TASKS})
+            _LEVELS.update({name: config.getLevel() for name, config in _OWN.items() if config is not None})
+            loggers.configurator.setLevel(loggers.silent)
     try:
         yield
     finally:
         with _SILENCE:
             _SILENCED[0] -= 1
             if not _SILENCED[0]:
-                _restore_levels(log4j)
+                _restore_levels(loggers)
 
 
-def _own_level(configuration: Any, name: str) -> Any:
-    """The level that was set for this very logger; None where it has that of those above."""
-    return configuration.getLoggers().get(name).getLevel() if configuration.getLoggers().containsKey(name) else None
+@dataclass(frozen=True, slots=True)
+class _Loggers:
+    """Log4j's objects of one JVM, asked for once: naming a class takes a question for each part of its name.
+
+    Args:
+        silent: the loggers that tell of failed tasks, each with the level ``OFF``.
+    """
+
+    context: Any
+    configurator: Any
+    silent: Any
 
 
-def _restore_levels(log4j: Any) -> None:
-    context = log4j.LogManager.getContext(False)
-    for name, level in _LEVELS.items():
-        if level is None:
-            context.getConfiguration().removeLogger(name)
+def _loggers(spark: SparkSession) -> _Loggers:
+    gateway = spark.sparkContext._gateway
+    if gateway not in _LOGGERS:
+        jvm = Jvm.of(spark)
+        silent = jvm.java_class("java.util.HashMap")()
+        off = jvm.java_class("org.apache.logging.log4j.Level").toLevel("OFF")
+        for name in _TELLING_OF_TASKS:
+            silent.put(name, off)
+        context = jvm.java_class("org.apache.logging.log4j.LogManager").getContext(False)
+        _LOGGERS[gateway] = _Loggers(context, jvm.java_class("org.apache.logging.log4j.core.config.Configurator"), silent)
+    return _LOGGERS[gateway]
+
+
+def _restore_levels(loggers: _Loggers) -> None:
+    configuration = loggers.context.getConfiguration()
+    for name, config in _OWN.items():
+        if config is None:
+            configuration.removeLogger(name)
         else:
-            log4j.core.config.Configurator.setLevel(name, level)
-    context.updateLoggers()
+            config.setLevel(_LEVELS[name])
+    loggers.context.updateLoggers()
+    _OWN.clear()
     _LEVELS.clear()
 
 
@@ -147,9 +182,16 @@ _TELLING_OF_TASKS = (
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
     "org.apache.spark.util.Utils",
 )
+_COMMAND = threading.local()
+"""How many of `told_once` this thread is in."""
+_TELLING_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's loggers, which print an error with the Java stack when they make it, whether or not somebody catches it."""
 _SILENCE = threading.Lock()
 _SILENCED = [0]
+_OWN: dict[str, Any] = {}
+"""What was configured for the silenced loggers; None for one that had the level of those above it."""
 _LEVELS: dict[str, Any] = {}
+_LOGGERS: WeakKeyDictionary[Any, _Loggers] = WeakKeyDictionary()
 
 
 def install() -> None:
@@ -167,6 +209,8 @@ def install() -> None:
     captured.convert_exception = convert_exception  # type: ignore[assignment]
     for name in ("py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(name).addFilter(_is_not_kept)
+    for name in _TELLING_OF_QUERIES:
+        PySparkLogger.getLogger(name).addFilter(_is_of_no_command)
 
 
 def _undeclared(java_error: Any) -> Any:
@@ -185,3 +229,7 @@ def _exception_text(java_error: Any) -> str:
 def _is_not_kept(record: logging.LogRecord) -> bool:
     """py4j logs what callbacks raise; a kept error, and one that the JVM raised and gets back, is told to the caller instead."""
     return not (record.exc_info and isinstance(record.exc_info[1], (_Kept, Py4JJavaError)))
+
+
+def _is_of_no_command(_record: logging.LogRecord) -> bool:
+    return not getattr(_COMMAND, "depth", 0)

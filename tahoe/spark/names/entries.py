@@ -28,6 +28,7 @@ __all__ = [
     "is_delta",
     "location_of",
     "parts_of",
+    "path_of",
     "table_identifier",
     "table_named",
 ]

@@ -122,6 +122,8 @@ def _plain(value: Any, data_type: DataType) -> Any:
     if value is None:
         return None
     match data_type:
+        case StructType() if isinstance(value, dict):
+            return {column.name: _plain(value.get(column.name), column.dataType) for column in data_type}
         case StructType():
             return {column.name: _plain(one, column.dataType) for column, one in zip(data_type, value, strict=True)}
         case ArrayType():

@@ -18,8 +18,9 @@ from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
 from tahoe.spark.statements.own import own_command
-from tahoe.spark.statements.properties import PROPERTY_STATEMENTS
+from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
 from tahoe.spark.statements.rows import ROW_STATEMENTS
+from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 
 __all__ = ["parser"]
 
@@ -58,6 +59,8 @@ class _Parser:
         return self._understood(text, lambda: self._there.parsePlanWithParameters(text, values))
 
     def _understood(self, text: str, parsed: Callable[[], JavaObject]) -> JavaObject:
+        if travels_by_path(text):
+            first, parsed = parsed, lambda: with_catalog(self._spark, first())
         if _QUERY.match(text) is not None:
             return parsed()
         own = own_command(self._spark, text)

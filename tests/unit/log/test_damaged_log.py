@@ -316,10 +316,21 @@ def _flipped(data: bytes, position: int) -> bytes:
     return data[:position] + bytes([data[position] ^ (1 << position % 8)]) + data[position + 1 :]
 
 
-def test_every_flipped_bit_in_our_own_checkpoint_is_survived() -> None:
+def test_flipped_bits_in_our_own_checkpoint_are_survived() -> None:
+    """60 of them, all over the file; the log is replayed for each."""
+    _flip_so_many(60)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_thousands_of_flipped_bits_in_our_own_checkpoint_are_survived() -> None:
+    _flip_so_many(2_000)
+
+
+def _flip_so_many(most: int) -> None:
     log, name = _with_our_checkpoint()
     whole, truth = log.store.get(name), _outcome(log)
-    for position in range(4, len(whole), max(1, len(whole) // 150)):
+    for position in range(4, len(whole), max(1, len(whole) // most)):
         log.store.put(name, _flipped(whole, position))
         assert _outcome(log) == truth
 

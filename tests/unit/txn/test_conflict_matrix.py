@@ -102,7 +102,8 @@ def outcome(loser: str, winner: str, relation: str, isolation: str, *, with_evid
     live = start(files)
     both = [winners(relation)[winner], LOSERS[loser]]
     outcomes, end = model.raced(files, live, both, isolation=isolation, with_evidence=with_evidence)
-    letter = LETTERS[type(outcomes[1])]
+    # Where PySpark is loaded, the error's own class is one of PySpark's too.
+    letter = next(letter for kind, letter in LETTERS.items() if isinstance(outcomes[1], kind))
     if letter != ".":
         return letter
     rows = files.table(end)

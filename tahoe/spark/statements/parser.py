@@ -17,9 +17,11 @@ from tahoe.spark.jvm.records import copied
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
+from tahoe.spark.statements.like import LIKE_STATEMENTS
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
 from tahoe.spark.statements.rows import ROW_STATEMENTS
+from tahoe.spark.statements.set_location import LOCATION_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 
 __all__ = ["parser"]
@@ -29,6 +31,8 @@ _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] 
     **ROW_STATEMENTS,
     **PROPERTY_STATEMENTS,
     **CREATION_STATEMENTS,
+    **LIKE_STATEMENTS,
+    **LOCATION_STATEMENTS,
 }
 # A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
 _QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert)\b", re.IGNORECASE)

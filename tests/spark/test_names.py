@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-import tahoe
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, TahoeError, Unsupported
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
+from tahoe.spark.doors.wrapping import is_enabled
 from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.spark.test_create import entry
@@ -184,17 +185,18 @@ def test_the_catalog_of_a_session_makes_and_shows_tables(spark, name, tmp_path):
     assert Table(str(tmp_path / "t")).exists()
 
 
+@pytest.fixture(scope="module")
+def place(spark, tmp_path_factory) -> str:
+    found = str(tmp_path_factory.mktemp("adopted") / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{found}` (id BIGINT NOT NULL, k INT COMMENT 'c', g INT GENERATED ALWAYS AS (k + 1)) USING delta "
+        "PARTITIONED BY (k) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'a' = 'b')"
+    )
+    return found
+
+
 class TestAdoption:
     """A table that is there gets a name."""
-
-    @pytest.fixture(scope="class")
-    def place(self, spark, tmp_path_factory) -> str:
-        found = str(tmp_path_factory.mktemp("adopted") / "t")
-        spark.sql(
-            f"CREATE TABLE delta.`{found}` (id BIGINT NOT NULL, k INT COMMENT 'c', g INT GENERATED ALWAYS AS (k + 1)) USING delta "
-            "PARTITIONED BY (k) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'a' = 'b')"
-        )
-        return found
 
     @pytest.mark.parametrize(
         "said",
@@ -288,6 +290,33 @@ def test_a_dropped_managed_table_takes_its_files_along_and_its_name_begins_anew(
     assert (DeltaTable.forName(spark, name)._table.version(), spark.table(name).columns) == (0, ["other"])
 
 
+def test_names_that_spark_does_not_take_are_refused_before_anything_is_written(spark, tmp_path):
+    for odd in ("a b", "a;b", "ümlaut", "a@b"):
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql(f"CREATE TABLE {DATABASE}.`{odd}` USING delta LOCATION '{tmp_path / 't'}' AS SELECT 1 AS a")
+        assert raised.value.getCondition() == "INVALID_SCHEMA_OR_RELATION_NAME"
+    assert not (tmp_path / "t").exists()
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.range(1).write.format("delta").option("path", str(tmp_path / "t")).saveAsTable("no_such_db.t")
+    assert not (tmp_path / "t").exists()
+
+
+def test_one_of_many_who_create_a_table_at_once_makes_it(spark, name):
+    def create(number: int) -> bool:
+        try:
+            spark.sql(f"CREATE TABLE {name} USING delta AS SELECT {number} AS a")
+        except (AnalysisException, DeltaConcurrentModificationException, InvalidRequest):
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(create, range(4)))
+    assert made.count(True) == 1
+    assert rows(spark, name) == [(made.index(True),)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: spark.sql(f"CREATE TABLE IF NOT EXISTS {name} (a INT) USING delta"), range(4)))
+
+
 def test_a_table_is_made_like_another_one(spark, name, tmp_path):
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT NOT NULL COMMENT 'key', k INT, g INT GENERATED ALWAYS AS (k + 1)) USING delta PARTITIONED BY (k) "
@@ -330,7 +359,7 @@ def test_a_version_may_stand_in_a_name_and_in_a_readers_options(spark, name):
 def test_two_sessions_have_their_own_database_and_one_name(spark, name):
     table = name.rpartition(".")[2]
     other = spark.newSession()
-    assert tahoe.spark.session.is_enabled(other)
+    assert is_enabled(other)
     other.sql(f"USE {DATABASE}")
     other.range(4).write.format("delta").saveAsTable(table)
     spark.range(1).write.format("delta").saveAsTable(table)  # in the database `default`

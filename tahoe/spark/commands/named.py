@@ -29,6 +29,7 @@ from tahoe.spark.names.new_entries import (
     new_entry,
     raise_exists,
     raise_missing,
+    refuse_odd_name,
     uri_of_new,
     uri_of_text,
 )
@@ -81,6 +82,7 @@ def make_table(spark: SparkSession, asked: Creation) -> Table | None:
         return _over(spark, asked, identifier, entry)
     if asked.how == "replace":
         raise_missing(spark, identifier)
+    refuse_odd_name(spark, identifier)
     managed = asked.location is None
     uri = uri_of_new(spark, identifier) if asked.location is None else uri_of_text(spark, asked.location)
     comment = asked.definition.comment

@@ -4,6 +4,7 @@ Schema, partitioning and properties are the log's, and stay out of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -23,11 +24,13 @@ __all__ = [
     "new_entry",
     "raise_exists",
     "raise_missing",
+    "refuse_odd_name",
     "uri_of_new",
     "uri_of_text",
 ]
 
 _KINDS = "catalog.CatalogTableType"
+_TAKEN = re.compile(r"\w+", re.ASCII)
 
 
 def in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> bool:
@@ -97,6 +100,14 @@ def is_managed(entry: JavaObject) -> bool:
 def is_view(entry: JavaObject) -> bool:
     """Whether the name is one of a view."""
     return str(entry.tableType().name()) == "VIEW"
+
+
+def refuse_odd_name(spark: SparkSession, identifier: JavaObject) -> None:
+    """Refuse a name that Spark's catalog would not take, in Spark's words (``INVALID_SCHEMA_OR_RELATION_NAME``), before anything is written."""
+    name = str(identifier.table())
+    if _TAKEN.fullmatch(name) is None:
+        errors = Jvm.of(spark).java_class("org.apache.spark.sql.errors.QueryCompilationErrors")
+        raise captured.convert_exception(errors.invalidNameForTableOrDatabaseError(name))
 
 
 def raise_exists(spark: SparkSession, identifier: JavaObject) -> NoReturn:

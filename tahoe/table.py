@@ -14,6 +14,7 @@ from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.files.commits import read_commit
+from tahoe.ops.tables.alterable import AlterableColumns
 from tahoe.progress import Progress, shown, tracked
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
 
 
-class Table(Readable):
+class Table(Readable, AlterableColumns):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:

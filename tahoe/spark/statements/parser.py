@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.records import copied
 from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.properties import PROPERTY_STATEMENTS
@@ -25,6 +26,7 @@ __all__ = ["parser"]
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     **ROW_STATEMENTS,
+    **COLUMN_STATEMENTS,
     **PROPERTY_STATEMENTS,
 }
 # A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.

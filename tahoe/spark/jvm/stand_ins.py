@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import kept_for_the_caller
 
-__all__ = ["answered", "compiled", "constructed", "is_stand_in", "stand_in"]
+__all__ = ["Proxied", "answered", "compiled", "constructed", "is_stand_in", "stand_in"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -101,7 +101,23 @@ def _origin(error: BaseException | None) -> JavaObject | None:
     return error.java_exception if isinstance(error, Py4JJavaError) else None
 
 
-class _Answers:
+class Proxied:
+    """What the JVM may ask of any object: for Python objects that stand for interfaces."""
+
+    def toString(self) -> str:  # noqa: N802 - Java's name
+        """For plans and errors that show it."""
+        return "Tahoe"
+
+    def hashCode(self) -> int:  # noqa: N802 - Java's name
+        """Goes with `equals`; positive, as an ``int`` of Java has one bit for the sign."""
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        """Identity."""
+        return other is self
+
+
+class _Answers(Proxied):
     """``(method, arguments) → answer``."""
 
     def __init__(self, answers: Any) -> None:

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["ChangeRange", "ReadRequest", "boolean_option", "hadoop_options", "illegal_option", "read_request", "travelling"]
+__all__ = [
+    "ChangeRange",
+    "ReadRequest",
+    "boolean_option",
+    "hadoop_options",
+    "illegal_option",
+    "read_request",
+    "travelling",
+    "version_of",
+]
 
 _CHANGE_FEED = ("readchangefeed", "readchangedata")
 
@@ -63,15 +72,15 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
             if value is not None:
                 raise illegal_option(name, value, "does not go with readChangeFeed; use endingVersion or endingTimestamp")
         return ReadRequest(path, changes=_change_range(given), hadoop=hadoop_options(options))
-    number = None
-    if version is not None:
-        try:
-            number = int(version.strip())
-        except ValueError:
-            raise illegal_option("versionAsOf", version, "must be a version, a number of 0 or more") from None
-        if number < 0:
-            raise illegal_option("versionAsOf", version, "must be a version, a number of 0 or more")
+    number = None if version is None else version_of(version)
     return ReadRequest(path, number, timestamp, hadoop=hadoop_options(options))
+
+
+def version_of(text: str) -> int:
+    """The version that a text names. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for what is none."""
+    if not text.strip().isdecimal():
+        raise illegal_option("versionAsOf", text, "must be a version, a number of 0 or more")
+    return int(text)
 
 
 def _change_range(given: Mapping[str, str]) -> ChangeRange:

@@ -22,10 +22,10 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType, schema_fr
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied
-from tahoe.spark.jvm.stand_ins import answered, compiled, constructed
+from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.scan.file_index import FileIndex, has_vectors
-from tahoe.spark.scan.row_id_columns import ROW_INDEX
+from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
 __all__ = ["follow_tables"]
 
@@ -73,7 +73,7 @@ def follow_tables(spark: SparkSession) -> None:
 _CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
 
 
-class _Renewal:
+class _Renewal(Proxied):
     """``(plan, tracker) → plan``; one tracker goes with each query, through its subqueries too."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -120,8 +120,12 @@ class _Renewal:
         # The first vectors since the plan was made: the rows that they kill go out below what was planned.
         jvm, deleted_rows = self._jvm, StructField(DELETED_ROWS, PrimitiveType("binary"))
         newest = index.at(snapshot, deleted_rows)
+        shown = [leaf.output().apply(place) for place in range(leaf.output().size())]
+        # Spark makes the position of a row in one way for a scan: as a column, or as a field of the struct that the query asked for.
+        asked = next((one for one in shown if one.name() == METADATA and '"row_index"' in str(one.dataType().json())), None)
+        hidden = StructType((deleted_rows,) if asked is not None else (deleted_rows, ROW_INDEX))
         in_files = schema_from_json(str(relation.dataSchema().json()))
-        if in_files.find(ROW_INDEX.name) is None:
+        if asked is None:
             in_files = StructType((*in_files.fields, ROW_INDEX))
         wider = copied(
             relation,
@@ -130,11 +134,11 @@ class _Renewal:
             partitionSchema=newest.partitionSchema(),
             dataSchema=jvm.data_type(in_files.to_json()),
         )
-        hidden = _attributes(jvm, StructType((deleted_rows, ROW_INDEX)))
-        shown = [leaf.output().apply(place) for place in range(leaf.output().size())]
-        scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*shown, *hidden)), self._spark)
-        position = jvm.column(jvm.catalyst("expressions.KnownNotNull")(hidden[1]))
-        living = scan.where(is_alive(jvm, jvm.column(hidden[0]), position))
+        more = _attributes(jvm, hidden)
+        scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*shown, *more)), self._spark)
+        position = jvm.column(more[1]) if asked is None else jvm.column(asked)["row_index"]
+        position = jvm.column(jvm.catalyst("expressions.KnownNotNull")(jvm.expression(position)))
+        living = scan.where(is_alive(jvm, jvm.column(more[0]), position))
         return jvm.catalyst("plans.logical.Project")(jvm.seq(*shown), living._jdf.queryExecution().analyzed())
 
     class Java:
@@ -143,7 +147,7 @@ class _Renewal:
         implements = ("scala.Function2",)
 
 
-class _Replacing:
+class _Replacing(Proxied):
     """A partial function from leaves of a plan to what comes in their places."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """A statement on Delta tables as a plan: Spark's own node for commands of others, which runs once, when the statement is executed.
 
-EXPLAIN shows it and does not run it; in views and queries it cannot stand. Rows come back as JSON, one text each, which is all that the
-node can give, and a projection over it gives them their columns.
+EXPLAIN shows it and does not run it. The node answers one column of text; so a class of its own is derived from it, whose columns and rows
+are those of the command (compiled as `tahoe.spark.jvm.stand_ins` tells).
 """
 
 from __future__ import annotations
@@ -11,18 +11,46 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.stand_ins import answered
+from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed
 
 __all__ = ["Command", "as_plan"]
 
-_EXECUTOR = "org.apache.spark.sql.execution.command.ExternalCommandExecutor"
-_OUTPUT = "command_output"
+_NODE = """
+package tahoe;
+
+public class TableCommand extends org.apache.spark.sql.execution.command.ExternalCommandExecutor {
+  private final scala.collection.immutable.Seq output;
+  private final scala.Function0 rows;
+
+  public TableCommand(
+      org.apache.spark.sql.connector.ExternalCommandRunner runner,
+      String command,
+      scala.collection.immutable.Map options,
+      scala.collection.immutable.Seq output,
+      scala.Function0 rows) {
+    super(runner, command, options);
+    this.output = output;
+    this.rows = rows;
+  }
+
+  public scala.collection.immutable.Seq output() { return output; }
+
+  public scala.collection.immutable.Seq run(org.apache.spark.sql.SparkSession session) {
+    return (scala.collection.immutable.Seq) rows.apply();
+  }
+
+  public scala.collection.immutable.Seq otherCopyArgs() {
+    return ((scala.collection.immutable.List) scala.collection.immutable.Nil$.MODULE$.$colon$colon(rows)).$colon$colon(output);
+  }
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +71,43 @@ class Command:
 def as_plan(spark: SparkSession, command: Command) -> JavaObject:
     """The logical plan that runs a command."""
     jvm = Jvm.of(spark)
-    node = jvm.java_class(_EXECUTOR)(_Runner(jvm, command), command.described, jvm.map({}))
-    row = sf.from_json(sf.col(_OUTPUT), command.columns, {"timeZone": "UTC"})
-    columns = [row.getField(column.name).alias(column.name) for column in command.columns]
-    return jvm.catalyst("plans.logical.Project")(jvm.seq(*(jvm.expression(column) for column in columns)), node)
+    if jvm.gateway not in _CLASSES:
+        _CLASSES[jvm.gateway] = compiled(jvm, "TableCommand", _NODE)
+    output = jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(command.columns.json()))
+    runner = _Rows(spark, command)
+    return constructed(jvm, _CLASSES[jvm.gateway], _Runner(), command.described, jvm.map({}), output, runner)
 
 
-class _Runner:
-    """The Java interface ``ExternalCommandRunner``."""
+_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
 
-    def __init__(self, jvm: Jvm, command: Command) -> None:
-        self._jvm, self._command = jvm, command
+
+class _Rows(Proxied):
+    """``() → rows``."""
+
+    def __init__(self, spark: SparkSession, command: Command) -> None:
+        self._spark, self._command = spark, command
 
     @answered
-    def executeCommand(self, text: str, options: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
-        """The rows, as JSON."""
-        columns = self._command.columns
-        rows = self._command.run() or ()
-        return self._jvm.array("java.lang.String", [json.dumps(_plain(tuple(row), columns)) for row in rows])
+    def apply(self) -> JavaObject:
+        """Run the command; its rows, made by Spark of JSON, on the driver, without a job."""
+        columns = ArrayType(self._command.columns)
+        rows = [tuple(row) for row in self._command.run() or ()]
+        jvm, spark = Jvm.of(self._spark), self._spark
+        if not rows:
+            return jvm.seq()
+        text = sf.lit(json.dumps(_plain(rows, columns)))
+        one_row = jvm.catalyst("plans.logical.OneRowRelation")()
+        made = jvm.frame(spark._jsparkSession, one_row, spark).select(sf.from_json(text, columns, {"timeZone": "UTC"}).alias("rows"))
+        return made._jdf.head().getSeq(0).toSeq()
 
-    def toString(self) -> str:  # noqa: N802 - Java's name
-        """For EXPLAIN."""
-        return "Tahoe"
+    class Java:
+        """The interface that the JVM may call on this object."""
 
-    def hashCode(self) -> int:  # noqa: N802 - Java's name
-        """Goes with `equals`."""
-        return id(self) & 0x7FFFFFFF
+        implements = ("scala.Function0",)
 
-    def equals(self, other: object) -> bool:
-        """Identity."""
-        return other is self
+
+class _Runner(Proxied):
+    """The Java interface ``ExternalCommandRunner``, which the node has but does not ask; EXPLAIN shows it."""
 
     class Java:
         """The interface that the JVM may call on this object."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,6 +21,7 @@ from tahoe.schema.column_edits import FIRST, NewColumn, Path, Position
 from tahoe.schema.types import StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import has_field, items
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
 from tahoe.table import Table
@@ -36,7 +37,7 @@ def _add(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _adding(spark: SparkSession, plan: JavaObject) -> _Stage:
-    columns = [_new_column(spark, one) for one in _items(plan.columnsToAdd())]
+    columns = [_new_column(spark, one) for one in items(plan.columnsToAdd())]
     return lambda transaction, snapshot: stage_add_columns(transaction, snapshot, columns)
 
 
@@ -45,7 +46,7 @@ def _drop(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _dropping(spark: SparkSession, plan: JavaObject) -> _Stage:
-    paths, if_exists = [_path(one) for one in _items(plan.columnsToDrop())], bool(plan.ifExists())
+    paths, if_exists = [_path(one) for one in items(plan.columnsToDrop())], bool(plan.ifExists())
     return lambda transaction, snapshot: stage_drop_columns(transaction, snapshot, paths, if_exists=if_exists)
 
 
@@ -63,7 +64,7 @@ def _alter(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _altering(spark: SparkSession, plan: JavaObject) -> _Stage:
-    changes = [_change(spark, one) for one in _items(plan.specs())]
+    changes = [_change(spark, one) for one in items(plan.specs())]
     return lambda transaction, snapshot: stage_change_columns(transaction, snapshot, changes)
 
 
@@ -72,7 +73,7 @@ def _replace(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _replacing(spark: SparkSession, plan: JavaObject) -> _Stage:
-    columns = StructType(tuple(_new_column(spark, one).column for one in _items(plan.columnsToAdd())))
+    columns = StructType(tuple(_new_column(spark, one).column for one in items(plan.columnsToAdd())))
     return lambda transaction, snapshot: stage_replace_columns(transaction, snapshot, columns)
 
 
@@ -121,14 +122,15 @@ def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
 def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
     """Of an ``AlterColumnSpec``."""
     path = _path(one.column())
-    drops_default = hasattr(one, "dropDefault") and bool(one.dropDefault())
+    drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
     if one.newDefaultExpression().isDefined() or drops_default:
         raise _no_default(path[-1], "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED", "Leave it out.")
+    drops_comment = has_field(one, "dropComment") and bool(one.dropComment())
     return ColumnChange(
         path,
         data_type=_field(spark, path[-1], one.newDataType().get(), True, {}).data_type if one.newDataType().isDefined() else None,
         nullable=bool(one.newNullability().get()) if one.newNullability().isDefined() else None,
-        comment=str(one.newComment().get()) if one.newComment().isDefined() else None,
+        comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment else None,
         position=_position(one.newPosition()),
     )
 
@@ -151,7 +153,7 @@ def _field(spark: SparkSession, name: str, data_type: JavaObject, nullable: bool
 
 
 def _path(name: JavaObject) -> Path:
-    return tuple(str(part) for part in _items(name.name()))
+    return tuple(str(part) for part in items(name.name()))
 
 
 def _position(position: JavaObject) -> Position | None:
@@ -159,7 +161,3 @@ def _position(position: JavaObject) -> Position | None:
         return None
     stated = position.get().position()
     return Position(str(stated.column())) if str(stated.getClass().getSimpleName()) == "After" else FIRST
-
-
-def _items(seq: JavaObject) -> Iterator[JavaObject]:
-    return (seq.apply(place) for place in range(seq.size()))

@@ -7,6 +7,7 @@ are those of the command (compiled as `tahoe.spark.jvm.stand_ins` tells).
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +16,17 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed
@@ -97,7 +108,9 @@ class _Rows(Proxied):
             return jvm.seq()
         text = sf.lit(json.dumps(_plain(rows, columns)))
         one_row = jvm.catalyst("plans.logical.OneRowRelation")()
-        made = jvm.frame(spark._jsparkSession, one_row, spark).select(sf.from_json(text, columns, {"timeZone": "UTC"}).alias("rows"))
+        made = jvm.frame(spark._jsparkSession, one_row, spark).select(
+            sf.from_json(text, columns, {"timeZone": "UTC"}).alias("rows")
+        )
         return made._jdf.head().getSeq(0).toSeq()
 
     class Java:
@@ -130,4 +143,8 @@ def _plain(value: Any, data_type: DataType) -> Any:
             instant = value if value.tzinfo is not None else value.astimezone()
             assert isinstance(instant, datetime)
             return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        case BinaryType():
+            return b64encode(value).decode()
+        case DateType() | TimestampNTZType() | DecimalType():
+            return str(value).replace(" ", "T")
     return value

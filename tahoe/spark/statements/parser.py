@@ -17,9 +17,12 @@ from tahoe.spark.jvm.records import copied
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
+from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.rows import ROW_STATEMENTS
+from tahoe.spark.statements.shown import SHOWING_STATEMENTS
+from tahoe.spark.statements.whole_table import TABLE_STATEMENTS
 
 __all__ = ["parser"]
 
@@ -28,6 +31,9 @@ _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] 
     **ROW_STATEMENTS,
     **COLUMN_STATEMENTS,
     **PROPERTY_STATEMENTS,
+    **TABLE_STATEMENTS,
+    **SHOWING_STATEMENTS,
+    **REFUSED_STATEMENTS,
 }
 # A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
 _QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert)\b", re.IGNORECASE)

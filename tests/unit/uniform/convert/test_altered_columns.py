@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
-from tests.unit.uniform.verifier import newest_document, verify
 
 from tahoe import Table
+from tests.unit.uniform.verifier import newest_document, verify
 
 PROPERTIES = {
     "delta.universalFormat.enabledFormats": "iceberg",

@@ -77,6 +77,7 @@ format: $(VENV)/.package ## let ruff format and repair what it can
 
 docs: $(VENV)/.package ## write the pages of docs/ that are printed from code
 	$(BIN)/python scripts/feature_table.py >docs/features.md
+	$(BIN)/python scripts/knob_table.py >docs/knobs.md
 
 bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, each printing its ratios
 	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done

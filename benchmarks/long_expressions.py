@@ -2,7 +2,7 @@
 same.
 
 Goal: time grows as the condition does. The growth is that of the time for a term, from the shortest condition to the longest: 1.0 is
-linear, 50 would be quadratic.
+linear, 50 would be quadratic. A filter of 50,000 terms on a small table takes at most 5 s.
 
     python benchmarks/long_expressions.py [--terms 1000,10000,50000] [--files 2]
 """
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2)
     arguments = parser.parse_args()
     terms = [int(one) for one in arguments.terms.split(",")]
-    grid = Grid(title=f"seconds by terms, {arguments.files} files of 500 rows")
+    grid = Grid(title=f"processor seconds by terms, {arguments.files} files of 500 rows")
     for header in ("condition", "through", "by", *(f"{one:,}" for one in terms), "growth of a term"):
         grid.add_column(header, justify="left" if header in ("condition", "through", "by") else "right")
     for shape, made in SHAPES.items():
@@ -112,12 +112,12 @@ def _work(answers: Connection, way: str, by: str, conditions: list[str], files: 
         for number, condition in enumerate(["a >= 0", *conditions]):  # the first warms up what a process that has worked has warm
             path = str(Path(folder) / str(number))
             _make_table(path, condition if way == _CHECK else None, files)
-            begin = time.perf_counter()
+            begin = time.process_time()  # a busy machine disturbs it less
             try:
                 WAYS[way](by, path, condition)
             except deltalake.exceptions.DeltaError:
                 return  # told as a condition that is not answered
-            answers.send(time.perf_counter() - begin if number else _READY)
+            answers.send(time.process_time() - begin if number else _READY)
 
 
 def _make_table(path: str, check: str | None, files: int) -> None:

@@ -2,7 +2,9 @@
 
 * a folder of `tahoe` holds at most 15 modules, a file at most 500 lines, a function at most 60;
 * no circle of imports, between modules or between folders; imports that only type checkers see count too;
-* a file's name stands in two folders only where `MIRRORS` says why.
+* a file's name stands in two folders only where `MIRRORS` says why;
+* the test of `tahoe/<room>/<module>.py` is `tests/unit/<room>/test_<module>.py`, but for what `tested_elsewhere.py` lists with its reason.
+  The modules of `tahoe.spark` are tested with a session, in `tests/spark`.
 
 Prints one line for each fault, and fails where there is one.
 """
@@ -14,6 +16,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+
+from tested_elsewhere import TESTED_ELSEWHERE
 
 MODULES_IN_A_FOLDER = 15
 LINES_OF_A_FILE = 500
@@ -51,6 +55,7 @@ def main() -> int:
         *_folders(modules.values()),
         *(fault for name, path in modules.items() for fault in _lengths(path, trees[name])),
         *_names(modules.values()),
+        *_tests(modules.values(), TESTED_ELSEWHERE),
         *_circles("modules", imports),
         *_circles("folders", _between_folders(imports, modules)),
     ]
@@ -117,6 +122,31 @@ def _names(paths: Collection[Path]) -> Iterator[str]:
             yield f"{name}.py stands in {', '.join(str(place.parent) for place in places)}"
     for name in MIRRORS.keys() - {name for name, places in homes.items() if len(places) > 1}:
         yield f"{name}.py stands in one folder only: it needs no line in MIRRORS"
+
+
+def _tests(paths: Collection[Path], elsewhere: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Modules without a test of their name that no list excuses, and lines of the list that excuse nothing."""
+    listed: dict[str, str] = {}
+    for modules in elsewhere.values():
+        yield from (f"tahoe/{name}.py is listed twice in tested_elsewhere.py" for name in modules.keys() & listed.keys())
+        listed |= modules
+    tested = {
+        path.relative_to("tahoe").with_suffix("").as_posix(): Path(
+            "tests/unit", path.relative_to("tahoe").parent, f"test_{path.name}"
+        )
+        for path in paths
+        if path.name not in ("__init__.py", "__main__.py") and path.parts[1] != "spark"
+    }
+    for name, test in tested.items():
+        if not test.exists() and name not in listed:
+            yield f"tahoe/{name}.py has no {test}: write it, or say in scripts/tested_elsewhere.py why not"
+        elif test.exists() and name in listed:
+            yield f"tahoe/{name}.py has {test}: it needs no line in scripts/tested_elsewhere.py"
+    for name, test in listed.items():
+        if name not in tested:
+            yield f"scripts/tested_elsewhere.py lists tahoe/{name}.py, which is not there"
+        elif not Path(test).exists():
+            yield f"scripts/tested_elsewhere.py names {test} for tahoe/{name}.py, which is not there"
 
 
 def _circles(what: str, edges: Mapping[str, set[str]]) -> Iterator[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         SchemaMismatch,
         StorageFailure,
         TahoeError,
+        TahoeWarning,
         Unsupported,
     )
     from tahoe.spark.session import configure_spark_with_delta_pip, enable
@@ -58,6 +59,7 @@ __all__ = [
     "CorruptTable",
     "ForeignWriter",
     "Unsupported",
+    "TahoeWarning",
     "__version__",
 ]
 

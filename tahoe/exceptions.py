@@ -21,12 +21,19 @@
 
 Each error carries `code` (the error class of the reference where there is one, e.g. ``DELTA_CONCURRENT_APPEND``) and
 `facts`: the table, version, file or column that it speaks of. The message ends with the remedy.
+
+Where PySpark is loaded, every error is also what a program written for delta-spark catches: `pyspark.errors.PySparkException`, and of its
+subclasses the one that the reference raises for this code (``AnalysisException``, ``IllegalArgumentException``, …). PySpark is never
+loaded for that: a program that names its classes has loaded it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
+
+from tahoe.error_classes import pyspark_exception, sql_state
 
 __all__ = [
     "CommitStateUnknown",
@@ -46,6 +53,7 @@ __all__ = [
     "SchemaMismatch",
     "StorageFailure",
     "TahoeError",
+    "TahoeWarning",
     "Unsupported",
 ]
 
@@ -60,12 +68,30 @@ class TahoeError(Exception):
     """
 
     default_code: ClassVar[str] = "TAHOE_ERROR"
+    default_sql_state: ClassVar[str] = "XXKDS"
+    """The SQL state of codes that the reference does not have; of a system error, unless a subclass says better."""
+    default_pyspark_exception: ClassVar[str] = "PySparkException"
+    """Which exception of PySpark errors are whose code the reference does not have."""
+
+    def __new__(cls, *arguments: Any, code: str | None = None, **facts: Any) -> Self:
+        """An error of this class which, where PySpark is loaded, is one of PySpark's exceptions too."""
+        made: type[Self] = _also_of_pyspark(cls, code or cls.default_code)
+        return super().__new__(made, *arguments)
 
     def __init__(self, message: str, *, code: str | None = None, **facts: Any) -> None:
         self.message = message
         self.code = code or self.default_code
         self.facts = facts
-        super().__init__(f"[{self.code}] {message}")
+        # No __init__ above this one is called: PySpark's looks its codes up among Spark's own, OSError's counts its arguments.
+        self.args = (f"[{self.code}] {message}",)
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.message}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by its public class: which of PySpark's it is also is decided anew where it is read."""
+        public = next(known for known in type(self).__mro__ if "_public" not in known.__dict__)
+        return _restored, (public, self.code, self.args, self.__dict__)
 
     def located(self, *, table: str | None = None, version: int | None = None, file: str | None = None) -> Self:
         """This very error, told also where it happened, as far as it did not know: for those who know more than who raised it."""
@@ -84,21 +110,81 @@ class TahoeError(Exception):
                 self.facts.setdefault(name, value)
         return self
 
-    def getErrorClass(self) -> str:  # noqa: N802 - PySpark's own name, so that programs written for delta-spark go on working
-        """The error class, as `pyspark.errors.PySparkException.getErrorClass` names it."""
+    # The names of pyspark.errors.PySparkException, so that programs written for delta-spark go on working.
+    def getErrorClass(self) -> str:  # noqa: N802
+        """The error class: `code`."""
         return self.code
+
+    def getCondition(self) -> str:  # noqa: N802
+        """The error class: `code`."""
+        return self.code
+
+    def getSqlState(self) -> str:  # noqa: N802
+        """The SQL state that the reference has for this error class, or, for one of Tahoe's own, that of the class of errors."""
+        return sql_state(self.code) or self.default_sql_state
+
+    def getMessage(self) -> str:  # noqa: N802
+        """The whole message, with the error class before it."""
+        return str(self)
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802
+        """`facts` as texts, by Tahoe's names for them."""
+        return {name: str(value) for name, value in self.facts.items()}
+
+    def getQueryContext(self) -> list[Any]:  # noqa: N802
+        """Empty: the message says what part of a statement it means."""
+        return []
+
+    def getBreakingChangeInfo(self) -> None:  # noqa: N802
+        """None: no error comes of a change of versions alone."""
+
+
+_MADE: dict[tuple[type, type], type[Any]] = {}
+
+
+def _made_of(error: type[TahoeError], pyspark: type[Exception]) -> type[Any]:
+    # Named as the public class, which is what a stack trace and a log should show.
+    names = {"__module__": error.__module__, "__qualname__": error.__qualname__, "__doc__": error.__doc__, "_public": error}
+    return _MADE.setdefault((error, pyspark), type(error.__name__, (error, pyspark), names))
+
+
+def _also_of_pyspark(error: type[TahoeError], code: str) -> type[Any]:
+    """The class that is both `error` and what PySpark raises where the reference raises `code`; `error` where PySpark is not loaded."""
+    pyspark = sys.modules.get("pyspark.errors")
+    named = pyspark_exception(code) or error.default_pyspark_exception
+    if pyspark is None or "_public" in error.__dict__ or not hasattr(pyspark, named):
+        return error
+    known: type[Exception] = getattr(pyspark, named)
+    return _MADE.get((error, known)) or _made_of(error, known)
+
+
+def _restored(public: type[TahoeError], code: str, arguments: tuple[Any, ...], state: dict[str, Any]) -> TahoeError:
+    error = public.__new__(public, *arguments, code=code)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error
+
+
+class TahoeWarning(UserWarning):
+    """What a caller should know though nothing failed: a setting that changes nothing here, a way of reading that is discouraged.
+
+    Each is told once in a process; `warnings.filterwarnings` silences it or makes it an error.
+    """
 
 
 class InvalidRequest(TahoeError, ValueError):
     """The call cannot be right whatever the state of storage: change the call."""
 
     default_code = "TAHOE_INVALID_REQUEST"
+    default_sql_state = "22023"
+    default_pyspark_exception = "IllegalArgumentException"
 
 
 class SchemaMismatch(InvalidRequest):
     """The data does not fit the table's schema."""
 
     default_code = "DELTA_METADATA_MISMATCH"
+    default_pyspark_exception = "AnalysisException"
 
 
 class InvariantViolation(InvalidRequest):
@@ -159,15 +245,15 @@ class NotFound(TahoeError, LookupError):
     """What was named is not there: a table, a version, a file."""
 
     default_code = "DELTA_TABLE_NOT_FOUND"
+    default_sql_state = "42704"
+    default_pyspark_exception = "AnalysisException"
 
 
 class StorageFailure(TahoeError, OSError):
     """Storage failed and nothing was changed: try again later."""
 
     default_code = "TAHOE_STORAGE_FAILURE"
-
-    def __str__(self) -> str:
-        return f"[{self.code}] {self.message}"
+    default_sql_state = "58030"
 
 
 class CommitStateUnknown(StorageFailure):
@@ -203,9 +289,12 @@ class ForeignWriter(TahoeError):
     """Another writer has changed the Iceberg side of the table, which is for reading only; nothing is converted until that is settled."""
 
     default_code = "TAHOE_UNIFORM_FOREIGN_WRITER"
+    default_sql_state = "55000"
 
 
 class Unsupported(TahoeError):
     """The table or the call needs something that this version of Tahoe does not do; the message names it."""
 
     default_code = "TAHOE_UNSUPPORTED"
+    default_sql_state = "0A000"
+    default_pyspark_exception = "UnsupportedOperationException"

@@ -12,37 +12,33 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
-from tahoe.expr.tree.predicate import Predicate
-from tahoe.log.files.commits import read_commit
-from tahoe.ops.tables.alterable import AlterableColumns
+from tahoe.ops.tables.alterable import Alterable
 from tahoe.progress import Progress, shown, tracked
-from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.iceberg_compat import uniform_is_enabled
-from tahoe.schema.types import StructType
 from tahoe.snapshot.readable import Readable, skipping_of
-from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.txn.commit import Committed, RetryPolicy, commit
-from tahoe.txn.hooks import Hook, checkpoint_snapshot, default_hooks, run_hooks
-from tahoe.txn.prepare import future_config, prepare
-from tahoe.txn.transaction import Operation, Transaction
 
-# What changes rows, and what few callers need, is imported where it is used: a command line that reads starts faster.
+# All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
+    from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
     from tahoe.ops.merge.explained import MergeExplained
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
     from tahoe.ops.upkeep.check import Violation
     from tahoe.protocol.iceberg_upgrade import Upgrade
+    from tahoe.schema.types import StructType
+    from tahoe.snapshot.snapshot import Snapshot
+    from tahoe.store.log_store import LogStore
+    from tahoe.txn.commit import Committed, RetryPolicy
+    from tahoe.txn.hooks import Hook
+    from tahoe.txn.transaction import Operation, Transaction
     from tahoe.uniform.convert.conversion import DeltaSide
     from tahoe.uniform.handle import UniformHandle
 
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
 
 
-class Table(Readable, AlterableColumns):
+class Table(Readable, Alterable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:
@@ -62,7 +58,7 @@ class Table(Readable, AlterableColumns):
     ) -> None:
         self.store = store if store is not None else open_store(path, storage_options)
         self.clock = clock
-        self.policy = policy or RetryPolicy()
+        self.policy = policy
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -82,7 +78,11 @@ class Table(Readable, AlterableColumns):
         """A new, empty table. Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is."""
         from tahoe.ops.tables.create import create_operation, new_metadata
         from tahoe.protocol.constraints import check_new
+        from tahoe.protocol.enforced import ENFORCED
         from tahoe.schema.arrow import from_arrow_schema
+        from tahoe.schema.types import StructType
+        from tahoe.txn.prepare import future_config
+        from tahoe.txn.transaction import Transaction
 
         table = cls(path, storage_options=storage_options, clock=clock, store=store)
         if table.exists():
@@ -130,6 +130,8 @@ class Table(Readable, AlterableColumns):
         Raises:
             NotFound: no table, or no such version or time; the message says what there is.
         """
+        from tahoe.snapshot.snapshot import Snapshot
+
         if version is not None and timestamp is not None:
             raise InvalidRequest(
                 "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
@@ -330,22 +332,6 @@ class Table(Readable, AlterableColumns):
         last = None if end_timestamp is None else parse_timestamp(end_timestamp)
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
-    def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties; the version that has them. See `tahoe.ops.tables.alter.stage_set_properties`."""
-        from tahoe.ops.tables.alter import stage_set_properties
-
-        transaction = self.begin()
-        operation = stage_set_properties(transaction, transaction.existing(), properties)
-        return self.commit(transaction, operation).version
-
-    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
-        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
-        from tahoe.ops.tables.alter import stage_unset_properties
-
-        transaction = self.begin()
-        operation = stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
-        return self.commit(transaction, operation).version
-
     def purge(self, where: str | Predicate | None = None) -> int:
         """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
 
@@ -359,29 +345,10 @@ class Table(Readable, AlterableColumns):
             operation = stage_purge(transaction, where, progress)
         return self.version() if operation is None else self.commit(transaction, operation).version
 
-    def add_constraint(self, name: str, condition: str) -> int:
-        """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""
-        from tahoe.ops.tables.constrain import stage_add_constraint
-
-        transaction = self.begin()
-        operation = stage_add_constraint(transaction, transaction.existing(), name, condition)
-        return self.commit(transaction, operation).version
-
-    def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
-        """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
-        from tahoe.ops.tables.constrain import stage_drop_constraint
-
-        transaction = self.begin()
-        snapshot = transaction.existing()
-        operation = stage_drop_constraint(transaction, snapshot, name)
-        if operation is not None:
-            return self.commit(transaction, operation).version
-        if if_exists:
-            return snapshot.version
-        raise InvalidRequest(f"Table {self.url} has no constraint '{name}' to drop.", code="DELTA_CONSTRAINT_DOES_NOT_EXIST")
-
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""
+        from tahoe.txn.hooks import checkpoint_snapshot
+
         snapshot = self.snapshot()
         with shown(self.clock) as progress:
             checkpoint_snapshot(snapshot, self.clock, progress)
@@ -406,6 +373,8 @@ class Table(Readable, AlterableColumns):
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""
+        from tahoe.txn.transaction import Transaction
+
         try:
             snapshot: Snapshot | None = self.snapshot()
         except NotFound as error:
@@ -432,6 +401,9 @@ class Table(Readable, AlterableColumns):
 
     @cached_property
     def _hooks(self) -> list[Hook]:
+        from tahoe.protocol.iceberg_compat import uniform_is_enabled
+        from tahoe.txn.hooks import default_hooks
+
         def convert(committed: Committed) -> None:
             # Only a table that asks for it pays for loading what makes Iceberg of it.
             if uniform_is_enabled(committed.snapshot.config.properties):
@@ -443,6 +415,7 @@ class Table(Readable, AlterableColumns):
         return [*default_hooks(self.clock), convert]
 
     def _delta_side(self) -> DeltaSide:
+        from tahoe.log.files.commits import read_commit
         from tahoe.uniform.convert.conversion import DeltaSide
 
         return DeltaSide(self.store, self.snapshot, partial(read_commit, self.store), self.clock)
@@ -457,15 +430,19 @@ class Table(Readable, AlterableColumns):
 def commit_transaction(
     transaction: Transaction,
     operation: Operation,
-    policy: RetryPolicy,
+    policy: RetryPolicy | None,
     hooks: Sequence[Hook],
     *,
     user_metadata: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Committed:
     """Prepare, commit, run the hooks: the one way into the log."""
+    from tahoe.txn.commit import RetryPolicy, commit
+    from tahoe.txn.hooks import run_hooks
+    from tahoe.txn.prepare import prepare
+
     prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
-    committed = commit(transaction.store, prepared, transaction.clock, policy)
+    committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
     run_hooks(hooks, committed)
     return committed
 

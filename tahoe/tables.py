@@ -22,9 +22,9 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
+from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.update import update
-from tahoe.spark.frames import detail_frame, history_frame
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema

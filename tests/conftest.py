@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest.register_assert_rewrite("tahoe.testing.store_suite")
+pytest.register_assert_rewrite("tahoe.testing")
 
 HERE = Path(__file__).parent
 MEMORY_DISK = Path("/dev/shm")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.compute.evaluate import evaluate
@@ -13,6 +12,7 @@ from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.implied import exact_predicate, to_predicate
 from tahoe.expr.tree.predicate import TRUE, Constant, Predicate, references
+from tahoe.lazy import pc
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 

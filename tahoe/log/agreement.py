@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.tree.predicate import Predicate, references
+from tahoe.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader, conformed_adds
 from tahoe.log.checkpoints.parquet_source import ParquetSource, RowGroup
 from tahoe.log.files.columns import concat

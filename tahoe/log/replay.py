@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.lazy import pc
 from tahoe.log.agreement import (
     DoubtedCompactions,
     check_adds_of_checkpoint,

@@ -19,9 +19,9 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.tree.predicate import And, Comparison, Or, Predicate
+from tahoe.lazy import pc
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 
 __all__ = ["TextFilter", "text_filter"]

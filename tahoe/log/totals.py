@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tahoe.lazy import pc
 from tahoe.protocol.actions import AddFile, RemoveFile
 
 __all__ = ["FileSizeHistogram", "FileTotals"]

@@ -15,7 +15,6 @@ from threading import Lock
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
 from tahoe.expr.compute.comparison import null_safe_equal
@@ -25,6 +24,7 @@ from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
+from tahoe.lazy import pc
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable
+from tahoe.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import StructType
 

@@ -229,7 +229,8 @@ def z85_decode(text: str) -> bytes:
 def _z85_decode_long(text: str) -> bytes:
     """As `z85_decode`, all groups at once; nothing for what is no Z85, which the way by single groups then names."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    from tahoe.lazy import pc
 
     if not text.isascii():
         return b""

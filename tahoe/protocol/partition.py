@@ -11,9 +11,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.knobs.of_properties import properties_set
 
 __all__ = ["FEATURE_PREFIX", "TableProperties", "parse_interval_ms", "validate_properties"]
 
@@ -128,7 +129,7 @@ class TableProperties:
 
 
 def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties a user sets, with the reference's spelling of each key.
+    """The properties a user sets, with the reference's spelling of each key; of those that change nothing he is told (`tahoe.knobs`).
 
     Raises:
         InvalidRequest: `DELTA_UNKNOWN_CONFIGURATION` for an unknown ``delta.`` key, or a value that is not allowed.
@@ -161,6 +162,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                     f"The table property {row.key} {row.help}, found '{value}'.", code="TAHOE_TABLE_PROPERTY", property=row.key
                 ) from error
             valid[row.key] = value
+    properties_set(valid)
     _check_retentions(valid)
     return valid
 

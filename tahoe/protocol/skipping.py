@@ -15,9 +15,9 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.tree.alternatives import outline
 from tahoe.expr.tree.predicate import (
     FALSE,
     TRUE,
@@ -39,6 +39,7 @@ from tahoe.expr.tree.predicate import (
     references,
     split_by_columns,
 )
+from tahoe.lazy import pc
 from tahoe.protocol.partition import deserialize_column
 from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.stats_json import parse_statistics
@@ -76,11 +77,14 @@ class FileCondition:
     def of(cls, predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> FileCondition:
         """See the class."""
         on_partitions, on_data = split_by_columns(predicate, partition_columns)
+        # Partition values decide exactly; statistics may only keep too much, and a long condition would take long for every file.
+        on_data = None if on_data is None else outline(on_data)
+        in_short = all_of(outline(part) for part in (on_partitions, on_data) if part is not None)
         return cls(
             predicate,
             schema,
             tuple(partition_columns),
-            stats_predicate(predicate, schema, partition_columns),
+            stats_predicate(in_short, schema, partition_columns),
             StatsCondition.of(on_partitions, schema, partition_columns),
             StatsCondition.of(on_data, schema, partition_columns),
         )

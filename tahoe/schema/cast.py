@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tahoe.lazy import pc
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 __all__ = [

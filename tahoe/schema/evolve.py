@@ -28,6 +28,7 @@ from tahoe.schema.types import (
 
 __all__ = [
     "can_store",
+    "check_same_types",
     "check_column_names",
     "check_duplicates",
     "check_holds_data",
@@ -109,6 +110,41 @@ def check_writable(data_schema: StructType, table_schema: StructType) -> None:
     """
     check_duplicates(data_schema)
     _check_struct(data_schema, table_schema, ())
+
+
+def check_same_types(data_schema: StructType, table_schema: StructType) -> None:
+    """Refuse data whose types are not those of the table's columns of these names: what a DataFrame's write demands, which casts nothing.
+
+    As in the reference, byte, short and int go into wider ones of these three, void goes into everything, and columns that only one of the
+    two has are not looked at (`check_writable`).
+
+    Raises:
+        SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS``.
+    """
+    for column in data_schema:
+        target = table_schema.find(column.name)
+        if target is not None:
+            _check_same_type(column.data_type, target.data_type, (target.name,))
+
+
+def _check_same_type(data: DataType, table: DataType, path: tuple[str, ...]) -> None:
+    match data, table:
+        case StructType(), StructType():
+            for column in data:
+                target = table.find(column.name)
+                if target is not None:
+                    _check_same_type(column.data_type, target.data_type, (*path, target.name))
+        case ArrayType(), ArrayType():
+            _check_same_type(data.element_type, table.element_type, (*path, "element"))
+        case MapType(), MapType():
+            _check_same_type(data.key_type, table.key_type, (*path, "key"))
+            _check_same_type(data.value_type, table.value_type, (*path, "value"))
+        case _ if data != table and _VOID not in (data, table) and (str(data), str(table)) not in _STORED_ALIKE:
+            raise _incompatible(data, table, path, "DELTA_FAILED_TO_MERGE_FIELDS")
+
+
+_STORED_ALIKE = {("byte", "short"), ("byte", "integer"), ("short", "integer")}
+"""Of type, into type: Parquet stores all three as INT32."""
 
 
 def can_store(source: DataType, target: DataType) -> bool:

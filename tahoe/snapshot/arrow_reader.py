@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.lazy import pc, pq
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.demanded import check_partition_values
@@ -29,6 +28,7 @@ from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import row_groups_that_may_match
+from tahoe.snapshot.give_back import GiveBack
 from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read
 from tahoe.snapshot.witness import contradiction
 
@@ -210,11 +210,15 @@ class _FileReader:
             for start, run in _runs(file.metadata, kept):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
             return
+        give_back = GiveBack()
         for start, run, opened in _openings(file, source, kept, columns, verify_pages):
             some = _rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
+                size, rows = batch.nbytes, batch.num_rows
                 yield start, batch
-                start += batch.num_rows
+                del batch
+                give_back.passed(size)
+                start += rows
 
     def _check_bytes_of_footer(self, source: pa.NativeFile) -> None:
         """Raise `CorruptTable` for a footer of which Arrow would end the process."""
@@ -426,7 +430,7 @@ _AT_HAND = (pa.MemoryMappedFile, pa.BufferReader)
 _LOCAL_PIECE = 256 * 1024
 _REMOTE_PIECE = 4 * 1024 * 1024
 _FETCHED_AT_ONCE = 32 * 1024 * 1024
-_BYTES_OF_A_BATCH = 4 * 1024 * 1024
+_BYTES_OF_A_BATCH = 2 * 1024 * 1024
 _LEAST_ROWS = 64
 
 

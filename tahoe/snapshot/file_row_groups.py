@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from tahoe.expr.tree.alternatives import outline
 from tahoe.expr.tree.predicate import (
     And,
     Column,
@@ -26,6 +25,7 @@ from tahoe.expr.tree.predicate import (
     StartsWith,
     normalise,
 )
+from tahoe.lazy import kept_by_identity, pq
 
 __all__ = ["row_groups_that_may_match"]
 
@@ -39,7 +39,7 @@ def row_groups_that_may_match(predicate: Predicate, file: pq.ParquetFile, leaf_o
     # Names with dots in them can make two leaves look alike; such columns are not used.
     paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     positions = {path: i for i, path in enumerate(paths) if paths.count(path) == 1}
-    wanted = normalise(predicate)
+    wanted = _in_short(predicate)
 
     def bounds_in(group: pq.RowGroupMetaData) -> Callable[[Column], _Bounds | None]:
         def bounds(column: Column) -> _Bounds | None:
@@ -50,6 +50,11 @@ def row_groups_that_may_match(predicate: Predicate, file: pq.ParquetFile, leaf_o
         return bounds
 
     return [i for i in range(metadata.num_row_groups) if _may_match(wanted, bounds_in(metadata.row_group(i)))]
+
+
+@kept_by_identity
+def _in_short(predicate: Predicate) -> Predicate:
+    return normalise(outline(predicate))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 
 import pyarrow as pa
 
+from tahoe.snapshot.give_back import GiveBack
+
 __all__ = ["read_ahead"]
 
 Batches = Iterator[pa.RecordBatch]
@@ -72,7 +74,7 @@ class _Ahead:
         self.most_threads, self.most_open, self.most_bytes = threads, most_open, most_bytes
         self.threads: set[threading.Thread] = set()
         self.bytes = 0
-        self.since_release = 0
+        self.give_back = GiveBack()
         self.stopped = False
 
     def next(self) -> pa.RecordBatch | None:
@@ -87,7 +89,7 @@ class _Ahead:
                     batch = first.waiting.popleft()
                     self.bytes -= batch.nbytes
                     self._go_on()
-                    self._release(batch.nbytes)
+                    self.give_back.passed(batch.nbytes)
                     return batch
                 if first.error is not None:
                     raise first.error
@@ -96,13 +98,6 @@ class _Ahead:
                     continue
                 self._go_on()
                 self.changed.wait()
-
-    def _release(self, size: int) -> None:
-        """Now and then have Arrow give back what it keeps for later: with several threads that is more than what is in use."""
-        self.since_release += size
-        if self.since_release >= _BYTES_BETWEEN_RELEASES:
-            self.since_release = 0
-            pa.default_memory_pool().release_unused()
 
     def stop(self) -> None:
         """No further batch is begun. Threads are not waited for: the garbage collector may call this from within one of them."""
@@ -177,6 +172,5 @@ class _Ahead:
 
 _MOST_NEAR = 64
 """Streams that may have been read to their end before their turn: many small files are read ahead as well as a few large ones."""
-_BYTES_BETWEEN_RELEASES = 32 * 1024 * 1024
 _SECONDS_OF_PATIENCE = 0.02
 """A thread without work waits so long before it ends: a new one costs more than a short wait."""

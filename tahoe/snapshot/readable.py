@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from tahoe.expr.tree.predicate import Predicate
-from tahoe.snapshot.scan import Scan
-from tahoe.snapshot.snapshot import Snapshot
-
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
+    import pyarrow as pa
+
+    from tahoe.expr.tree.predicate import Predicate
+    from tahoe.snapshot.scan import Scan
+    from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["Readable", "skipping_of"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -28,8 +29,10 @@ from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protoc
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
 from tahoe.schema.types import StructType
-from tahoe.snapshot.scan import Scan
 from tahoe.store.log_store import Entry, LogStore
+
+if TYPE_CHECKING:
+    from tahoe.snapshot.scan import Scan
 
 __all__ = ["Snapshot"]
 
@@ -189,6 +192,8 @@ class Snapshot:
         condition: Expression | None = None,
     ) -> Scan:
         """What must be read for `columns` (all when None) of the rows for which `predicate` is true; see `Scan` for the others."""
+        from tahoe.snapshot.scan import Scan  # what reads data files is not needed to ask for files, history or versions
+
         return Scan(self, predicate, None if columns is None else tuple(columns), row_ids, condition)
 
     def after(self, actions: Sequence[Action], entry: Entry) -> Snapshot:

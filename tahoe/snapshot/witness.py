@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow.parquet as pq
+from tahoe.lazy import pq
 
 __all__ = ["contradiction"]
 

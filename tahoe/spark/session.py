@@ -29,6 +29,7 @@ from tahoe.spark.names.options import read_request
 from tahoe.spark.names.snapshots import moment, requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.subfolders import subfolder_of
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.spark.write.idempotent import reset_version
 
@@ -129,10 +130,13 @@ def _read(spark: SparkSession, path: str, given: Mapping[str, str], has_schema: 
     request = read_request(path, given, has_schema)
     if request.changes is not None:
         return read_changes(spark, table_at(spark, request.path, given), request.changes, options=request.hadoop)
-    snapshot = requested_snapshot(spark, request, given)
-    newest = request.version is None and request.timestamp is None and "@" not in request.path
-    follows = table_at(spark, request.path, given) if newest else None
-    return read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
+    part = subfolder_of(spark, request, given)
+    meant = request if part is None else part.request
+    snapshot = requested_snapshot(spark, meant, given)
+    newest = meant.version is None and meant.timestamp is None and "@" not in meant.path
+    follows = table_at(spark, meant.path, given) if newest else None
+    rows = read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
+    return rows if part is None else rows.where(part.condition(spark, snapshot))
 
 
 def _save(

@@ -7,7 +7,7 @@ Subclass `LogStoreContract` in a test module and give a fixture `store` that mak
         def store(self) -> LogStore:
             return MyStore(...)
 
-Needs pytest, which Tahoe itself does not install.
+Needs the extra ``testing``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,16 @@ from collections import Counter
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
 
 from tahoe.exceptions import NotFound, TahoeError
+from tahoe.lazy import pq
 from tahoe.store.log_store import Created, Entry, Exists, LogStore, PutOutcome
+from tahoe.testing.extras import extra_missing
+
+try:
+    import pytest
+except ImportError as error:
+    raise extra_missing(error, __name__) from error
 
 __all__ = ["LogStoreContract"]
 

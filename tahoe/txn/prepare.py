@@ -11,10 +11,10 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import cached_property
 from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
-from tahoe.protocol.actions import Action, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
+from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import upgraded
+from tahoe.protocol.features import features_of, normalise, upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import (
@@ -226,15 +226,17 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
 
 
 def _raised(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol with at least these version numbers; never lower than it was."""
+    """The protocol with at least these version numbers; never lower than it was. Reader 3 goes with writer 7 only, whoever asks for it."""
+    if reader == 3:
+        writer = 7
     reader, writer = max(reader, protocol.min_reader_version), max(writer, protocol.min_writer_version)
     if (reader, writer) == (protocol.min_reader_version, protocol.min_writer_version):
         return protocol
     if writer < 7:
         return Protocol(reader, writer)
     from_numbers = upgraded(Protocol(max(reader, 1), 7, frozenset() if reader == 3 else None, frozenset()), ())
-    features = upgraded(protocol, ()).writer_features or frozenset()
-    return replace(from_numbers, writer_features=frozenset(features) | (protocol.writer_features or frozenset()))
+    # What the old numbers implied is listed by name now, else the table would lose it.
+    return normalise(features_of(protocol), from_numbers)
 
 
 def _stripped(metadata: Metadata) -> Metadata:
@@ -326,10 +328,9 @@ def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> No
 
 
 def _is_blind_append(transaction: Transaction) -> bool:
-    if transaction.reads.has_read_data or transaction.metadata is not None or transaction.protocol is not None:
-        return False
-    files = [action for action in transaction.staged if isinstance(action, (AddFile, RemoveFile))]
-    return bool(files) and all(isinstance(action, AddFile) for action in files)
+    """Whether nothing was read and no file goes; as the reference has it, that holds of a commit without any files too."""
+    files = (action for action in transaction.staged if isinstance(action, AddFile | RemoveFile | AddCDCFile))
+    return not transaction.reads.has_read_data and all(isinstance(action, AddFile) for action in files)
 
 
 def _only_rearranges(transaction: Transaction, head: list[Action]) -> bool:

@@ -20,9 +20,9 @@ from tahoe.clock import SeededClock
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import SIDECAR_FOLDER, commit_name, parse
 from tahoe.protocol.dv import inline_descriptor
+from tahoe.testing.log_builder import Log
 from tahoe.txn.transaction import Operation
 from tests.attack.overlay import Overlay
-from tests.unit.log.logs import Log
 
 __all__ = ["VICTIMS", "Victim", "kind_of", "victim"]
 

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, PrimitiveType
 
 import tahoe
-from tests.unit.uniform.verifier import live_entries, newest_document
+from tahoe.testing.iceberg_verifier import live_entries, newest_document
 
 __all__ = ["check_statistics"]
 

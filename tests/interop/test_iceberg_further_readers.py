@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tahoe.testing.random_history import FORMS, History
 from tests.interop.engines import canonical
 from tests.interop.further_readers import NEEDS, Engine, missing
-from tests.interop.histories import FORMS, History
 from tests.interop.predicates import DIALECTS, predicates
 
 pytestmark = pytest.mark.readers

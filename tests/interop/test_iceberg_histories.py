@@ -13,12 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.testing.iceberg_verifier import newest_document, verify
+from tahoe.testing.random_history import FORMS, History
 from tests.interop.column_statistics import check_statistics
 from tests.interop.engines import canonical
-from tests.interop.histories import FORMS, History
 from tests.interop.iceberg import duckdb_iceberg, pyiceberg_table, read_pyiceberg
 from tests.interop.predicates import DIALECTS, Predicate, predicates
-from tests.unit.uniform.verifier import newest_document, verify
 
 Reader = Callable[..., pa.Table]
 READERS: dict[str, Reader] = {"pyiceberg": read_pyiceberg, "duckdb": duckdb_iceberg}

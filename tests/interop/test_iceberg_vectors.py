@@ -15,11 +15,11 @@ import tahoe
 from tahoe.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
 from tahoe.protocol.dv import inline_descriptor
+from tahoe.testing.iceberg_verifier import named_files, verify
+from tahoe.testing.random_history import PER_COMMIT, V2, V3, History, restore
 from tahoe.txn.transaction import Operation
 from tests.interop.engines import canonical
-from tests.interop.histories import PER_COMMIT, V2, V3, History, restore
 from tests.interop.iceberg import duckdb_iceberg, read_pyiceberg
-from tests.unit.uniform.verifier import named_files, verify
 
 Reader = Callable[..., pa.Table]
 READERS: dict[str, Reader] = {"pyiceberg": read_pyiceberg, "duckdb": duckdb_iceberg}

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tahoe import Table
+from tahoe.testing.random_history import FORMS, History
 from tests.interop.engines import canonical
-from tests.interop.histories import FORMS, History
 from tests.interop.predicates import DIALECTS, predicates
 from tests.jvm.tables import ICEBERG
 

@@ -25,9 +25,9 @@ from tahoe.store.log_store import Exists, InFlight, LogStore, PutOutcome, Refuse
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, SimulatedCrash, WrappedStore
+from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
 from tahoe.uniform.convert.converter import Converter
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
-from tests.unit.uniform.verifier import live_entries, newest_document, verify
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 NAMED = {"delta.universalFormat.config.iceberg.catalogs": "any:sales.orders"}

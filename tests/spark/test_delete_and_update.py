@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -154,10 +155,10 @@ class TestConditions:
         left = Table(path).to_arrow()["id"].to_pylist()
         assert not {i for i in left if 80 <= i < 120 and i % 2 == 0 and i % 7}
         parameters = Table(path).history(2)
-        assert json.loads(parameters[0]["operationParameters"]["predicate"]) == [
-            "soundex(name) = soundex('n5') and id % 2 = 0 and p + 1 = 3"
-        ]
-        assert "(t.a.`x` > " in json.loads(parameters[1]["operationParameters"]["predicate"])[0]
+        # As the reference shows them: Catalyst's text, each attribute with its number, constants computed.
+        shown = [re.sub(r"#\d+", "#1", json.loads(one["operationParameters"]["predicate"])[0]) for one in parameters]
+        assert shown[0] == "(((soundex(name#1) = N000) AND ((id#1L % 2) = 0)) AND ((p#1 + 1) = 3))"
+        assert shown[1] == "(<lambda>(id#1L)#1 AND (a#1.x > 100))"
 
     @pytest.mark.parametrize(
         ("condition", "error", "code"),
@@ -386,9 +387,7 @@ def test_a_value_that_its_column_cannot_hold_is_told_and_nothing_is_committed(sp
     path = str(tmp_path / "t")
     table = make(path, {})
     version = table.version()
-    frame = spark.sql("select 1L id, 3000000000L p, 'x' name, null a")
     attempts = {
-        "3000000000 (long) does not fit column 'p'": lambda: frame.write.format("delta").mode("append").save(path),
         "3000000001 (long) does not fit column 'p'": lambda: DeltaTable.forPath(spark, path).update(
             "id = 1", {"p": "id + 3000000000"}
         ),

@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
-from tahoe.spark.frames import DETAIL, HISTORY
+from tahoe.spark.commands.frames import DETAIL, HISTORY
 from tahoe.table import Table
 from tahoe.tables import DeltaTable, IdentityGenerator
 
@@ -36,7 +36,7 @@ def test_history_has_the_references_columns_newest_first(table):
     rows = history.collect()
     assert [row.version for row in rows] == [1, 0]
     assert rows[0].operation == "WRITE"
-    assert rows[0].operationParameters == {"mode": "Append", "partitionBy": '["p"]'}
+    assert rows[0].operationParameters == {"mode": "Append", "partitionBy": "[]"}
     assert rows[0].operationMetrics["numOutputRows"] == "1"
     assert rows[0].userMetadata == "why"
     assert rows[0].isBlindAppend is True
@@ -67,7 +67,7 @@ def test_tables_are_found_by_path_and_by_the_name_of_a_path(spark, table, path, 
     assert DeltaTable.forName(spark, f"delta.`{path}`").toDF().count() == 4
     with pytest.raises(NotFound):
         DeltaTable.forPath(spark, str(tmp_path / "nothing"))
-    with pytest.raises(Unsupported, match="catalog"):
+    with pytest.raises(InvalidRequest, match="not a Delta table"):
         DeltaTable.forName(spark, "db.table")
 
 

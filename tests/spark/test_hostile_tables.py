@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,14 +138,59 @@ def test_texts_go_to_spark_as_texts(spark: SparkSession) -> None:
     assert [value for value, same in zip(values, row, strict=True) if not same] == []
 
 
+@pytest.mark.parametrize("files", [1, 120])
 def test_another_file_in_the_place_of_one_is_told_where_spark_would_read_a_part_of_it(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, files: int
 ) -> None:
     """A valid file that is longer: Spark leaves out the row groups beyond the length that the log says, without a word."""
     path = str(tmp_path / "table")
-    Table(path).append(pa.table({"id": range(1_000)}))
-    (file,) = Path(path).glob("*.parquet")
+    Table(path).append(pa.table({"id": range(1_200)}), max_rows_per_file=1_200 // files)
+    file = next(Path(path).glob("*.parquet"))
     pq.write_table(pa.table({"id": range(50_000)}), file, row_group_size=5_000)
     with pytest.raises(CorruptTable, match="bytes, but the table's log says") as caught:
         spark.read.format("delta").load(path).count()
     assert caught.value.code == "TAHOE_DATA_FILE_SIZE"
+
+
+@pytest.fixture
+def as_in_an_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There nobody asks for the sizes of the files that Spark is given: each would be a request."""
+    monkeypatch.setattr("tahoe.spark.scan.file_index.refuse_links_out", lambda *_: None)
+
+
+def one_file(path: Path, rows: int) -> Path:
+    Table(path).append(pa.table({"id": range(rows)}))
+    (file,) = path.glob("*.parquet")
+    return file
+
+
+@pytest.mark.usefixtures("as_in_an_object_store")
+@pytest.mark.parametrize("damage", ["cut", "longer"])
+def test_in_an_object_store_a_file_that_was_cut_or_went_on_is_sparks_own_error_that_names_it(
+    spark: SparkSession, tmp_path: Path, damage: str
+) -> None:
+    """Spark looks for the footer at the file's real end, which is none: docs/design/014-damage.md tells this."""
+    file = one_file(tmp_path / "table", 1_000)
+    content = file.read_bytes()
+    file.write_bytes(content[:-100] if damage == "cut" else content + b"x" * 100)
+    with pytest.raises(Exception, match=re.escape(file.name)):
+        spark.read.format("delta").load(str(tmp_path / "table")).collect()
+
+
+@pytest.mark.usefixtures("as_in_an_object_store")
+def test_in_an_object_store_spark_reads_of_a_whole_file_in_the_place_of_another_what_lies_within_the_length_of_the_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What cannot be told there, and what Arrow and `check()` do tell: docs/design/014-damage.md."""
+    file = one_file(tmp_path / "shorter", 1_000)
+    pq.write_table(pa.table({"id": range(7)}), file)
+    assert spark.read.format("delta").load(str(tmp_path / "shorter")).select("id").collect() == [(n,) for n in range(7)]
+
+    file = one_file(tmp_path / "longer", 1_000)
+    pq.write_table(pa.table({"id": range(50_000)}), file, row_group_size=5_000)
+    read = spark.read.format("delta").load(str(tmp_path / "longer")).select("id").collect()
+    assert len(read) < 50_000
+    for name in ("shorter", "longer"):
+        with pytest.raises(CorruptTable, match="bytes, but the table's log says"):
+            Table(tmp_path / name).to_arrow()
+        assert any("bytes" in str(one) and "the log says" in str(one) for one in Table(tmp_path / name).check())

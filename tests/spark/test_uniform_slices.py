@@ -10,10 +10,10 @@ import pytest
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.table import Table
+from tahoe.testing.uniform_log import V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy, slices
 from tests.spark.test_portable import run
 from tests.unit.uniform.convert.test_slices import both
-from tests.unit.uniform.deltalog import V3, DeltaLog
 
 UNIFORM = {"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -160,7 +161,7 @@ class TestCommits:
         }
         write(frame.where("p = 1"), path, "overwrite", replaceWhere="p = 1", userMetadata="again")
         second = info(path, 1)
-        assert second["operationParameters"] == {"mode": "Overwrite", "partitionBy": '["p"]', "predicate": "p = 1"}
+        assert second["operationParameters"] == {"mode": "Overwrite", "partitionBy": "[]", "predicate": "p = 1"}
         assert second["operationMetrics"]["numRemovedFiles"] == "1"
         assert second["operationMetrics"]["numCopiedRows"] == "0"
         assert second["userMetadata"] == "again"
@@ -446,18 +447,44 @@ class TestSchemas:
             assert part in str(raised.value)
         assert Table(table).version() == 0
 
-    def test_smaller_numbers_go_in_and_a_number_too_large_fails_the_write(self, spark, path):
+    def test_nothing_is_cast_but_what_parquet_stores_alike(self, spark, path):
         write(spark.createDataFrame([(1,)], "id int"), path)
         write(spark.createDataFrame([(2,)], "id short"), path)
-        write(spark.createDataFrame([(3,)], "id long"), path)
-        with pytest.raises(Exception, match="OVERFLOW"):
-            write(spark.createDataFrame([(2**40,)], "id long"), path)
-        session = spark.newSession()
-        session.conf.set("spark.tahoe.enabled", "true")
-        session.conf.set("spark.sql.ansi.enabled", "false")
-        with pytest.raises(Exception, match="OVERFLOW"):
-            write(session.createDataFrame([(2**40,)], "id long"), path)
-        assert ids(spark, path) == [1, 2, 3]
+        write(spark.createDataFrame([(3,)], "id byte"), path)
+        write(spark.sql("SELECT NULL AS id"), path)
+        for mode in ("append", "overwrite"):
+            for query in ("3L", "'4'", "5.0D", "6.00BD", "DATE'2026-01-01'", "true", "array(1)"):
+                with pytest.raises(AnalysisException, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+                    write(spark.sql(f"SELECT {query} AS id"), path, mode, mergeSchema="true")
+                with pytest.raises(SchemaMismatch, match="Cast the data to integer"):
+                    write(spark.sql(f"SELECT {query} AS ID"), path, mode)
+        assert Table(path).version() == 3
+        assert [row.id for row in load(spark, path).orderBy("id").collect()] == [None, 1, 2, 3]
+
+    @pytest.mark.parametrize(
+        ("columns", "written"),
+        [
+            ("struct<a:long>", "named_struct('a', 1)"),
+            ("array<long>", "array(1)"),
+            ("map<string,long>", "map('a', 1)"),
+            ("decimal(10,2)", "1.0BD"),
+            ("timestamp", "DATE'2026-01-01'"),
+            ("timestamp", "timestamp_ntz'2026-01-01 00:00:00'"),
+            ("string", "1"),
+            ("long", "1"),
+            ("byte", "1"),
+        ],
+    )
+    def test_types_inside_of_types_must_be_the_same_too(self, spark, path, columns, written):
+        write(spark.createDataFrame([], f"v {columns}"), path)
+        with pytest.raises(SchemaMismatch, match="DELTA_FAILED_TO_MERGE_FIELDS"):
+            write(spark.sql(f"SELECT {written} AS v"), path)
+
+    def test_replace_where_means_nothing_to_an_append_but_stands_in_the_history(self, spark, path):
+        write(spark.range(3), path)
+        write(spark.range(3, 5), path, "append", replaceWhere="id < 2")
+        assert ids(spark, path) == [0, 1, 2, 3, 4]
+        assert info(path, 1)["operationParameters"] == {"mode": "Append", "partitionBy": "[]", "predicate": "id < 2"}
 
     def test_merge_schema_adds_columns_and_fields(self, spark, table):
         new = spark.sql("select 2L id, 1.5D price, struct(7 as a, true as c) s")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tahoe import exceptions
+from tahoe import error_classes, exceptions
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tahoe").rglob("*.py"))
@@ -21,7 +21,7 @@ REFERENCE = frozenset((Path(__file__).parent / "error_classes.txt").read_text().
 
 # Defaults that name no fault; `TAHOE_STORAGE_FAILURE` does: storage failed, and one tries again.
 SAY_NOTHING = {"TAHOE_ERROR", "TAHOE_INVALID_REQUEST", "TAHOE_CORRUPT_TABLE", "TAHOE_UNSUPPORTED"}
-UNSPECIFIC = {name for name in exceptions.__all__ if getattr(exceptions, name).default_code in SAY_NOTHING}
+UNSPECIFIC = {name for name in exceptions.__all__ if getattr(getattr(exceptions, name), "default_code", "") in SAY_NOTHING}
 _CODE = re.compile(r"(DELTA|TAHOE)_[A-Z0-9_]+(\.[A-Z0-9_]+)?")
 
 
@@ -66,3 +66,22 @@ TO_BE_DONE = "tahoe/expr/"
 )
 def test_an_error_names_its_code_where_its_class_says_too_little(path: Path) -> None:
     assert list(without_code(path)) == []
+
+
+def test_every_class_of_the_reference_has_a_sql_state_and_an_exception_of_pyspark() -> None:
+    for code in REFERENCE:
+        if code.startswith("DELTA_"):
+            assert re.fullmatch(r"[0-9A-Z]{5}", error_classes.sql_state(code) or ""), code
+            assert error_classes.pyspark_exception(code) is not None, code
+
+
+def test_every_code_that_the_package_gives_an_error_has_a_sql_state_of_the_reference_or_of_its_class() -> None:
+    assert {code for code in spark_codes() if error_classes.sql_state(code) is None} == set()
+
+
+def spark_codes() -> Iterator[str]:
+    """Codes given to errors that are neither the reference's nor Tahoe's own."""
+    for path in MODULES:
+        for match in re.finditer(r'(?:code|default_code) ?= ?"([A-Z_.]+)"', path.read_text()):
+            if not match[1].startswith(("DELTA_", "TAHOE_")):
+                yield match[1]

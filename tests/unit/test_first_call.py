@@ -87,6 +87,37 @@ def test_the_first_calls_of_a_process_import_only_what_they_need(table, calls):
     assert too_much == {name: set() for name in calls}
 
 
+def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
+    program = "import sys, tahoe; tahoe.Table; print(*(each for each in sys.modules if each.startswith(('tahoe.', 'pyarrow.'))))"
+    command = [sys.executable, "-W", "error", "-c", program]
+    imported = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    assert not imported & {"pyarrow.compute", "pyarrow.parquet", "pyarrow.dataset", "pyarrow.json"}
+    ours = {".".join(each.split(".")[:2]) for each in imported if each.startswith("tahoe.")}
+    assert ours <= {
+        "tahoe.version",
+        "tahoe.exceptions",
+        "tahoe.clock",
+        "tahoe.progress",
+        "tahoe.store",
+        "tahoe.snapshot",
+        "tahoe.table",
+    }
+    # Of snapshots, only the methods that a table takes from there.
+    assert {each for each in imported if each.startswith("tahoe.snapshot.")} == {"tahoe.snapshot.readable"}
+
+
+def test_a_module_imported_late_is_the_module_itself_once_it_is_used():
+    program = (
+        "import sys; from tahoe.lazy import pc, pq\n"
+        "assert not {'pyarrow.compute', 'pyarrow.parquet'} & set(sys.modules)\n"
+        "assert pc.sum([1, 2]).as_py() == 3 and 'pyarrow.parquet' not in sys.modules\n"
+        "import pyarrow.compute, pyarrow.parquet\n"
+        "assert pc.sum is pyarrow.compute.sum and pq.ParquetFile is pyarrow.parquet.ParquetFile\n"
+        "assert not hasattr(pc, 'no_such_function')"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
 RUN = """
 def run(*words):
     sys.argv = ["tahoe", *words]

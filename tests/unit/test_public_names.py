@@ -28,6 +28,7 @@ NAMES = [
     "StorageFailure",
     "Table",
     "TahoeError",
+    "TahoeWarning",
     "Unsupported",
     "__version__",
     "configure_spark_with_delta_pip",

@@ -229,7 +229,7 @@ def test_history_tells_who_did_what_newest_first(table):
     newest, middle, oldest = table.history()
     assert [entry["version"] for entry in (newest, middle, oldest)] == [2, 1, 0]
     assert [entry["operation"] for entry in (newest, middle, oldest)] == ["WRITE", "WRITE", "CREATE TABLE"]
-    assert newest["operationParameters"] == {"mode": "Overwrite", "partitionBy": '["month"]', "predicate": "month = 1"}
+    assert newest["operationParameters"] == {"mode": "Overwrite", "partitionBy": "[]", "predicate": "month = 1"}
     assert middle["userMetadata"] == "first load"
     assert middle["operationMetrics"]["numOutputRows"] == "1"
     assert middle["isBlindAppend"] is True

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.column_cast import as_decimals
 from tahoe.expr.compute.decimals import COLUMNAR
 from tahoe.expr.compute.values import Array, Incomputable, row_by_row
 from tahoe.expr.tree.expression import Call, Literal
+from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, DecimalType
 

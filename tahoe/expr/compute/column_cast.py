@@ -9,13 +9,13 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.values import Array, Incomputable, by_value
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import is_integral, is_numeric, same_type
 from tahoe.expr.tree.constant_cast import cast_value
+from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 

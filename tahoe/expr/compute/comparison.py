@@ -8,10 +8,10 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.values import Array
 from tahoe.expr.tree.expression import Call, Literal
+from tahoe.lazy import pc
 
 __all__ = ["COMPARISONS", "compare_arrays", "is_one_of", "null_safe_equal"]
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.column_cast import cast_array
 from tahoe.expr.compute.comparison import is_one_of
+from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.compute.kernels import KERNELS
 from tahoe.expr.compute.values import Array, Incomputable
-from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, Reference, sql_of_expression
+from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, Reference, columns, sql_of_expression
+from tahoe.expr.tree.implied import exact_predicate
+from tahoe.expr.tree.predicate import LONGEST_CHAIN, Predicate
+from tahoe.lazy import kept_by_identity, pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import CannotCast, conform, find_logical, read_cast
@@ -69,6 +72,8 @@ def _value(expression: Expression, table: pa.Table) -> Array:
             return _case(branches, otherwise, expression, table)
         case Call("and", arguments):
             return _folded(pc.and_kleene, arguments, table, True)
+        case Call("or", arguments) if len(arguments) > LONGEST_CHAIN and (same := _same_predicate(expression)) is not None:
+            return _combined(evaluate(same, table))
         case Call("or", arguments):
             return _folded(pc.or_kleene, arguments, table, False)
         case Call("in", (value, *options)) if len(known := [one for one in options if isinstance(one, Literal)]) == len(options):
@@ -77,6 +82,12 @@ def _value(expression: Expression, table: pa.Table) -> Array:
             return _first_known(arguments, table)
         case Call(function, arguments):
             return KERNELS[function](expression, *(_value(argument, table) for argument in arguments))
+
+
+@kept_by_identity
+def _same_predicate(long: Call) -> Predicate | None:
+    """A long OR as a predicate, which finds what it asks for by looking it up; None where there is none with the same answers."""
+    return None if any(qualifier for qualifier, _ in columns(long)) else exact_predicate(long, long.time_zone)
 
 
 def _column(reference: Reference, table: pa.Table) -> Array:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.column_cast import as_decimals
 from tahoe.expr.compute.values import Array
+from tahoe.lazy import pc
 
 __all__ = ["COLUMNAR"]
 

@@ -6,10 +6,12 @@ import math
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.compute.comparison import compare_arrays
+from tahoe.expr.tree.alternatives import Alternatives, Test, split
 from tahoe.expr.tree.predicate import (
+    LONGEST_CHAIN,
     And,
     Column,
     Comparison,
@@ -23,8 +25,9 @@ from tahoe.expr.tree.predicate import (
     Predicate,
     StartsWith,
 )
+from tahoe.lazy import cached_property, kept_by_identity, pc
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.arrow_values import array, scalar
+from tahoe.schema.arrow_values import array, combined, scalar
 
 __all__ = ["compare_array", "evaluate", "filter_table"]
 
@@ -44,6 +47,8 @@ def evaluate(predicate: Predicate, table: pa.Table) -> Array:
             return pa.repeat(scalar(value, pa.bool_()), table.num_rows)
         case And(parts):
             return _folded(pc.and_kleene, parts, table, True)
+        case Or(parts) if len(parts) > LONGEST_CHAIN and (tables := _looked_up(predicate)) is not None:
+            return _any_of_long(tables, predicate, table)
         case Or(parts):
             return _folded(pc.or_kleene, parts, table, False)
         case Not(part):
@@ -65,18 +70,19 @@ def compare_array(op: str, values: Array, literal: Literal) -> Array:
         return pc.fill_null(compare_array("=", values, literal), scalar(False))
     if pa.types.is_floating(values.type):
         return _compare_floats(op, values, literal.value)
-    values, constant = _same_kind(values, literal)
-    return _COMPARE[op](values, constant)
+    values, constant = _same_kind(values, scalar(literal.value, to_arrow_type(literal.data_type)))
+    return pc.call_function(_COMPARE[op], [values, constant])
 
 
 _COMPARE = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
 }
+"""The operators' functions in `pyarrow.compute`; by name, for that module is imported late."""
 
 
 def _folded(join: Any, parts: tuple[Predicate, ...], table: pa.Table, empty: bool) -> Array:
@@ -86,6 +92,86 @@ def _folded(join: Any, parts: tuple[Predicate, ...], table: pa.Table, empty: boo
     for part in parts[1:]:
         mask = join(mask, evaluate(part, table))
     return mask
+
+
+class _Table:
+    """Alternatives with their values as Arrow arrays."""
+
+    def __init__(self, alternatives: Alternatives) -> None:
+        self.key, self.tests = alternatives.key, alternatives.tests
+        self.keys = array(alternatives.values, to_arrow_type(alternatives.key_type))
+        columns = zip(*alternatives.constants, strict=True) if alternatives.tests else ()
+        self.constants = [
+            None if test.data_type is None else array(values, to_arrow_type(test.data_type))
+            for test, values in zip(alternatives.tests, columns, strict=True)
+        ]
+        self._alternatives = alternatives
+
+    @cached_property
+    def without_key(self) -> Predicate:
+        """See `Alternatives.without_key`."""
+        return self._alternatives.without_key()
+
+
+@kept_by_identity
+def _looked_up(predicate: Or) -> tuple[list[_Table], Or] | None:
+    """The tables of a long OR and what is left of it; None where nothing of it can be looked up."""
+    tables, rest = split(predicate.parts)
+    return ([_Table(one) for one in tables], Or(tuple(rest))) if tables else None
+
+
+def _any_of_long(found: tuple[list[_Table], Or], predicate: Or, table: pa.Table) -> Array:
+    tables, rest = found
+    try:
+        masks = [_picked(one, table) for one in tables]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # Data of other types than the constants': one part after the other finds its own way with each.
+        return _folded(pc.or_kleene, predicate.parts, table, False)
+    mask = _folded(pc.or_kleene, rest.parts, table, False)
+    for one in masks:
+        mask = pc.or_kleene(mask, one)
+    return mask
+
+
+def _picked(one: _Table, table: pa.Table) -> Array:
+    """TRUE, FALSE or null for each row: the tests of the alternative that its key picks; FALSE where it picks none."""
+    values, keys = _same_kind(_decoded(_column(table, one.key)), one.keys)
+    if pa.types.is_integer(values.type):
+        wider = max(values.type, keys.type, key=lambda kind: kind.bit_width)
+        values, keys = values.cast(wider), keys.cast(wider)
+    rows = pc.index_in(values, value_set=keys)
+    picked = rows.is_valid()
+    answer = picked
+    for test, constants in zip(one.tests, one.constants, strict=True):
+        answer = pc.and_kleene(answer, _tested(test, _decoded(_column(table, test.column)), constants, rows))
+    answer = pc.if_else(picked, answer, scalar(False))
+    unknown = pc.is_null(values)
+    if unknown.true_count:
+        # NULL = 1 is NULL, and NULL AND FALSE is FALSE.
+        others = pc.and_kleene(evaluate(one.without_key, table.filter(unknown)), scalar(None, pa.bool_()))
+        answer = pc.replace_with_mask(answer, unknown, _in_one(others))
+    return answer
+
+
+def _tested(test: Test, values: Array, constants: Array | None, rows: Array) -> Array:
+    """The test of each row with the constant of its alternative."""
+    if constants is None:
+        return pc.is_null(values) if test.op == "is null" else pc.is_valid(values)
+    if pa.types.is_floating(values.type):
+        return compare_arrays(test.op, values.cast(pa.float64()), constants.cast(pa.float64()).take(rows))
+    values, constants = _same_kind(values, constants)
+    return compare_arrays(test.op, values, constants.take(rows))
+
+
+def _decoded(values: Array) -> Array:
+    # NULL-ness of a dictionary column may sit in its values, so it is decoded before anything else looks at it.
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return _in_one(values)
+
+
+def _in_one(values: Array) -> Array:
+    return combined(values) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _leaf(predicate: Comparison | In | IsNull | IsNotNull | StartsWith, values: Array) -> Array:
@@ -130,12 +216,12 @@ def _compare_floats(op: str, values: Array, number: Any) -> Array:
         if op in ("<", "!="):
             return pc.invert(is_nan)
         return pc.or_(pc.is_nan(values), pc.invert(is_nan)) if op == "<=" else pc.and_(is_nan, pc.invert(is_nan))
-    answer = _COMPARE[op](values, scalar(number, pa.float64()))
+    answer = pc.call_function(_COMPARE[op], [values, scalar(number, pa.float64())])
     return pc.or_(answer, pc.is_nan(values)) if op in (">", ">=") else answer
 
 
-def _same_kind(values: Array, literal: Literal) -> tuple[Array, pa.Scalar]:
-    constant = scalar(literal.value, to_arrow_type(literal.data_type))
+def _same_kind(values: Array, constant: Any) -> tuple[Array, Any]:
+    """Both in types that Arrow compares; the constant is a scalar, or an array of several."""
     have, want = values.type, constant.type
     if have == want or (pa.types.is_integer(have) and pa.types.is_integer(want)):
         return values, constant
@@ -175,7 +261,7 @@ def _comparable(values: Array, known: list[Literal]) -> tuple[Array, pa.Array]:
     if pa.types.is_integer(values.type) and pa.types.is_integer(wanted.type):
         wider = max(values.type, wanted.type, key=lambda one: one.bit_width)
         return values.cast(wider), wanted.cast(wider)
-    values, _ = _same_kind(values, known[0])
+    values, _ = _same_kind(values, scalar(known[0].value, to_arrow_type(known[0].data_type)))
     return values, wanted.cast(values.type)
 
 

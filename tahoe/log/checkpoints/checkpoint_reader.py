@@ -12,10 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, NotFound
-from tahoe.lazy import cached_property
+from tahoe.lazy import cached_property, pc
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, ParquetSource, RowGroup, reading
 from tahoe.log.files.columns import cast_chunks, concat
 from tahoe.log.files.commits import check_no_duplicates, parse_actions

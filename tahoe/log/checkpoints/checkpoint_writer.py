@@ -20,10 +20,9 @@ from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import TahoeError
+from tahoe.lazy import pc, pq
 from tahoe.log.checkpoints.checkpoint_seal import checkpoint_with_seal, footer_of
 from tahoe.log.checkpoints.footer_check import vouch_for_footer
 from tahoe.log.checkpoints.parquet_join import join_parquet

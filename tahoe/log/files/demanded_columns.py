@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tahoe.lazy import pc
 from tahoe.protocol.demanded import is_misspelt
 
 __all__ = ["has_misspelt_names", "nulls_are_written"]

@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable
+from tahoe.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
 from tahoe.schema.arrow_values import array
 from tahoe.store.location import decode_path

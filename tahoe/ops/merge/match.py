@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.tree.expression import Call, Expression, Reference, columns, conjuncts_of
 from tahoe.expr.tree.implied import to_predicate
 from tahoe.expr.tree.predicate import FALSE, Column, Comparison, In, Literal, Predicate, all_of
+from tahoe.lazy import pc
 from tahoe.ops.rows.row_changes import file_with_positions
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile

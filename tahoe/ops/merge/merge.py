@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.predicate import TRUE, Predicate
+from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
 from tahoe.ops.merge.explained import MergeExplained

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import Schemas, parse_expression
 from tahoe.expr.tree.expression import Expression, Reference
 from tahoe.expr.tree.signatures import cast_to
+from tahoe.lazy import pc
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.cast import CannotCast, conform, find_logical, store_cast

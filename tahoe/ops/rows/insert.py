@@ -9,11 +9,11 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate
+from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.assignments import assigned
 from tahoe.ops.rows.conditions import find_changes, whole_files
@@ -38,7 +38,7 @@ from tahoe.protocol.constraints import check_dependents, with_optional_generated
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
-from tahoe.schema.evolve import check_writable, merge_schemas, replace_schema
+from tahoe.schema.evolve import check_same_types, check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
@@ -77,6 +77,8 @@ class WriteOptions:
         dynamic_partitions: with ``overwrite``, replace only the partitions that the new rows have.
         app: application id and version of an idempotent write.
         data_change: False when the rows are only laid out anew.
+        same_types: whether columns must have the types of the table's, as a DataFrame's must; else they are cast as SQL's INSERT
+            stores values, and a value that does not fit is an error.
     """
 
     mode: str = "append"
@@ -89,6 +91,7 @@ class WriteOptions:
     max_rows_per_file: int | None = None
     app: tuple[str, int] | None = None
     data_change: bool = True
+    same_types: bool = False
 
     def __post_init__(self) -> None:
         overwrite = self.mode == "overwrite"
@@ -211,8 +214,13 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
     else:
         _check_partitioning(config, options.partition_by)
         schema = config.schema
+        widens = options.merge_schema and bool(config.properties.get("delta.enableTypeWidening"))
+        if options.same_types and not widens:
+            check_same_types(data_schema, schema)
         if options.merge_schema:
-            schema = merge_schemas(schema, data_schema, type_widening=bool(config.properties.get("delta.enableTypeWidening")))
+            schema = merge_schemas(schema, data_schema, type_widening=widens)
+            if options.same_types:
+                check_same_types(data_schema, schema)
             check_dependents(config, schema)
         check_writable(data_schema, with_optional_generated(schema))
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
@@ -263,7 +271,8 @@ def write_operation(
     """WRITE with the reference's parameters and metrics."""
     parameters: dict[str, Any] = {
         "mode": options.mode.capitalize(),
-        "partitionBy": json.dumps(list(config.partition_columns), separators=(",", ":")),
+        # As asked for by this write; a write into a partitioned table need not say so.
+        "partitionBy": json.dumps(list(options.partition_by or ()), separators=(",", ":"), ensure_ascii=False),
     }
     if options.replace_where is not None:
         parameters["predicate"] = options.replace_where

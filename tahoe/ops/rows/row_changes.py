@@ -15,10 +15,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
+from tahoe.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import random_prefix, tagged, write_arrow
@@ -64,7 +63,7 @@ __all__ = [
     "write_rows",
 ]
 
-BYTES_OF_A_FILE = 40 * 1024 * 1024
+BYTES_OF_A_FILE = 32 * 1024 * 1024
 """Changed and copied rows become files of about so many bytes in memory, less than half of it on disk: while one is written, the rows
 of the next are read."""
 VECTOR_FILE_BYTES = 2 * 1024 * 1024

@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.lazy import pc
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.conditions import find_changes
 from tahoe.ops.rows.row_changes import (

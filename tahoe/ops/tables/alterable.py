@@ -1,24 +1,26 @@
-"""ALTER TABLE's columns without Spark: what `tahoe.table.Table` has of it. Each method commits one version."""
+"""ALTER TABLE without Spark: what `tahoe.table.Table` has of it. Each method commits one version."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tahoe.exceptions import InvalidRequest
 from tahoe.schema.column_edits import FIRST, Path, Position
-from tahoe.txn.transaction import Operation, Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tahoe.schema.types import DataType, StructType
+    from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["AlterableColumns"]
+__all__ = ["Alterable"]
 
 
-class AlterableColumns(ABC):
-    """Columns of a table are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name with a point in back-ticks."""
+class Alterable(ABC):
+    """Properties, constraints and columns of a table. Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name with a
+    point in back-ticks."""
 
     @abstractmethod
     def begin(self) -> Transaction:
@@ -27,6 +29,40 @@ class AlterableColumns(ABC):
     @abstractmethod
     def commit(self, transaction: Transaction, operation: Operation) -> Any:
         """Commit it; what comes back has the `version`."""
+
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Set table properties; the version that has them. See `tahoe.ops.tables.alter.stage_set_properties`."""
+        from tahoe.ops.tables.alter import stage_set_properties
+
+        return self._altered(lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))
+
+    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
+        from tahoe.ops.tables.alter import stage_unset_properties
+
+        return self._altered(
+            lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
+        )
+
+    def add_constraint(self, name: str, condition: str) -> int:
+        """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""
+        from tahoe.ops.tables.constrain import stage_add_constraint
+
+        return self._altered(lambda transaction: stage_add_constraint(transaction, transaction.existing(), name, condition))
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
+        """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
+        from tahoe.ops.tables.constrain import stage_drop_constraint
+
+        def stage(transaction: Transaction) -> Operation | None:
+            operation = stage_drop_constraint(transaction, transaction.existing(), name)
+            if operation is None and not if_exists:
+                raise InvalidRequest(
+                    f"Table {transaction.store.url} has no constraint '{name}' to drop.", code="DELTA_CONSTRAINT_DOES_NOT_EXIST"
+                )
+            return operation
+
+        return self._altered(stage)
 
     def add_columns(
         self, columns: pa.Schema | StructType, *, inside: str = "", first: bool = False, after: str | None = None

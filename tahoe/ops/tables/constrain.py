@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import InvalidRequest, InvariantViolation
 from tahoe.expr.compute.compute import compute_mask
+from tahoe.lazy import pc
 from tahoe.protocol.constraints import constraints_of
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan

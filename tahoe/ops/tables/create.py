@@ -13,6 +13,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
+from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.evolve import check_column_names, check_duplicates
 from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
@@ -47,6 +48,7 @@ def new_metadata(
     check_duplicates(schema)
     columns = _partition_columns(schema, partition_by)
     configuration = validate_properties(properties or {})
+    check_statistics_columns(schema, columns, configuration)
     configuration = with_materialized_columns({**required_properties(configuration), **configuration}, clock)
     schema, configuration = _mapped(schema, configuration, existing_table=False, clock=clock)
     return Metadata(
@@ -80,6 +82,7 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     """
     _refuse_constraints(config, properties)
     setting = validate_properties({key: value for key, value in properties.items() if value is not None})
+    check_statistics_columns(config.schema, config.partition_columns, setting)
     removed = {key.lower() for key, value in properties.items() if value is None}
     kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
     wanted = {**kept, **setting}

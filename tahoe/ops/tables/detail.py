@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow.compute as pc
-
+from tahoe.lazy import pc
 from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["detail"]

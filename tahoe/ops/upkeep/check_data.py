@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.lazy import pc, pq
 from tahoe.ops.upkeep.check_files import LiveFiles, side_by_side
 from tahoe.ops.upkeep.check_statistics import Found, contradictions, stated_leaves
 from tahoe.ops.upkeep.check_violation import Reported, Violation

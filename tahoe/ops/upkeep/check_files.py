@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, TahoeError
+from tahoe.lazy import pc
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
 from tahoe.protocol.actions import DeletionVectorDescriptor

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import NotFound, TahoeError
+from tahoe.lazy import pc
 from tahoe.log.agreement import lost_its_id, vouches_for_itself
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
 from tahoe.log.checksum import VersionChecksum, parse_checksum

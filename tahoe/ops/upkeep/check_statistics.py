@@ -16,8 +16,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tahoe.lazy import pc
 from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType

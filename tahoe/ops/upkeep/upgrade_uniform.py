@@ -14,9 +14,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import pyarrow.parquet as pq
-
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.lazy import pq
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.create import with_properties
 from tahoe.ops.write.file_layout import expected_schema, iceberg_faults

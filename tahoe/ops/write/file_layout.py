@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from tahoe.lazy import pq
 from tahoe.ops.write.row_ids import config_with_row_ids
 from tahoe.ops.write.writer import file_schema
 from tahoe.protocol.config import TableConfig

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from tahoe.lazy import pq
 from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
 from tahoe.ops.write.writer import tagged, write_arrow
 from tahoe.progress import Progress, silent, tracked

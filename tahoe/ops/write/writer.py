@@ -16,11 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure
+from tahoe.lazy import pc, pq
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.enforce import Enforcer
 from tahoe.progress import Progress, silent
@@ -108,6 +107,7 @@ def write_arrow(
         for partition, rows in _files_of(layout, (fitted(table) for table in tables), max_rows_per_file, bytes_per_file):
             writer.write(partition, rows)
             told.more(rows.num_rows)
+            del rows  # once it is in storage, nothing shall keep it while the next file's rows come
         return writer.added()
     except BaseException:
         writer.delete_written()

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.lazy import pc, pq
 from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.protocol.statistics.footer import footer_statistics
@@ -21,6 +20,7 @@ from tahoe.schema.types import StructType, leaves
 __all__ = [
     "DEFAULT_INDEXED_COLUMNS",
     "FileStatistics",
+    "check_statistics_columns",
     "indexed_columns",
     "multipart_names",
     "statistics_of_footer",
@@ -46,6 +46,35 @@ def indexed_columns(schema: StructType, partition_columns: Sequence[str], config
         return [leaf for leaf in data_leaves if any(_begins_with(leaf, path) for path in paths)]
     count = _number(configuration, "delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED_COLUMNS)
     return data_leaves if count < 0 else data_leaves[:count]
+
+
+def check_statistics_columns(schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str]) -> None:
+    """Refuse ``delta.dataSkippingStatsColumns`` that names no column, a partition column, or one column twice."""
+    named = _property(configuration, "delta.dataSkippingStatsColumns")
+    if named is None:
+        return
+    paths = [tuple(name.lower() for name in path) for path in multipart_names(named)]
+    known = list(leaves(schema))
+    partitioned = {name.lower() for name in partition_columns}
+    for path in paths:
+        shown = ".".join(path)
+        if path[0] in partitioned:
+            rule, code = (
+                "is a partition column, which has no statistics",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+            )
+        elif not any(_begins_with(leaf, path) for leaf in known):
+            rule, code = "is not there", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+        elif paths.count(path) > 1:
+            rule, code = "is named twice", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
+        else:
+            continue
+        raise InvalidRequest(
+            f"The column '{shown}' of delta.dataSkippingStatsColumns = '{named}' {rule}; the columns are: "
+            f"{', '.join(schema.names)}. Correct the property.",
+            code=code,
+            column=shown,
+        )
 
 
 def string_prefix_length(configuration: Mapping[str, str]) -> int:

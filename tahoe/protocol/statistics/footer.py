@@ -20,8 +20,8 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from tahoe.lazy import pq
 from tahoe.protocol.statistics.bounds import Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType

@@ -16,9 +16,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tahoe.lazy import pc
 from tahoe.schema.arrow_values import array, scalar
 
 __all__ = ["parse_statistics"]

@@ -18,7 +18,8 @@ from tahoe.spark.jvm.records import copied, made
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, table_identifier
-from tahoe.spark.names.options import version_of
+from tahoe.spark.names.options import ReadRequest, travelling, version_of
+from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.table import Table
 
 __all__ = ["session_catalog"]
@@ -64,7 +65,12 @@ class _SessionCatalog:
         return self._loaded(entry, table_at(self._spark, location_of(entry), {}), *how)
 
     def _at_path(self, parts: list[str], path: str, *how: JavaObject) -> JavaObject:
-        return self._loaded(self._path_entry(parts[0], path), table_at(self._spark, path, {}), *how)
+        table = table_at(self._spark, path, {})
+        if "@" in path and not table.exists() and (meant := travelling(ReadRequest(path))) is not None:
+            # ``path@v3``, where there is no table of that very name.
+            snapshot = requested_snapshot(self._spark, meant, {})
+            return self._told(self._path_entry(parts[0], path), snapshot, Loaded(snapshot, None))
+        return self._loaded(self._path_entry(parts[0], path), table, *how)
 
     def _path_entry(self, database: str, path: str) -> JavaObject:
         jvm = self._jvm
@@ -78,15 +84,18 @@ class _SessionCatalog:
     def _loaded(self, entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
         travel, writes = _asked(*how)
         snapshot = _snapshot(table, travel)
-        shown = filled(self._jvm, entry, snapshot)
         if writes:
-            return writable(self._spark, self._v1(shown), table)
+            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot)), table)
+        return self._told(entry, snapshot, Loaded(snapshot, None if travel is not None else table), travelled=travel is not None)
+
+    def _told(self, entry: JavaObject, snapshot: Snapshot, loaded: Loaded, *, travelled: bool = False) -> JavaObject:
+        """The table for readers; the cache of relations will be asked for its plan."""
+        shown = filled(self._jvm, entry, snapshot)
         identifier = shown.identifier()
-        if travel is not None:
-            marked = self._jvm.option(f"{SESSION_CATALOG}@{snapshot.version}")
-            identifier = copied(identifier, catalog=marked)
+        if travelled:
+            identifier = copied(identifier, catalog=self._jvm.option(f"{SESSION_CATALOG}@{snapshot.version}"))
             shown = copied(shown, identifier=identifier)
-        self._known.tell(str(_key(identifier)), Loaded(snapshot, None if travel is not None else table))
+        self._known.tell(_key(identifier), loaded)
         return self._v1(shown)
 
     def _v1(self, entry: JavaObject) -> JavaObject:

@@ -19,7 +19,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.scan.relation import Alias, Condition, named, shape_of
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["Meant", "check_condition", "check_expression", "find_changes", "text_of", "whole_files"]
+__all__ = ["Meant", "check_condition", "check_expression", "find_changes", "shown_in_history", "text_of", "whole_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,15 @@ class Meant:
     hadoop: Mapping[str, str] = field(default_factory=dict)
 
 
+_MOST_FIELDS = 25
+"""Spark's default of ``spark.sql.debug.maxToStringFields``."""
+
+
 def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None, operation: str) -> str:
     """Refuse what no condition of a change of rows may hold, before a row is read.
 
     Returns:
-        The condition as the history shows it: as the user wrote it, or the SQL of a column expression.
+        The condition as the history shows it (`shown_in_history`).
 
     Raises:
         Unsupported: a subquery (``DELTA_UNSUPPORTED_SUBQUERY``).
@@ -67,7 +71,7 @@ def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: 
         where: what it is part of, for the error.
 
     Returns:
-        The expression as text.
+        The expression as the history shows it (`shown_in_history`).
     """
     plan, text = selected._jdf.queryExecution().analyzed(), text_of(given)
     if not _is_of_one_row(plan):
@@ -89,7 +93,14 @@ def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: 
             code="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
             expression=text,
         )
-    return given if isinstance(given, str) else str(expression.child().sql())
+    return shown_in_history(jvm, expression.child())
+
+
+def shown_in_history(jvm: Jvm, expression: JavaObject) -> str:
+    """A condition as the reference writes it into the log: Catalyst's text, with the numbers of attributes and with constants computed."""
+    logical = "plans.logical"
+    plan = jvm.catalyst(f"{logical}.Filter")(expression, jvm.catalyst(f"{logical}.OneRowRelation")())
+    return str(jvm.catalyst("optimizer.ConstantFolding").apply(plan).condition().simpleString(_MOST_FIELDS))
 
 
 def _is_of_one_row(plan: JavaObject) -> bool:

@@ -19,6 +19,7 @@ from tahoe.spark.commands.row_changes import (
     rows_that_go,
     write_change_data,
 )
+from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import Alias, condition_of
 from tahoe.spark.write.idempotent import once
@@ -55,7 +56,7 @@ def delete(
     def run() -> RowsChanged:
         return commit(spark, table, transaction, stage_delete(transaction, spark, condition, alias=alias, options=options))
 
-    with shown_jobs(spark, table.clock):
+    with shown_jobs(spark, table.clock), told_once(spark):
         return once(spark, transaction, run)
 
 

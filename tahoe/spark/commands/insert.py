@@ -10,6 +10,7 @@ removed whole, and from the others rows go as DELETE takes them (`tahoe.spark.co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
@@ -33,7 +34,7 @@ from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import copy_rows, of_kind, rows_of_new, rows_that_go, write_change_data
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.jvm.errors import raising
+from tahoe.spark.jvm.errors import raising, told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import condition_of
@@ -66,7 +67,9 @@ def insert(table: Table, data: DataFrame, request: Insert) -> int | None:
         return None
     if already_written(transaction, request.options.app):
         return None
-    with shown_jobs(data.sparkSession, table.clock):
+    # The caller's own condition is tried on the table's rows; of the caller's rows, Spark goes on telling what it has to tell.
+    quiet = nullcontext() if request.options.replace_where is None else told_once(data.sparkSession)
+    with shown_jobs(data.sparkSession, table.clock), quiet:
         operation = _staged(transaction, data, request)
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
@@ -97,7 +100,8 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
         operation = _replaced(transaction, meant, config, adds, request)
     else:
         operation = stage_adds(transaction, config, adds, None, options)
-    return replace(operation, parameters={**operation.parameters, "mode": _MODES[request.mode]})
+    asked = {} if request.predicate is None else {"predicate": request.predicate}
+    return replace(operation, parameters={**operation.parameters, **asked, "mode": _MODES[request.mode]})
 
 
 def _replaced(transaction: Transaction, meant: Meant, config: TableConfig, adds: Sequence[AddFile], request: Insert) -> Operation:

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.lazy import pc
 from tahoe.log.replay import add_files, files_table
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, living_rows
 from tahoe.ops.write.row_ids import config_with_row_ids
@@ -31,6 +31,7 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, read_rows, read_snapshot
 from tahoe.spark.scan.row_id_columns import with_row_ids
@@ -94,6 +95,7 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
 
 def commit(spark: SparkSession, table: Table, transaction: Transaction, staged: Staged) -> RowsChanged:
     """As `Table.commit_rows`, with the user metadata that the session has set."""
+    look_at_settings(spark)
     user_metadata = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
     return table.commit_rows(transaction, staged, user_metadata=user_metadata)
 

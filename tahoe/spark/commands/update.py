@@ -28,6 +28,7 @@ from tahoe.spark.commands.row_changes import (
     write_rows,
 )
 from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, last_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed
@@ -71,7 +72,7 @@ def update(
             spark, table, transaction, stage_update(transaction, spark, values, condition, alias=alias, options=options)
         )
 
-    with shown_jobs(spark, table.clock):
+    with shown_jobs(spark, table.clock), told_once(spark):
         return once(spark, transaction, run)
 
 

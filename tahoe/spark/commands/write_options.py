@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tahoe.exceptions import Unsupported
+from tahoe.knobs.of_options import writer_given
+from tahoe.knobs.of_sessions import session_has
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.spark.names.options import boolean_option, hadoop_options, illegal_option
 from tahoe.spark.write.idempotent import application, application_of_session
@@ -17,12 +18,6 @@ from tahoe.spark.write.writer import FileOptions
 __all__ = ["Insert", "insert_request"]
 
 _SPARK_MODES = {"Append": "append", "Overwrite": "overwrite", "ErrorIfExists": "error", "Ignore": "ignore"}
-_NOT_YET = {
-    "replaceon": "replaceOn",
-    "replaceusing": "replaceUsing",
-    "targetalias": "targetAlias",
-    "usenullintolerantequalitywithdpo": "useNullIntolerantEqualityWithDPO",
-}
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 _CONF = "spark.databricks.delta."
 
@@ -36,12 +31,14 @@ class Insert:
         options: of the rows' way into the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
         files: of the data files.
         user_metadata: for commitInfo.
+        predicate: the text of ``replaceWhere``, for the history, also where the mode does not replace.
     """
 
     mode: str
     options: WriteOptions
     files: FileOptions = field(default_factory=FileOptions)
     user_metadata: str | None = None
+    predicate: str | None = None
 
 
 def insert_request(
@@ -51,6 +48,7 @@ def insert_request(
     settings: Mapping[str, str],
     *,
     merge_schema: bool = False,
+    same_types: bool = True,
 ) -> Insert:
     """The request of ``df.write.format("delta")``.
 
@@ -58,19 +56,15 @@ def insert_request(
         mode: the name of Spark's ``SaveMode``.
         settings: of the session; a writer's option wins over them.
         merge_schema: as asked by ``withSchemaEvolution()``.
+        same_types: of a write by path; the reference casts what is written by a table's name (``saveAsTable``, ``writeTo``, ``insertInto``).
 
     Raises:
         InvalidRequest: options that exclude each other or have no such value.
         Unsupported: options that this version of Tahoe does not know how to follow.
     """
     given = {key.lower(): value for key, value in options.items()}
-    for key, name in _NOT_YET.items():
-        if key in given:
-            raise Unsupported(
-                f"The writer's option '{name}' is not supported by this version of Tahoe; leave it out.",
-                code="TAHOE_OPTION_NOT_SUPPORTED",
-                option=name,
-            )
+    writer_given(options, overwrites=mode == "Overwrite")
+    session_has(settings)
     chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
     overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
     may_merge = merge_schema or boolean_option(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
@@ -82,17 +76,20 @@ def insert_request(
         properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
         merge_schema=may_merge,
         overwrite_schema=overwrite_schema,
-        replace_where=replace_where,
+        # Any other mode replaces nothing; the reference writes the condition into the history, and does no more with it.
+        replace_where=replace_where if chosen == "overwrite" else None,
         dynamic_partitions=_dynamic(given, settings, chosen == "overwrite", replace_where),
         app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=boolean_option(given, "dataChange", True),
+        same_types=same_types,
     )
     files = FileOptions(
         compression=given.get("compression"),
         max_records_per_file=_count(given, "maxRecordsPerFile"),
         hadoop=hadoop_options(options),
     )
-    return Insert(chosen, write, files, given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata"))
+    user_metadata = given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
+    return Insert(chosen, write, files, user_metadata, replace_where)
 
 
 def _dynamic(given: Mapping[str, str], settings: Mapping[str, str], overwrite: bool, replace_where: str | None) -> bool:

@@ -16,12 +16,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.java_gateway import JavaClass, JavaMember
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from tahoe.exceptions import Unsupported
+from tahoe.lazy import pc
 
 __all__ = ["Bulk", "Handle", "JavaObject", "Jvm", "is_classic"]
 

@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from pyspark.errors.exceptions import captured
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import TahoeError
 
-__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "without_task_failures"]
+__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "told_once", "without_task_failures"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -101,6 +102,17 @@ def raising_with_values(made: Made) -> Callable[[Sequence[Column]], Column]:
 
 
 @contextmanager
+def told_once(spark: SparkSession) -> Iterator[None]:
+    """A command whose caller gets what goes wrong as one error: nothing of it is printed or logged besides, by Java or by PySpark."""
+    _COMMAND.depth = getattr(_COMMAND, "depth", 0) + 1
+    try:
+        with without_task_failures(spark):
+            yield
+    finally:
+        _COMMAND.depth -= 1
+
+
+@contextmanager
 def without_task_failures(spark: SparkSession) -> Iterator[None]:
     """A job whose failure the caller is told of: that a task of it failed is not logged, with all of Java's stack, once for each part of
     Spark that hears of it. As the levels of Spark's loggers are all there is for that, the same holds for other jobs meanwhile.
@@ -146,6 +158,10 @@ _TELLING_OF_TASKS = (
     "org.apache.spark.sql.execution.datasources.FileFormatWriter",
     "org.apache.spark.util.Utils",
 )
+_COMMAND = threading.local()
+"""How many of `told_once` this thread is in."""
+_TELLING_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's loggers, which print an error with the Java stack when they make it, whether or not somebody catches it."""
 _SILENCE = threading.Lock()
 _SILENCED = [0]
 _LEVELS: dict[str, Any] = {}
@@ -166,6 +182,8 @@ def install() -> None:
     captured.convert_exception = convert_exception  # type: ignore[assignment]
     for name in ("py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(name).addFilter(_is_not_kept)
+    for name in _TELLING_OF_QUERIES:
+        PySparkLogger.getLogger(name).addFilter(_is_of_no_command)
 
 
 def _exception_text(java_error: Any) -> str:
@@ -178,3 +196,7 @@ def _exception_text(java_error: Any) -> str:
 def _is_not_kept(record: logging.LogRecord) -> bool:
     """py4j logs what callbacks raise; a kept error is told to the caller instead."""
     return not (record.exc_info and isinstance(record.exc_info[1], _Kept))
+
+
+def _is_of_no_command(_record: logging.LogRecord) -> bool:
+    return not getattr(_COMMAND, "depth", 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
-__all__ = ["copied", "has_field", "items", "made"]
+__all__ = ["copied", "field_names", "has_field", "items", "made"]
 
 _NAMES: dict[str, tuple[str, ...]] = {}
 
@@ -18,7 +18,7 @@ def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
     Args:
         second: the second list of parameters, of a class that has one.
     """
-    names = _names(record)
+    names = field_names(record)
     unknown = set(changed) - set(names)
     assert not unknown, (str(record.getClass().getName()), unknown)
     values = [
@@ -41,10 +41,11 @@ def items(seq: JavaObject) -> Iterator[JavaObject]:
 
 def has_field(record: JavaObject, name: str) -> bool:
     """Whether a case class has a parameter of that name in this version of Spark."""
-    return name in _names(record)
+    return name in field_names(record)
 
 
-def _names(record: JavaObject) -> tuple[str, ...]:
+def field_names(record: JavaObject) -> tuple[str, ...]:
+    """The names of a case class's parameters, in order."""
     kind = str(record.getClass().getName())
     if kind not in _NAMES:
         _NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))

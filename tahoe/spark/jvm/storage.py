@@ -19,6 +19,8 @@ __all__ = ["hadoop_url", "refuse_links_out", "storage_options", "table_at"]
 
 # A folder is listed whole rather than asked for each of so many files.
 _MANY = 100
+_MOST_SIZES = 10_000
+"""Of so many files of one folder the sizes are looked at: some 10 microseconds each on a local disk."""
 
 _S3A = {
     "fs.s3a.access.key": "aws_access_key_id",
@@ -66,7 +68,7 @@ def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ())
     """Refuse data files that symbolic links lead out of a local table's folder, for Spark would follow them, and files that have not the
     size that the log says: Spark leaves out the row groups that lie beyond it.
 
-    Where many files of one folder are read, their sizes are not looked at: each would be a question to the file system.
+    Where more than `_MOST_SIZES` files of one folder are read, their sizes are not looked at: each is a question to the file system.
 
     Args:
         root: the table's folder.
@@ -104,11 +106,14 @@ def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> li
     """Those of the files that are symbolic links. What tells it of a file tells its size too, which is looked at then."""
     if len(files) < _MANY:
         return [file for file in files if _is_link(folder, file, sizes[file])]
+    wanted = set(files)
     try:
         with os.scandir(folder) as entries:
-            links = {entry.name for entry in entries if entry.is_symlink()}
+            links = {entry.name for entry in entries if entry.is_symlink() and entry.name in wanted}
     except FileNotFoundError:
         return []
+    if len(files) <= _MOST_SIZES:
+        links.update(file for file in files if _is_link(folder, file, sizes[file]))
     return [file for file in files if file in links] if links else []
 
 

@@ -60,7 +60,7 @@ def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
     if entry is not None:
         name = TableName(None, tuple(parts))
         return NamedTable(table_at(spark, location_of(entry), {}), name, entry) if is_delta(entry) else None
-    path = path_of(parts)
+    path = _path_of(parts)
     return None if path is None else NamedTable(table_at(spark, path, {}), TableName(path))
 
 
@@ -70,7 +70,7 @@ def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
     return tuple(str(parts.apply(place)) for place in range(parts.size()))
 
 
-def path_of(parts: Sequence[str]) -> str | None:
+def _path_of(parts: Sequence[str]) -> str | None:
     """The path in ``delta.`/path` ``; None for another name."""
     words = [part.lower() for part in parts[:-1]]
     return parts[-1] if words in (["delta"], [SESSION_CATALOG, "delta"]) else None

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.knobs.of_options import reader_given
 
 __all__ = [
     "ChangeRange",
@@ -61,6 +62,7 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
             "A Delta table has its own schema; leave schema(…) out and select or cast columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
+    reader_given(options)
     given = {key.lower(): value for key, value in options.items()}
     version, timestamp = given.get("versionasof"), given.get("timestampasof")
     if version is not None and timestamp is not None:

@@ -11,6 +11,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.options import ReadRequest, travelling
+from tahoe.spark.names.settings import look_at_settings
 
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
@@ -26,6 +27,7 @@ def requested_snapshot(spark: SparkSession, request: ReadRequest, options: Mappi
 
     Raises: see `tahoe.table.Table.snapshot` and `moment`.
     """
+    look_at_settings(spark)
     table = table_at(spark, request.path, options)
     if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
         request = meant

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable
 from tahoe.expr.tree.predicate import Predicate, all_of
+from tahoe.lazy import pc
 from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from tahoe.exceptions import NotFound, Unsupported
-from tahoe.spark.frames import DETAIL, HISTORY, detail_rows, history_rows
+from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
+from tahoe.spark.commands.reorg import OPTIMIZE_ROW, purge
 from tahoe.spark.names.entries import entry_of, table_named
 from tahoe.spark.statements.command import Command
 from tahoe.sql.parse import parse
@@ -52,7 +54,7 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
             code="DELTA_ONLY_OPERATION",
             table=str(statement.table),
         )
-    return _command(statement, named.table)
+    return _command(spark, statement, named.table)
 
 
 _WORDS = {
@@ -74,7 +76,7 @@ def _may_be_column(spark: SparkSession, statement: Statement) -> bool:
     return entry_of(spark, [word]) is not None
 
 
-def _command(statement: Statement, table: Table) -> Command:
+def _command(spark: SparkSession, statement: Statement, table: Table) -> Command:
     words = _WORDS[type(statement)]
     match statement:
         case DescribeDetail():
@@ -90,7 +92,7 @@ def _command(statement: Statement, table: Table) -> Command:
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
         case Purge(_, where):
-            return Command(words, lambda: _done(table.purge(where)))
+            return Command(words, lambda: purge(spark, table, where), StructType.fromDDL(OPTIMIZE_ROW))
     raise AssertionError(statement)
 
 

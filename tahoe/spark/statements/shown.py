@@ -20,7 +20,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field, items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.properties import shown_properties
+from tahoe.spark.statements.table_properties import shown_properties
 from tahoe.spark.statements.targets import target_of
 
 __all__ = ["SHOWING_STATEMENTS"]

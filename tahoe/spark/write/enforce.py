@@ -38,10 +38,11 @@ _MEANING = {
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
-    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
 """Settings on which the meaning of an expression's text depends."""
+_BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
+"""One of them too, but deprecated: Spark warns whoever sets it, so it is set back only where somebody has set it."""
 
 _ASKED = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
@@ -159,7 +160,8 @@ def _selected(rows: DataFrame, config: TableConfig, changed: Mapping[str, Column
     # Under aliases of their own, so that no alias that the data has had can be taken for a struct of that name.
     plain = [sf.col(quote_identifier(name)).alias(name) for name in rows.columns]
     absent = [sf.lit(None).alias(column.name) for column in config.schema if column.data_type == _VOID]
-    frame = jvm.frame(jvm.session_with(spark, _MEANING), rows._jdf.queryExecution().analyzed(), spark)
+    meaning = _MEANING if spark.conf.get(_BACKSLASHES, "false") == "false" else {**_MEANING, _BACKSLASHES: "false"}
+    frame = jvm.frame(jvm.session_with(spark, meaning), rows._jdf.queryExecution().analyzed(), spark)
     frame = frame.select(*plain, *absent)
     # The condition, always true, is one that the optimizer must not move: below a limit, rows that are cut off would fail the job too.
     columns = {name: sf.when(sf.spark_partition_id() >= 0, values) for name, values in changed.items()}

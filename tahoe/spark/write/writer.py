@@ -21,13 +21,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.clock import Clock
 from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.lazy import pq
 from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tahoe.lazy import pc
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import deletes_form

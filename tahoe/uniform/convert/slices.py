@@ -16,9 +16,9 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import StorageFailure
+from tahoe.lazy import pc
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import StructType, schema_from_json
 from tahoe.store.location import decode_path

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
 from tahoe.protocol.partition import deserialize

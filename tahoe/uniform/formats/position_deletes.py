@@ -17,10 +17,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tahoe.exceptions import CorruptTable
+from tahoe.lazy import pc, pq
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.data_files import Target
 from tahoe.uniform.formats.manifest_schema import DELETES, tail_of

@@ -18,7 +18,7 @@ from tahoe.log.replay import LogReader, advance_state
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo, DomainMetadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
-from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, memory_log, remove, vector
+from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, memory_log, remove, vector
 
 WITH_VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors", "domainMetadata"}))
 

@@ -25,7 +25,7 @@ from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import CommitInfo, DomainMetadata, Protocol, SetTransaction
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import PrimitiveType
-from tests.unit.log.logs import DAMAGES, METADATA, PROTOCOL, SCHEMA, Log, add, memory_log, remove, vector
+from tahoe.testing.log_builder import DAMAGES, METADATA, PROTOCOL, SCHEMA, Log, add, memory_log, remove, vector
 
 ALL_IDS = Comparison(">=", Column(("id",)), Literal(-1, PrimitiveType("long")))
 

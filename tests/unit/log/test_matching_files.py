@@ -19,7 +19,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.skipping import keep
 from tahoe.schema.types import PrimitiveType
-from tests.unit.log.logs import METADATA, PROTOCOL, SCHEMA, Log, add, memory_log, remove, vector
+from tahoe.testing.log_builder import METADATA, PROTOCOL, SCHEMA, Log, add, memory_log, remove, vector
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
 ID, NAME, PART = Column(("id",)), Column(("name",)), Column(("part",))

@@ -23,7 +23,7 @@ from tahoe.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
-from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, live_paths, memory_log, remove, vector
+from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, live_paths, memory_log, remove, vector
 
 CHECKPOINTS = {
     "none": lambda log: None,

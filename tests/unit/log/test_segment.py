@@ -14,7 +14,7 @@ from tahoe.log.files.paths import LAST_CHECKPOINT, commit_name, file_name
 from tahoe.log.replay import LogReader
 from tahoe.log.segment import LogSegment, checkpoints_in, segment_for
 from tahoe.store.log_store import Entry, LogStore
-from tests.unit.log.logs import Log, add, live_paths, memory_log
+from tahoe.testing.log_builder import Log, add, live_paths, memory_log
 
 
 def _log(versions: int) -> Log:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import Unsupported
 from tahoe.sql.table_name import TableName, table_name
 
 
@@ -18,7 +17,7 @@ from tahoe.sql.table_name import TableName, table_name
 )
 def test_a_table_is_named_by_its_path(text: str, path: str) -> None:
     named = table_name(text)
-    assert named == TableName(path) and named.resolved() == path
+    assert named == TableName(path) and named.identifiers == ("delta", path)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +32,10 @@ def test_a_table_is_named_by_its_path(text: str, path: str) -> None:
         ("IDENTIFIER('db.t')", ("db", "t")),
     ],
 )
-def test_every_other_name_is_one_of_a_catalog_which_has_no_path_yet(text: str, parts: tuple[str, ...]) -> None:
+def test_every_other_name_is_one_of_a_catalog(text: str, parts: tuple[str, ...]) -> None:
     named = table_name(text)
-    assert named == TableName(None, parts)
-    with pytest.raises(Unsupported, match="name of a catalog") as told:
-        named.resolved()
-    assert told.value.code == "TAHOE_CATALOG_NAME"
+    assert named == TableName(None, parts) and named.identifiers == parts
+    assert table_name(str(named)) == named
 
 
 @pytest.mark.parametrize(

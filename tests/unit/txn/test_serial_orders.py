@@ -9,8 +9,8 @@ import pytest
 from pyroaring import BitMap64
 
 from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.testing import raced_rows as model
 from tahoe.txn.transaction import SERIALIZABLE, WRITE_SERIALIZABLE
-from tests.unit.txn import rows as model
 
 DAYS = ("mon", "tue")
 

@@ -14,13 +14,13 @@ from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.testing.faulty_store import TracingStore
+from tahoe.testing.iceberg_verifier import newest_document, verify
+from tahoe.testing.uniform_log import UNIFORM, DeltaLog
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.handle import UniformHandle, after_commit
 from tahoe.uniform.others.record import NAME, ConversionRecord, write_record
 from tahoe.uniform.runtime import UniformRuntime
-from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
-from tests.unit.uniform.verifier import newest_document, verify
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from tahoe.exceptions import TahoeError
 from tahoe.log.files.commits import read_commit
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import Call, Faults, FaultyStore, TracingStore
+from tahoe.testing.uniform_log import V2_DELETES, DeltaLog
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import LastError, UniformRuntime
-from tests.unit.uniform.deltalog import V2_DELETES, DeltaLog
 
 SECONDS = 10
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tahoe.exceptions import StorageFailure
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.pointers import Trouble
 from tahoe.uniform.others.record import ConversionRecord, write_record
 from tahoe.uniform.runtime import LastError, UniformRuntime
 from tahoe.uniform.status import status_of
-from tests.unit.uniform.deltalog import DeltaLog
 
 NAMED = {"delta.universalFormat.config.iceberg.catalogs": "c:a.b"}
 

@@ -24,6 +24,7 @@ from tahoe.spark.commands.merge.pairs import found_in
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
 from tahoe.spark.commands.merge.write import Matched
 from tahoe.spark.commands.row_changes import commit, refuse_connect, with_positions
+from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import named, shape_of
@@ -52,7 +53,7 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChang
     """
     refuse_connect(spark, "MERGE")
     transaction = table.begin()
-    with shown_jobs(spark, table.clock):
+    with shown_jobs(spark, table.clock), told_once(spark):
         return once(spark, transaction, lambda: commit(spark, table, transaction, stage_merge(transaction, spark, request)))
 
 

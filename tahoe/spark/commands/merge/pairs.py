@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
+from tahoe.lazy import pc
 from tahoe.ops.merge.clauses import Kind
 from tahoe.ops.rows.row_changes import FileChange
 from tahoe.snapshot.snapshot import Snapshot

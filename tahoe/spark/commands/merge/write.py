@@ -7,24 +7,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
 from math import ceil
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.ops.merge.clauses import Action, Kind, may_match_often
+from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
 from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
 from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.conditions import text_of
+from tahoe.spark.commands.conditions import shown_in_history
 from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted, of_source
 from tahoe.spark.commands.merge.pairs import PairsFound
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
 from tahoe.spark.commands.row_changes import FILE, ROW, rows_that_stay, write_change_data, write_rows
 from tahoe.spark.commands.row_changes import of_kind as of_change
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
 from tahoe.spark.write.writer import FileOptions
 from tahoe.txn.transaction import Operation, Transaction
@@ -105,8 +107,18 @@ class Matched:
         if not any(one.rows for one in counts) and transaction.metadata is None:
             return Staged(None)
         metrics = merge_metrics(self.source_rows, counts, written, Times(*self.times, transaction.clock.now_ms()))
-        operation = Operation("MERGE", merge_parameters(text_of(self.request.on), self.request.shown), metrics)
+        operation = Operation("MERGE", self._parameters(), metrics)
         return Staged(operation, *(counted(counts, action) for action in (Action.UPDATE, Action.DELETE, Action.INSERT)))
+
+    def _parameters(self) -> dict[str, Any]:
+        jvm = Jvm.of(self.request.source.sparkSession)
+
+        def shown(condition: Column) -> str:
+            return shown_in_history(jvm, jvm.expression(condition))
+
+        steps = self.plan.steps
+        clauses = [Clause(s.kind, s.action, None if s.condition is None else shown(s.condition), {}) for s in steps]
+        return merge_parameters(shown(self.plan.on), clauses)
 
     # -- rows --------------------------------------------------------------------------------------------------------------
 

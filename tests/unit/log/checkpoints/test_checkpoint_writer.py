@@ -26,7 +26,7 @@ from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransa
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType
 from tahoe.store.object_store import open_store
-from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, lines, memory_log, remove, vector
+from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, lines, memory_log, remove, vector
 
 WEEK_MS = 7 * 86_400_000
 

@@ -15,7 +15,7 @@ from tahoe.log.segment import TailFile
 from tahoe.log.tail import _newest_of_actions
 from tahoe.protocol.actions import AddFile, CommitInfo
 from tahoe.store.log_store import Entry
-from tests.unit.log.logs import METADATA, PROTOCOL, add, lines, memory_log, remove
+from tahoe.testing.log_builder import METADATA, PROTOCOL, add, lines, memory_log, remove
 
 NAME = commit_name(3)
 URL = "memory://m/t"

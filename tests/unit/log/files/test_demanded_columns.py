@@ -16,7 +16,7 @@ from tahoe.log.files.paths import commit_name
 from tahoe.log.replay import LogReader, add_files
 from tahoe.log.segment import segment_for
 from tahoe.schema.types import PrimitiveType
-from tests.unit.log.logs import METADATA, PROTOCOL, SCHEMA, Log, add, memory_log
+from tahoe.testing.log_builder import METADATA, PROTOCOL, SCHEMA, Log, add, memory_log
 
 IN_A: Predicate = Comparison("=", Column(("part",)), Literal("a", PrimitiveType("string")))
 IN_NONE: Predicate = IsNull(Column(("part",)))

@@ -9,7 +9,7 @@ import pytest
 from tahoe.exceptions import CorruptTable
 from tahoe.log.files.last_checkpoint import canonical_json, checksum_of_json, parse_last_checkpoint, read_last_checkpoint
 from tahoe.log.files.paths import LAST_CHECKPOINT, ParsedLogPath, checkpoint_name, checksum_name, commit_name, parse, sidecar_name
-from tests.unit.log.logs import DAMAGES, memory_log
+from tahoe.testing.log_builder import DAMAGES, memory_log
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 V10 = "_delta_log/00000000000000000010"

@@ -14,7 +14,7 @@ from tahoe.log.files.seal import fault_in_seal, has_seal, sealed
 from tahoe.log.replay import LogReader
 from tahoe.log.segment import segment_for
 from tahoe.protocol.actions import Action, CommitInfo
-from tests.unit.log.logs import METADATA, PROTOCOL, Log, add, memory_log, remove, vector
+from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, memory_log, remove, vector
 
 URL = "memory://m/t"
 ACTIONS: Sequence[Action] = (

@@ -9,11 +9,11 @@ from pyiceberg.catalog.sql import SqlCatalog as TheirCatalog
 
 from tahoe.exceptions import ForeignWriter, StorageFailure
 from tahoe.store.object_store import open_store
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.catalog import advance
 from tahoe.uniform.catalogs.configured import adapted
 from tahoe.uniform.catalogs.path_catalog import PathCatalog
 from tahoe.uniform.formats.metadata_files import metadata_number
-from tests.unit.uniform.deltalog import DeltaLog
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pyiceberg.utils.config import Config
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.store.object_store import open_store
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, adapted, catalog_names
-from tests.unit.uniform.deltalog import DeltaLog
 
 
 @pytest.fixture

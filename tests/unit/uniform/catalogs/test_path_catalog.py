@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tahoe.store.object_store import open_store
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.path_catalog import PathCatalog
-from tests.unit.uniform.deltalog import DeltaLog
 
 
 @pytest.fixture

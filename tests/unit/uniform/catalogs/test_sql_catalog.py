@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from tahoe.exceptions import ForeignWriter
 from tahoe.store.object_store import open_store
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.catalogs.configured import adapted
-from tests.unit.uniform.deltalog import DeltaLog
 
 
 @pytest.fixture

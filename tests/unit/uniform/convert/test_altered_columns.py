@@ -7,7 +7,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from tahoe import Table
-from tests.unit.uniform.verifier import newest_document, verify
+from tahoe.testing.iceberg_verifier import newest_document, verify
 
 PROPERTIES = {
     "delta.universalFormat.enabledFormats": "iceberg",

@@ -8,8 +8,8 @@ import pytest
 
 from tahoe.exceptions import CorruptTable
 from tahoe.schema.types import StructType
-from tests.unit.uniform.deltalog import SCHEMA, DeltaLog, column
-from tests.unit.uniform.verifier import live_entries, newest_document, verify
+from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
+from tahoe.testing.uniform_log import SCHEMA, DeltaLog, column
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import SetTransaction
 from tahoe.testing.faulty_store import TracingStore
+from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
+from tahoe.testing.uniform_log import UNIFORM, DeltaLog
 from tahoe.uniform.convert import converter
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.others.record import NAME
-from tests.unit.uniform.deltalog import UNIFORM, DeltaLog
-from tests.unit.uniform.verifier import live_entries, newest_document, verify
 
 
 @pytest.fixture

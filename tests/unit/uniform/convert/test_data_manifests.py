@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tahoe.protocol.actions import SetTransaction
 from tahoe.testing.faulty_store import TracingStore
+from tahoe.testing.iceberg_verifier import live_entries, newest_document, verify
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.convert import manifest_policy
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.formats import metadata
-from tests.unit.uniform.deltalog import DeltaLog
-from tests.unit.uniform.verifier import live_entries, newest_document, verify
 
 
 @pytest.fixture

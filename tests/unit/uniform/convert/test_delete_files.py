@@ -11,10 +11,10 @@ from pyroaring import BitMap64
 
 from tahoe.exceptions import Unsupported
 from tahoe.protocol.actions import DeletionVectorDescriptor
+from tahoe.testing.iceberg_verifier import dead_positions, newest_document, verify
+from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy
 from tahoe.uniform.formats import metadata
-from tests.unit.uniform.deltalog import V2_DELETES, V3, DeltaLog
-from tests.unit.uniform.verifier import dead_positions, newest_document, verify
 
 
 @pytest.fixture

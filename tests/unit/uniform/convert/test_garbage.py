@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tahoe.testing.iceberg_verifier import newest_document, verify
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.convert.manifest_folder import ManifestFolder
-from tests.unit.uniform.deltalog import DeltaLog
-from tests.unit.uniform.verifier import newest_document, verify
 
 
 def test_old_snapshots_expire_and_take_their_files_with_them():

@@ -11,8 +11,8 @@ from tahoe.clock import SeededClock
 from tahoe.exceptions import StorageFailure, TahoeError
 from tahoe.store.log_store import Refused, Unanswered
 from tahoe.testing.faulty_store import CrashingStore, Faults, FaultyStore, SimulatedCrash, TracingStore, WrappedStore
-from tests.unit.uniform.deltalog import DeltaLog
-from tests.unit.uniform.verifier import newest_document, verify
+from tahoe.testing.iceberg_verifier import newest_document, verify
+from tahoe.testing.uniform_log import DeltaLog
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import pytest
 from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.testing.iceberg_verifier import newest_document, verify
+from tahoe.testing.uniform_log import V2_DELETES, V3, DeltaLog
 from tahoe.uniform.convert import manifest_policy, slices
 from tahoe.uniform.convert.slices import Encoded, Slice, encode_slice
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
-from tests.unit.uniform.deltalog import V2_DELETES, V3, DeltaLog
-from tests.unit.uniform.verifier import newest_document, verify
 
 
 class Elsewhere:

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from tahoe.testing.iceberg_verifier import newest_document
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.others.foreign import Finding, find_foreign, foreign_writer
 from tahoe.uniform.others.look import look_at
 from tahoe.uniform.others.record import ConversionRecord, read_record
-from tests.unit.uniform.deltalog import DeltaLog
-from tests.unit.uniform.verifier import newest_document
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from tahoe.exceptions import CorruptTable, ForeignWriter
 from tahoe.testing.faulty_store import WrappedStore
+from tahoe.testing.uniform_log import DeltaLog
 from tahoe.uniform.others.look import look_at, newest_metadata, newest_number
-from tests.unit.uniform.deltalog import DeltaLog
 
 
 def test_an_empty_folder_has_no_metadata() -> None:

@@ -1,0 +1,110 @@
+"""Modules of `tahoe` without a test of their own name, by the reason, each with the test that holds them; `check_house.py` reads it.
+
+A module that decides something by itself has `tests/unit/<room>/test_<module>.py`. Where what it does shows only in what others make of
+it, its line stands here. A line whose module has got a test of its own is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_COMMAND = "tests/unit/cli/test_main.py"
+_COMPUTE = "tests/unit/expr/compute/test_compute.py"
+_PARSE = "tests/unit/expr/parse/test_parse_expression.py"
+_REPLAY = "tests/unit/log/test_replay.py"
+_DAMAGE = "tests/unit/log/test_damaged_log.py"
+_MERGE = "tests/unit/ops/merge/test_merge.py"
+_MODEL = "tests/model/test_table_machine.py"
+_COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
+_CATALOGS = "tests/interop/test_iceberg_catalog.py"
+
+TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    "values only: nothing is decided in it": {
+        "expr/compute/kernels": _COMPUTE,
+        "expr/compute/values": _COMPUTE,
+        "expr/parse/operators": _PARSE,
+        "process": "tests/unit/uniform/serve/test_warehouse.py",
+        "protocol/enforced": "tests/unit/txn/test_prepare.py",
+        "protocol/iceberg_upgrade": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
+        "sql/statements": "tests/unit/sql/test_parse.py",
+        "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
+        "version": "tests/unit/test_public_names.py",
+        "wording": "tests/unit/cli/test_hints.py",
+    },
+    "one command of `tahoe`, whose words and exit code are tested as a user calls it": {
+        "cli/check": _COMMAND,
+        "cli/detail": _COMMAND,
+        "cli/files": _COMMAND,
+        "cli/history": _COMMAND,
+        "cli/connections": "tests/interop/test_serve_under_load.py",
+        "cli/serve": "tests/interop/test_iceberg_rest.py",
+    },
+    "one rule of SQL among others: texts go in and values come out, held against rows in Python and against Spark": {
+        "expr/compute/decimals": "tests/unit/expr/compute/test_columnar.py",
+        "expr/row_condition": "tests/unit/snapshot/test_readable.py",
+        "expr/tree/chains": "tests/unit/expr/test_long.py",
+        "expr/tree/coerce": _PARSE,
+        "expr/tree/common_types": "tests/unit/expr/tree/test_functions.py",
+        "expr/tree/expression": "tests/unit/expr/test_long.py",
+        "expr/tree/signatures": "tests/unit/expr/tree/test_functions.py",
+    },
+    "a step of reading the log, held by golden tables and by what a damaged log gives": {
+        "log/agreement": _DAMAGE,
+        "log/checkpoints/checkpoint_reader": _REPLAY,
+        "log/checkpoints/footer_check": _DAMAGE,
+        "log/checkpoints/parquet_source": "tests/unit/log/test_matching_files.py",
+        "log/files/json_columns": "tests/unit/log/files/test_commits.py",
+        "log/files/live_files": _REPLAY,
+        "log/partition_keys": "tests/unit/log/test_matching_files.py",
+        "log/places": "tests/unit/snapshot/test_snapshot.py",
+        "log/tail": _REPLAY,
+        "log/totals": "tests/unit/log/test_checksum.py",
+        "snapshot/data_reader": "tests/unit/snapshot/test_scan.py",
+        "snapshot/file_row_groups": "tests/unit/snapshot/test_arrow_reader.py",
+    },
+    "a step of writing the log or of keeping it, held by what readers find after it": {
+        "log/checksum_writer": "tests/unit/log/test_checksum.py",
+        "protocol/statistics/bounds": "tests/unit/protocol/statistics/test_collect.py",
+        "protocol/statistics/file_statistics": "tests/unit/protocol/statistics/test_collect.py",
+        "protocol/statistics/thrift": "tests/unit/log/checkpoints/test_parquet_join.py",
+        "protocol/table_state": _REPLAY,
+        "txn/commit": "tests/race/test_lost_answers.py",
+        "txn/evidence": "tests/unit/txn/test_racing_changes.py",
+    },
+    "a step of an operation, held by the rows that the operation leaves: by hand, and by the model": {
+        "ops/merge/explained": _MERGE,
+        "ops/merge/match": _MERGE,
+        "ops/merge/report": _MERGE,
+        "ops/merge/schema": _MERGE,
+        "ops/rows/assignments": "tests/unit/ops/rows/test_update.py",
+        "ops/rows/conditions": "tests/unit/ops/rows/test_delete.py",
+        "ops/rows/insert": "tests/unit/test_table.py",
+        "ops/rows/row_changes": _MODEL,
+        "ops/tables/alter": "tests/unit/test_table.py",
+        "ops/tables/constrain": "tests/unit/ops/write/test_enforce.py",
+        "ops/tables/create": "tests/unit/test_table.py",
+        "ops/upkeep/check_files": "tests/unit/ops/upkeep/test_check.py",
+        "ops/upkeep/check_statistics": "tests/unit/ops/upkeep/test_check_data.py",
+        "ops/upkeep/purge": _MODEL,
+        "ops/write/rewrite": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
+        "protocol/constraints": "tests/unit/ops/write/test_enforce.py",
+        "schema/arrow": "tests/unit/ops/write/test_write_and_read.py",
+    },
+    "speaks to a service: tested with that service, or with a stand-in that speaks its protocol": {
+        "tables": "tests/spark/test_delta_table.py",
+        "uniform/catalogs/glue_catalog": _CATALOGS,
+        "uniform/catalogs/hive_catalog": _CATALOGS,
+        "uniform/catalogs/rest_catalog": _CATALOGS,
+        "uniform/others/foreign_rows": "tests/interop/test_rogue_writers.py",
+        "uniform/others/repair": "tests/interop/test_rogue_writers.py",
+    },
+    "a step of a conversion, held by the verifier that reads what was written with another library": {
+        "uniform/convert/manifest_draft": "tests/unit/uniform/convert/test_data_manifests.py",
+        "uniform/convert/manifest_folder": "tests/unit/uniform/convert/test_data_manifests.py",
+    },
+    "ALTER TABLE's columns: what is staged shows in the table": {
+        "ops/tables/alterable": _COLUMNS,
+        "ops/tables/dependents": _COLUMNS,
+        "ops/tables/replaceable": _COLUMNS,
+    },
+}

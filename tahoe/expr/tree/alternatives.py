@@ -1,0 +1,197 @@
+"""Long ORs of ANDs, `(a = 1 AND b > 7) OR (a = 2 AND b > 5) OR …`, as tables: one row an alternative, found by the value of one column.
+
+Asked term by term, such a condition costs its length for every batch of rows and every file. `split` gives what answers the same by
+looking a value up; `outline` what the condition says of each column by itself, which is enough to leave out files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tahoe.expr.tree.predicate import (
+    LONGEST_CHAIN,
+    And,
+    Column,
+    Comparison,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+)
+from tahoe.schema.types import DataType, PrimitiveType
+
+__all__ = ["Alternatives", "Test", "outline", "split"]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What every alternative of a table asks of one column.
+
+    Args:
+        op: of a comparison; ``is null`` or ``is not null``.
+        data_type: of what is compared with; None for the tests for null.
+    """
+
+    op: str
+    column: Column
+    data_type: DataType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """`(key = v1 AND tests of row 1) OR (key = v2 AND tests of row 2) OR …`.
+
+    Args:
+        key: the column whose value picks the alternative, and the type of the values.
+        values: one an alternative, none NULL, no two the same.
+        tests: what is asked beside the key.
+        constants: for each alternative what its tests compare with, None for the tests for null.
+    """
+
+    key: Column
+    key_type: DataType
+    values: tuple[Any, ...]
+    tests: tuple[Test, ...]
+    constants: tuple[tuple[Any, ...], ...]
+
+    def without_key(self) -> Predicate:
+        """The OR of the tests alone: what decides between FALSE and NULL where the key is NULL."""
+        rows = self.constants
+        if len(self.tests) == 1 and self.tests[0].op in _WEAKEST:
+            rows = ((_weakest(self.tests[0].op, (row[0] for row in rows)),),)
+        return any_of(all_of(map(_leaf, self.tests, row)) for row in dict.fromkeys(rows))
+
+
+def split(parts: Sequence[Predicate]) -> tuple[list[Alternatives], list[Predicate]]:
+    """The operands of an OR as tables of alternatives, and those that fit into none; all joined by OR have the answer of the whole."""
+    alike: dict[tuple[Test, ...], list[tuple[Predicate, tuple[Any, ...]]]] = {}
+    rest: list[Predicate] = []
+    for part in parts:
+        shape = _shape(part)
+        if shape is None:
+            rest.append(part)
+        else:
+            alike.setdefault(shape[0], []).append((part, shape[1]))
+    tables: list[Alternatives] = []
+    for tests, members in alike.items():
+        keys = [place for place, test in enumerate(tests) if _may_be_key(test)]
+        if not keys or len(members) <= LONGEST_CHAIN:
+            rest += [part for part, _ in members]
+        else:
+            rows = [row for _, row in members]
+            tables += _tables(tests, rows, max(keys, key=lambda place: len({row[place] for row in rows})))
+    return tables, rest
+
+
+def outline(predicate: Predicate) -> Predicate:
+    """Something shorter that is TRUE wherever the predicate is: of long ORs, what they say of each column by itself.
+
+    Of `(a = 1 AND b > 7) OR (a = 2 AND b > 5)` that is `a IN (1, 2) AND b > 5`.
+    """
+    match predicate:
+        case And(parts):
+            return all_of(outline(part) for part in parts)
+        case Or(parts) if len(parts) > LONGEST_CHAIN:
+            tested = [_leaves_by_column(part) for part in parts]
+            everywhere = [column for column in tested[0] if all(column in leaves for leaves in tested)]
+            return all_of(_outlined([leaves[column] for leaves in tested]) for column in everywhere)
+    return predicate
+
+
+_WEAKEST = {"<": max, "<=": max, ">": min, ">=": min}
+"""Of constants that the same column is compared with in one OR: the one for which the comparison is TRUE most often."""
+_FLOATING = (PrimitiveType("float"), PrimitiveType("double"))
+
+
+def _weakest(op: str, values: Iterable[Any]) -> Any:
+    # To SQL NaN is the greatest number, and equal to itself.
+    return _WEAKEST[op](values, key=lambda value: (value != value, 0 if value != value else value))
+
+
+def _shape(part: Predicate) -> tuple[tuple[Test, ...], tuple[Any, ...]] | None:
+    """What the part asks of which columns, and the constants; None for what cannot stand in a table."""
+    tests: list[Test] = []
+    row: list[Any] = []
+    for leaf in part.parts if isinstance(part, And) else (part,):
+        match leaf:
+            case Comparison(op, column, literal) if op != "<=>" and literal.value is not None:
+                tests.append(Test(op, column, literal.data_type))
+                row.append(literal.value)
+            case IsNull(column):
+                tests.append(Test("is null", column, None))
+                row.append(None)
+            case IsNotNull(column):
+                tests.append(Test("is not null", column, None))
+                row.append(None)
+            case _:
+                return None
+    return tuple(tests), tuple(row)
+
+
+def _may_be_key(test: Test) -> bool:
+    """Whether its values can be looked up: of floating numbers, NaN and the two zeros could not."""
+    return test.op == "=" and test.data_type not in _FLOATING
+
+
+def _tables(tests: tuple[Test, ...], rows: list[tuple[Any, ...]], key: int) -> Iterator[Alternatives]:
+    """The rows as tables in which no key stands twice: the second alternative of a value goes into a second table, and so on."""
+    others = tests[:key] + tests[key + 1 :]
+    grouped: dict[Any, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        grouped.setdefault(row[key], []).append(row[:key] + row[key + 1 :])
+    if len(others) == 1 and others[0].op in _WEAKEST:
+        grouped = {value: [(_weakest(others[0].op, (row[0] for row in found)),)] for value, found in grouped.items()}
+    key_type = tests[key].data_type
+    assert key_type is not None
+    depth = 0
+    while grouped:
+        yield Alternatives(tests[key].column, key_type, tuple(grouped), others, tuple(found[depth] for found in grouped.values()))
+        depth += 1
+        grouped = {value: found for value, found in grouped.items() if len(found) > depth}
+
+
+def _leaf(test: Test, constant: Any) -> Predicate:
+    if test.data_type is None:
+        return IsNull(test.column) if test.op == "is null" else IsNotNull(test.column)
+    return Comparison(test.op, test.column, Literal(constant, test.data_type))
+
+
+def _leaves_by_column(part: Predicate) -> dict[Column, Predicate]:
+    """One test of each column that the part demands something of: lists and equalities before others."""
+    found: dict[Column, Predicate] = {}
+    for leaf in part.parts if isinstance(part, And) else (part,):
+        match leaf:
+            case Comparison("=", column, _) | In(column, _):
+                found[column] = leaf
+            case Comparison(_, column, _) | IsNull(column) | IsNotNull(column):
+                found.setdefault(column, leaf)
+    return found
+
+
+def _outlined(leaves: Sequence[Predicate]) -> Predicate:
+    """The OR of tests of one column, in a few; TRUE, for nothing, where it would be long."""
+    values: dict[DataType, list[Literal]] = {}
+    constants: dict[tuple[str, DataType], list[Any]] = {}
+    others: dict[Predicate, None] = {}
+    for leaf in leaves:
+        match leaf:
+            case Comparison("=", _, literal):
+                values.setdefault(literal.data_type, []).append(literal)
+            case In(_, (first, *_) as literals):
+                values.setdefault(first.data_type, []).extend(literals)
+            case Comparison(op, _, literal) if op in _WEAKEST and literal.value is not None:
+                constants.setdefault((op, literal.data_type), []).append(literal.value)
+            case _:
+                others[leaf] = None
+    column = next(leaf.column for leaf in leaves if isinstance(leaf, Comparison | In | IsNull | IsNotNull))
+    if len(others) > LONGEST_CHAIN:
+        return all_of(())
+    lists: list[Predicate] = [In(column, tuple(dict.fromkeys(literals))) for literals in values.values()]
+    weakest = [Comparison(op, column, Literal(_weakest(op, found), data_type)) for (op, data_type), found in constants.items()]
+    return any_of([*lists, *weakest, *others])

@@ -1,0 +1,83 @@
+"""Options of readers and writers of the reference, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tahoe.knobs.knob import Knob, State, turned
+
+__all__ = ["READER_OPTIONS", "WRITER_OPTIONS", "reader_given", "writer_given"]
+
+_STREAM = "It is for streams; a reader of rows has no use for it."
+_REPLACING = "Rows are replaced by replaceWhere or by partitions."
+
+
+def _works(kind: str, *names: str) -> list[Knob]:
+    return [Knob(name, State.WORKS, kind=kind) for name in names]
+
+
+_WRITER, _READER = "writer's option", "reader's option"
+WRITER_OPTIONS: tuple[Knob, ...] = (
+    *_works(_WRITER, "path", "mergeSchema", "overwriteSchema", "replaceWhere", "partitionOverwriteMode", "dataChange"),
+    *_works(
+        _WRITER, "txnAppId", "txnVersion", "userMetadata", "maxRecordsPerFile", "compression", "delta.", "fs.", "dfs.", "parquet."
+    ),
+    *(
+        Knob(name, State.REFUSED, _REPLACING, _WRITER)
+        for name in ("replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO")
+    ),
+    Knob("optimizeWrite", State.LATER, "Rows are not shuffled before a write; that comes with OPTIMIZE.", _WRITER, ("false",)),
+    Knob(
+        "writePartitionColumns",
+        State.LATER,
+        "Partition columns are written into data files only where the table demands it.",
+        _WRITER,
+    ),
+)
+"""A name that ends with a point stands for all that begin so."""
+
+READER_OPTIONS: tuple[Knob, ...] = (
+    *_works(_READER, "path", "versionAsOf", "timestampAsOf", "readChangeFeed", "readChangeData", "fs.", "dfs.", "parquet."),
+    *_works(_READER, "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp"),
+    *(
+        Knob(name, State.NOTHING, _STREAM, _READER)
+        for name in (
+            *("maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex", "ignoreFileDeletion", "ignoreChanges", "ignoreDeletes"),
+            *("skipChangeCommits", "failOnDataLoss", "schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId"),
+            *("allowSourceColumnDrop", "allowSourceColumnRename", "allowSourceColumnTypeChange", "withEventTimeOrder"),
+        )
+    ),
+    Knob("mergeSchema", State.NOTHING, "A table has one schema, whatever its files hold.", _READER),
+)
+"""A name that ends with a point stands for all that begin so."""
+
+_OF_CHANGES = ("startingversion", "startingtimestamp", "endingversion", "endingtimestamp")
+_FEED = ("readchangefeed", "readchangedata")
+_WRITERS = {knob.name.lower(): knob for knob in WRITER_OPTIONS}
+_READERS = {knob.name.lower(): knob for knob in READER_OPTIONS}
+
+
+def writer_given(options: Mapping[str, str], *, overwrites: bool) -> None:
+    """A writer has these options: tell once of each of the reference's that changes nothing, or refuse it.
+
+    Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``).
+    """
+    for name, value in options.items():
+        knob = _WRITERS.get(name.lower())
+        if knob is not None:
+            turned(knob, value)
+        if name.lower() == "replacewhere" and not overwrites:
+            turned(Knob("replaceWhere", State.NOTHING, "Only mode 'overwrite' replaces rows; these are added.", _WRITER), value)
+
+
+def reader_given(options: Mapping[str, str]) -> None:
+    """As `writer_given`, for a reader."""
+    given = {name.lower(): value for name, value in options.items()}
+    reads_changes = any(given.get(name, "").lower() == "true" for name in _FEED)
+    for name, value in options.items():
+        knob = _READERS.get(name.lower())
+        if knob is not None:
+            turned(knob, value)
+        if name.lower() in _OF_CHANGES and not reads_changes:
+            why = "It goes with readChangeFeed; a version of the table is asked for by versionAsOf or timestampAsOf."
+            turned(Knob(knob.name if knob else name, State.NOTHING, why, _READER), value)

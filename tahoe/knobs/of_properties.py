@@ -1,0 +1,89 @@
+"""Table properties of the reference, one row each (`tahoe.protocol.properties` says how their texts are read)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tahoe.knobs.knob import Knob, State, turned
+
+__all__ = ["PROPERTIES", "properties_set"]
+
+_LAYOUT = "files are laid out anew by OPTIMIZE and its kin, which come with a later version."
+_KEPT = "It is kept in the table, where other clients see it."
+
+
+def _works(*names: str) -> list[Knob]:
+    return [Knob(f"delta.{name}", State.WORKS, kind="table property") for name in names]
+
+
+def _told(state: State, name: str, why: str, *usual: str) -> Knob:
+    return Knob(f"delta.{name}", state, f"{why} {_KEPT}", "table property", usual)
+
+
+PROPERTIES: tuple[Knob, ...] = (
+    *_works(
+        "minReaderVersion", "minWriterVersion", "ignoreProtocolDefaults", "feature.", "constraints.", "universalformat.config."
+    ),
+    *_works("appendOnly", "enableChangeDataFeed", "enableChangeDataCapture", "enableDeletionVectors", "isolationLevel"),
+    *_works("logRetentionDuration", "deletedFileRetentionDuration", "setTransactionRetentionDuration", "enableExpiredLogCleanup"),
+    *_works("checkpointInterval", "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"),
+    *_works("dataSkippingNumIndexedCols", "dataSkippingStatsColumns", "dataSkippingStringPrefixLength"),
+    *_works("columnMapping.mode", "columnMapping.maxColumnId", "randomizeFilePrefixes", "randomPrefixLength"),
+    *_works("enableRowTracking", "rowTrackingSuspended", "rowTracking.materializedRowIdColumnName"),
+    *_works("rowTracking.materializedRowCommitVersionColumnName", "enableTypeWidening", "enableVariantShredding"),
+    *_works("enableInCommitTimestamps", "inCommitTimestampEnablementVersion", "inCommitTimestampEnablementTimestamp"),
+    *_works("universalFormat.enabledFormats", "enableIcebergCompatV1", "enableIcebergCompatV2", "enableIcebergCompatV3"),
+    *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
+    _told(State.LATER, "autoOptimize.autoCompact", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
+    _told(State.LATER, "autoOptimize.optimizeWrite", f"Rows are not shuffled before a write; {_LAYOUT}", "false"),
+    _told(State.LATER, "autoOptimize", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
+    _told(
+        State.LATER, "compatibility.symlinkFormatManifest.enabled", "No manifests are written; they come with GENERATE.", "false"
+    ),
+    _told(
+        State.LATER,
+        "checkpointPolicy",
+        "Checkpoints of version 2 are read, and the table gets the feature v2Checkpoint, but checkpoints are written in the classic form, "
+        "which the specification allows such a table to have.",
+        "classic",
+    ),
+    _told(
+        State.LATER,
+        "dropFeatureTruncateHistory.retentionDuration",
+        "Features are dropped, and history truncated, from a later version on.",
+        "interval 24 hours",
+    ),
+    _told(State.LATER, "requireCheckpointProtectionBeforeVersion", "Features are dropped from a later version on.", "0"),
+    _told(
+        State.NOTHING,
+        "checkpointRetentionDuration",
+        "A checkpoint goes with the commits that it stands for, by delta.logRetentionDuration.",
+        "interval 2 days",
+    ),
+    _told(State.NOTHING, "enableFullRetentionRollback", "The log is always kept whole for delta.logRetentionDuration.", "true"),
+    _told(State.NOTHING, "sampleRetentionDuration", "The reference does not use it either.", "interval 7 days"),
+    _told(
+        State.NOTHING,
+        "universalFormat.iceberg.atomicConversion.supported",
+        "A conversion follows its commit within moments, and says how far it is (Table.uniform.status).",
+        "false",
+    ),
+    _told(State.LATER, "castIcebergTimeType", "Iceberg tables are converted and cloned from a later version on.", "false"),
+    _told(
+        State.LATER, "ignoreIcebergBucketPartition", "Iceberg tables are converted and cloned from a later version on.", "false"
+    ),
+    _told(
+        State.LATER, "writePartitionColumnsToParquet", "Partition columns are not written into data files of this table.", "false"
+    ),
+)
+"""In the order of the reference's documentation, those that work first. A name that ends with a point stands for all that begin so."""
+
+_BY_NAME = {knob.name.lower(): knob for knob in PROPERTIES}
+
+
+def properties_set(properties: Mapping[str, str]) -> None:
+    """Somebody sets these properties: tell once of each that changes nothing. Unknown ones are not looked at."""
+    for name, value in properties.items():
+        knob = _BY_NAME.get(name.lower())
+        if knob is not None:
+            turned(knob, value)

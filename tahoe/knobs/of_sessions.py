@@ -1,0 +1,289 @@
+"""Session settings of the reference (``spark.databricks.delta.…``), and what becomes of each here.
+
+Written as ``name`` or ``name=usual``, without the prefix: a setting that has its usual value asks for what is done anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tahoe.knobs.knob import Knob, State, turned
+
+__all__ = ["CONFS", "PREFIX", "session_has"]
+
+PREFIX = "spark.databricks.delta."
+_FREE = ("spark.databricks.delta.properties.defaults.",)
+"""Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
+
+_WORKS = """
+    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata properties.defaults.minReaderVersion
+    properties.defaults.minWriterVersion schema.autoMerge.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
+"""
+
+_GROUPS: tuple[tuple[State, str, str], ...] = (
+    (
+        State.LATER,
+        "OPTIMIZE and what compacts by itself come with a later version.",
+        """
+            autoCompact.earlySkipPartitionTable.enabled=true autoCompact.enabled autoCompact.maxFileSize
+            autoCompact.maxNumModifiedPartitions=128 autoCompact.maxTablePartitionStats autoCompact.minFileSize
+            autoCompact.minNumFiles=50 autoCompact.modifiedPartitionsOnly.enabled=true
+            autoCompact.nonBlindAppend.enabled=false autoCompact.partitionStatsSize
+            autoCompact.recordPartitionStats.enabled=true autoCompact.reservePartitions.enabled=true
+            clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
+            import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true optimize.batchSize
+            optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
+            optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
+            optimize.maxDeletedRowsRatio=0.05 optimize.maxFileSize optimize.maxThreads=15 optimize.minFileSize
+            optimize.repartition.enabled=false optimize.zorder.checkStatsCollection.enabled=true
+            optimize.zorder.fastInterleaveBits.enabled=false optimizeWrite.binSize=512 optimizeWrite.enabled
+            optimizeWrite.maxShufflePartitions=2000 optimizeWrite.numShuffleBlocks=50000000
+        """,
+    ),
+    (
+        State.LATER,
+        "VACUUM comes with a later version.",
+        """
+            retentionDurationCheck.enabled=true tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled=false
+            vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility=true
+            vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=true vacuum.lite.enabled=false vacuum.logging.enabled
+            vacuum.parallelDelete.enabled=false vacuum.parallelDelete.parallelism vacuum.relativize.ignoreError=false
+            vacuum.retentionWindowIgnore.enabled=true
+        """,
+    ),
+    (
+        State.LATER,
+        "Streams come with a later version.",
+        """
+            deltaLog.getChangeLogFiles.failOnGapsInTests=true deltaLog.getChangeLogFiles.logGaps=true
+            streaming.allowSchemaLocationOutsideCheckpointLocation=false streaming.createDataFrame.dropNullColumns=false
+            streaming.distributedInitialSnapshot=false streaming.ignoreInternalMetadataForSchemaChange.enabled=true
+            streaming.initialSnapshotMaxFiles=100000 streaming.logSizeInMemoryThreshold
+            streaming.offsetValidation.enabled=true streaming.schemaTracking.enabled=true
+            streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled=true
+            streaming.schemaTracking.metadataPathCheck.enabled=true streaming.schemaValidationOnRestart.enabled=true
+            streaming.sink.implicitCastEscapeColumnNames=true streaming.sink.implicitCastForTypeMismatchOnly=true
+            streaming.trailingCommitValidation.enabled=true
+            streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled=false
+            streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled=false
+            streaming.unsafeReadOnNullabilityChange.enabled=false streaming.unsafeReadOnPartitionColumnChanges.enabled=false
+            typeWidening.allowTypeChangeStreamingDeltaSource=true typeWidening.bypassStreamingTypeChangeCheck=false
+            typeWidening.enableStreamingSchemaTracking=false
+        """,
+    ),
+    (
+        State.LATER,
+        "RESTORE, CLONE, CONVERT TO DELTA and GENERATE come with a later version.",
+        """
+            clone.iceberg.allowPartialStats=true clone.replaceEnabled=true collectStats.convertIceberg.date=true
+            collectStats.convertIceberg.decimal=true collectStats.convertIceberg.timestamp=true
+            collectStats.convertIceberg=true convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
+            convert.iceberg.partitionEvolution.enabled=false convert.iceberg.useNativePartitionValues=true
+            convert.metadataCheck.enabled=true convert.partitionValues.ignoreCastFailure=false
+            convert.useCatalogPartitions=true convert.useCatalogSchema=true convert.useMetadataLog=true
+            restore.protocolDowngradeAllowed=false
+        """,
+    ),
+    (
+        State.LATER,
+        "The table feature that it is about is not written by this version (docs/features.md).",
+        """
+            adaptiveMetadataTree.preview.enabled=true amt.entriesPerLeaf=50000 amt.fullRewriteCheckpointIntervalMultiplier=5
+            amt.largeCommitActionsCountThresholdForInlineManifestCommit backfill.maxNumFilesFactor=3
+            catalog.enableServerSidePlanning=false checkConstraints.validation.enabled columnMapping.allowRemoval=true
+            constraints.allowUnenforcedNotNull.enabled=false constraints.assumesDropIfExists.enabled=false
+            coordinatedCommits.commitCoordinator.dynamodb.awsCredentialsProviderName
+            coordinatedCommits.commitCoordinator.dynamodb.readCapacityUnits=5
+            coordinatedCommits.commitCoordinator.dynamodb.skipPathCheckEnabled=false
+            coordinatedCommits.commitCoordinator.dynamodb.writeCapacityUnits=5
+            coordinatedCommits.commitFilesIterator.backfillGapFix.enabled=true
+            coordinatedCommits.getCommits.threadPoolSize=5 coordinatedCommits.ignoreMissingCoordinatorImplementation=true
+            enableTableRedirectFeature=false featureEnablement.conflictResolution.enabled=true geo.preview.enabled=false
+            identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled=false identityColumn.enabled=true
+            rowTracking.backfill.enabled=true rowTracking.backfill.maxNumFiles=22000 rowTracking.ignoreSuspension=false
+            skipRedirectFeature=false tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported=true
+            tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled=false
+            tableFeatures.dev.unsupportedTableFeatures.enabled=false
+            tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
+            tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000 tableFeatures.fastDropFeature.enabled=true
+            tableFeatures.fastDropFeature.generateDVTombstones.enabled tableFeatures.testFeatures.enabled=true
+            typeWidening.allowAutomaticWidening typeWidening.allowIntegralDecimalCoercion=true
+            typeWidening.allowUnsupportedIcebergTypeChanges=false typeWidening.bypassUnsupportedTypeChangeCheck=false
+            typeWidening.removeSchemaMetadata=true variant.disableVariantTableFeatureForSpark40=false
+            variant.forceUsePreviewTableFeature=false variantShredding.collectVariantDataSkippingStats=true
+            variantShredding.forceUsePreviewTableFeature=true variantShredding.guardVariantInStatsSchema.enabled=true
+            variantShredding.parseFooterForStats=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Checkpoints and checksums are written and checked in Tahoe's own way, after the commit.",
+        """
+            allFilesInCrc.enabled=true allFilesInCrc.thresholdIndexedCols allFilesInCrc.thresholdNumFiles=50
+            allFilesInCrc.verificationMode.enabled=false allFilesInCrc.verificationMode.forceOnNonUTC.enabled=true
+            checkpoint.dropBackReference.enabled=true checkpoint.exceptionThrowing.enabled=false checkpoint.partSize
+            checkpointSchema.useFromCheckpointMetadata=true checkpointSchema.writeThresholdLength=20000
+            checkpointV2.exposeTableFeatureForTesting=false checkpointV2.threadpool.size=32 checkpointV2.topLevelFileFormat
+            checksum.mismatch.fatal=true checksumDVMetrics.enabled=true
+            checksumDeletedRecordCountsHistogramMetrics.enabled=true domainMetadatasInCrc.maxAllowed=10
+            incremental.commit.enabled=true incremental.commit.forceVerifyInTests=true incremental.commit.verify=false
+            lastCheckpoint.checksum.enabled=true lastCheckpoint.nonFileActions.threshold=30
+            lastCheckpoint.sidecars.threshold=30 lastCheckpoint.suppressOptionalFields=false
+            readProtocolAndMetadataFromChecksum.enabled=true setTransactionsInCrc.maxAllowed=100
+            setTransactionsInCrc.writeOnCommit=true statsAsStructInCheckpoint.forcedDisabled
+            versionChecksum.forcedValidationInterval=forced_checksum_validation_interval_default
+            versionChecksum.forcedValidationMinTimeIntevalMinutes writeChecksumFile.enabled=true
+            writeChecksumFile.histogramFollowsProtocol=true
+        """,
+    ),
+    (
+        State.REFUSED,
+        "what it asks for would write what this version does not write.",
+        """
+            replaceWhere.constraintCheck.enabled=true replaceWhere.dataColumns.enabled=true
+            replaceWhere.dataColumnsWithCDF.enabled=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Whether rows are marked or files rewritten is up to delta.enableDeletionVectors of the table.",
+        """
+            delete.deletionVectors.persistent=true merge.deletionVectors.persistent=true
+            update.deletionVectors.persistent=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Statistics are always collected, from the footers of the files written, and always used.",
+        """
+            alwaysCollectStats.enabled=false collectStats.fallbackToInterpretedProjection=true
+            collectStats.numFilesPerPartition=100 collectStats.skipFloatingPointFromFooter=true
+            collectStats.useMultiThreadedStatsCollection=true commitStats.force=false
+            skipping.enhancedIsNullPushdownExprs.enabled=true skipping.enhancedIsNullPushdownExprs.maxDepth=8
+            skipping.partitionLikeDataSkipping.additionalSupportedExpressions
+            skipping.partitionLikeDataSkipping.limitToClusteringColumns=true
+            skipping.partitionLikeDataSkippingFilesThreshold=100 skipping.partitionLikeFilters.enabled=false
+            stats.collect.using.tableSchema=true stats.collect=true stats.limitPerVariant=0 stats.limitPushdown.enabled=true
+            stats.limitPushdown.skipNonDeterministicFilters.enabled=true stats.skipping=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Every commit tells its operation and its metrics in commitInfo; conflicts are decided by it.",
+        """
+            commitInfo.enabled=true dmlMetricsFromMetadata.enabled=true history.metricsEnabled=true
+            insertOverwrite.removeMetrics.enabled=true metrics.alwaysReportSomeZeroMetrics=true
+            replaceWhere.dataColumns.metrics.enabled=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Tahoe decides this in one way, the safe one, whatever the session says.",
+        """
+            allowArbitraryProperties.enabled=false alter.replaceColumns.safe.enabled=true
+            alterLocation.bypassSchemaCheck=false alterTable.bypassCharVarcharToStringFix=false
+            alterTable.changeColumn.checkExpressions=true changeColumn.checkDependentExpressionsUseV2=true
+            changeDataFeed.allowTimeTravelOptionsForSchema=false
+            changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled=false checkLatestSchemaOnRead=true
+            columnMapping.checkMaxColumnId=true commandInvariantChecksThrow=false commandInvariantChecksUseUnreliable=true
+            commit.idempotencyCheck.enabled=false commitValidation.consistentDataChange.mode commitValidation.enabled=true
+            conflictChecker.enforceConcurrentFeatureEnablement.enabled=false
+            conflictDetection.allowReplaceTableToRemoveNewDomainMetadata=true
+            conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates createEmptySchemaTable.enabled=true
+            delete.allowExistsSubquery=false deletionVectors.skipCommitCheck=true
+            dml.insert.dfByName.allowImplicitCasts=true duplicateActionCheck.enabled=true emptyFileCheck.throwEnabled=false
+            failOnPartitionValueParsingError isDeltaTable.strictCheck=true isDeltaTable.throwOnError=true
+            legacy.allowAmbiguousPathsInCreateTable=false legacy.storeOptionsAsProperties=false
+            merge.emptySchemaTargetCheck.enabled=true merge.failIfSourceChanged=false nullPartitionCheck.throwEnabled=false
+            numRecordsValidation.enabled=true partitionColumnChangeCheck postCommitHook.throwOnError
+            replace.protocolDowngradeAllowed=false requiredSparkConfsCheck.enabled=true schema.typeCheck.enabled=true
+            tablePropertyConstraintsCheck.enabled=true timeTravel.parsing.strict=true
+            updateAndMergeCastingFollowsAnsiEnabledFlag=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Iceberg metadata is made by Tahoe's own conversions (docs/design/004-uniform.md), which have settings of their own.",
+        """
+            hudi.maxPendingCommits=100 iceberg.maxPendingActions iceberg.maxPendingCommits=100
+            uniform.hudi.sync.convert.enabled=false uniform.iceberg.geospatial.enabled=false
+            uniform.iceberg.include.base.converted.version=true uniform.iceberg.maxActionsToConvertForCommitLarge=1000000
+            uniform.iceberg.retry.times=3 uniform.iceberg.sync.convert.enabled=false uniform.iceberg.v3.enabled=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "It tunes how the JVM's implementation works inside; Tahoe works in another way.",
+        """
+            alterTable.dropColumn.enabled=true catalog.update.enabled=false catalog.update.longFieldTruncationThreshold=4000
+            catalog.update.threadPoolSize=20 changeColumn.renameColumnEscapeName=true
+            changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion changelogV2.enabled=false
+            columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists=true
+            columnMapping.reuseColumnMetadataDuringOverwrite=true columnMapping.reuseColumnMetadataDuringReplace=true
+            columnMapping.stripMetadata=true command.fileMaterializationLimit.enabled=true
+            command.fileMaterializationLimit.softMax=10000000 commit.inconsistentList.maxRetries=3 commitLock.enabled
+            commitMetrics.enabled=true commitMetrics.threadPoolSize=20 convertEmptyToNullForStringPartitionCol=true
+            createDataFrame.dropNullColumns deletionVectors.disableTightBoundOnFileCreationForDevOnly=false
+            deletionVectors.packing.targetSize deletionVectors.propagateCloseFailure=true
+            deletionVectors.useMetadataRowIndex=true deletionVectors.useObjectIdentityForNonAMTTables=false
+            delta.log.cacheRetentionMinutes=60 delta.log.cacheSize=10000 deltaLog.minorCompaction.useForReads=true
+            deltaTableBuilder.forceTablePropertyLowerCase.enabled=false dummyFileManager.numOfFiles=3
+            dummyFileManager.prefix dynamicPartitionOverwrite.enabled=true
+            dynamicPartitionOverwrite.parsePartitionValues=true fileSizeHistogramMetrics.enabled=true
+            generatedColumn.allowNullableIngest.enabled=true generatedColumn.partitionFilterOptimization.enabled=true
+            generatedColumn.validateOnWrite.enabled history.maxKeysPerList=1000 history.threadPoolSize=10
+            hms.schema.forceAlterTableDataSchema=false inCommitTimestamp.retainEnablementInfoFix.enabled=true
+            includeTableIdInFileIndexComparison=true insert.byName.schemaEvolution.enabled=true
+            insert.preserveNullSourceStructs=true insertReplaceOnOrUsing.materializeSource
+            internalUdfOptimization.enabled=true lastCommitVersionInSession loadFileSystemConfigsFromDataFrameOptions=true
+            maxCommitAttempts=10000000 maxNonConflictCommitAttempts=10 maxSnapshotLineageLength=50
+            merge.analysis.batchActionResolution.enabled=true merge.failSourceCachedAfterMaterialization=true
+            merge.forceSourceMaterializationWithUnreadableFilesConfig=true
+            merge.insert.fixCaseSensitiveDuplicateColumns=true merge.materializeCachedSource=true merge.materializeSource
+            merge.materializeSource.maxAttempts=4 merge.materializeSource.rddStorageLevel=disk_only
+            merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
+            merge.optimizeInsertOnlyMerge.enabled=true merge.optimizeMatchedOnlyMerge.enabled=true
+            merge.preserveNullSourceStructs=true merge.repartitionBeforeWrite.enabled=true
+            merge.skipOssResolutionWithStar=true normalizePartitionValuesOnRead=true optimizeMetadataQuery.enabled=true
+            partitionColumnValidity.enabled=true replaceOn.dataframe.writer.enabled=true
+            replaceUsing.dataframe.writer.enabled=true resolveMergeUpdateStructsByName.enabled=true
+            schema.removeExistsDefault=true schema.removeSparkInternalMetadata=true
+            schemaEvolution.merge.fixNestedStructAlignment=true skipRecordingEmptyCommits=true
+            snapshot.logging.maxFilesThreshold snapshotCache.storageLevel=memory_and_disk_ser snapshotLoading.maxRetries=2
+            snapshotPartitions stalenessLimit=0 table.parquetV2.timestampOutputType testOnly.dataFileNamePrefix
+            testOnly.dvFileNamePrefix timeTravel.resolveOnIdentifier.enabled=true v2.enableMode=auto
+            workAroundColonsInHadoopPaths.enabled=true write.dataFilesToSubdir=false write.utcTimestampPartitionValues=true
+        """,
+    ),
+)
+"""State, why, and the settings of which it holds."""
+
+
+def _knobs() -> list[Knob]:
+    found = [Knob(PREFIX + name, State.WORKS, kind="session setting") for name in _WORKS.split()]
+    for state, why, names in _GROUPS:
+        for name, _, usual in (one.partition("=") for one in names.split()):
+            found.append(Knob(PREFIX + name, state, why, "session setting", (usual,) if usual else ()))
+    return found
+
+
+CONFS: tuple[Knob, ...] = tuple(_knobs())
+"""All of them, those that work first."""
+
+_BY_NAME = {knob.name: knob for knob in CONFS}
+
+
+def session_has(settings: Mapping[str, str]) -> None:
+    """A session with these settings reads or writes a Delta table: tell once of each that changes nothing, or refuse it.
+
+    A name with the prefix that the reference does not know is told of too: it may be misspelt.
+
+    Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``).
+    """
+    for name, value in settings.items():
+        if not name.startswith(PREFIX) or name.startswith(_FREE):
+            continue
+        turned(
+            _BY_NAME.get(name) or Knob(name, State.NOTHING, "delta-spark has no setting of this name.", "session setting"),
+            str(value),
+        )

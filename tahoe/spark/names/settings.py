@@ -1,0 +1,22 @@
+"""A session's settings, looked at when it first comes to a Delta table."""
+
+from __future__ import annotations
+
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+
+from tahoe.knobs.of_sessions import session_has
+from tahoe.spark.jvm.bridge import Jvm
+
+__all__ = ["look_at_settings"]
+
+_LOOKED_AT: WeakSet[SparkSession] = WeakSet()
+
+
+def look_at_settings(spark: SparkSession) -> None:
+    """Tell of, or refuse, what the session has set (`session_has`): once a session, for asking takes Spark some milliseconds. Writers of
+    DataFrames, who need the settings anyway, look each time."""
+    if spark not in _LOOKED_AT:
+        session_has(Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll()))
+        _LOOKED_AT.add(spark)

@@ -1,0 +1,103 @@
+"""Reading a folder of a table's partition, as ``load(".../sales/month=3")``: the table, and of its rows those of that partition.
+
+delta-spark discourages it (``where`` says the same), and so the reader is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.expr.tree.predicate import all_of, quote_identifier
+from tahoe.knobs.told import tell_once
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.options import ReadRequest, travelling
+from tahoe.spark.scan.relation import condition_of
+
+if TYPE_CHECKING:
+    from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["Subfolder", "subfolder_of"]
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class Subfolder:
+    """A folder inside of a table.
+
+    Args:
+        request: what was asked, of the whole table.
+        fragment: the folders below the table's own.
+    """
+
+    request: ReadRequest
+    fragment: str
+
+    def condition(self, spark: SparkSession, snapshot: Snapshot) -> Column:
+        """What the folder's rows fulfil.
+
+        Raises:
+            InvalidRequest: folders that are not of the form ``column=value`` (``DELTA_INVALID_PARTITION_PATH``), or not of partition columns.
+            NotFound: the partition has no files.
+        """
+        pairs = [_pair(folder, self.fragment) for folder in self.fragment.split("/")]
+        others = [name for name, _ in pairs if name not in snapshot.partition_columns]
+        if others:
+            raise InvalidRequest(
+                f"Table {snapshot.store.url} is partitioned by ({', '.join(snapshot.partition_columns)}), but the path asks for the folder "
+                f"'{self.fragment}' of {', '.join(others)}. Load the table and use where(…).",
+                code="DELTA_NON_PARTITION_COLUMN_SPECIFIED",
+                columns=others,
+            )
+        condition = reduce(Column.__and__, (_equals(name, text) for name, text in pairs))
+        if not len(snapshot.files_matching(all_of(condition_of(spark, snapshot, condition).predicates))):
+            raise NotFound(
+                f"Table {snapshot.store.url} has no files in the partition '{self.fragment}'. Load the table and use where(…).",
+                code="DELTA_PATH_DOES_NOT_EXIST",
+                path=f"{self.request.path}/{self.fragment}",
+            )
+        return condition
+
+
+def subfolder_of(spark: SparkSession, request: ReadRequest, options: Mapping[str, str]) -> Subfolder | None:
+    """The table and its folder that a path means at which there is no table itself; None where it does not mean that."""
+    if "=" not in request.path or table_at(spark, request.path, options).exists():
+        return None
+    request = travelling(request) or request if "@" in request.path else request
+    path, _, last = request.path.rstrip("/").rpartition("/")
+    fragment = last
+    while path and not path.endswith((":", "/")):
+        if table_at(spark, path, options).exists():
+            tell_once(
+                "load of a partition's folder",
+                f"A partition of table {path} is loaded by the path of its folder '{fragment}'. "
+                f'Better load the table and use a condition: spark.read.format("delta").load("{path}").where(…).',
+            )
+            return Subfolder(replace(request, path=path), fragment)
+        path, _, last = path.rpartition("/")
+        fragment = f"{last}/{fragment}"
+    return None
+
+
+def _pair(folder: str, fragment: str) -> tuple[str, str]:
+    name, equals, text = folder.partition("=")
+    if not equals or not name:
+        raise InvalidRequest(
+            f"The folders '{fragment}' of a table are no partition: each should be written as column=value. Load the table itself.",
+            code="DELTA_INVALID_PARTITION_PATH",
+            path=fragment,
+        )
+    return unquote(name), unquote(text)
+
+
+def _equals(name: str, text: str) -> Column:
+    column = sf.col(quote_identifier(name))
+    return column.isNull() if text == _NULL else column == sf.lit(text)

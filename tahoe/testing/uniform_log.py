@@ -1,0 +1,174 @@
+"""Delta logs written by hand, one JSON commit at a time: no data files are needed, as a conversion opens none.
+
+log = DeltaLog()
+log.change(adds=["a/1", "a/2", "b/1"])
+log.convert()
+assert verify(log.store) == log.version          # tahoe.testing.iceberg_verifier
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyroaring import BitMap64
+
+from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.paths import commit_name
+from tahoe.protocol.actions import (
+    Action,
+    AddFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    to_json_line,
+)
+from tahoe.protocol.dv import inline_descriptor
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.uniform.catalogs.catalog import Catalog
+from tahoe.uniform.catalogs.pointers import CatalogCalls, Pointer
+from tahoe.uniform.convert.conversion import Conversion, DeltaSide
+from tahoe.uniform.convert.converter import Converter
+from tahoe.uniform.convert.manifest_caches import ManifestCaches
+from tahoe.uniform.convert.slices import SliceEncoder
+
+__all__ = ["FEATURES", "UNIFORM", "V2_DELETES", "V3", "DeltaLog", "column"]
+
+FEATURES = frozenset({"icebergCompatV2", "columnMapping"})
+PROTOCOL = Protocol(2, 7, None, FEATURES)
+UNIFORM = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.enableIcebergCompatV2": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.columnMapping.maxColumnId": "2",
+}
+
+
+def column(name: str, data_type: str, number: int) -> StructField:
+    """A column with its column mapping: ``col-<number>`` is its physical name."""
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
+    return StructField(name, PrimitiveType(data_type), True, mapping)
+
+
+SCHEMA = StructType((column("id", "long", 1), column("part", "string", 2)))
+
+
+V2_DELETES = {"delta.universalFormat.config.iceberg.deletes": "position"}
+V3 = {"delta.enableIcebergCompatV2": "false", "delta.enableIcebergCompatV3": "true", "delta.enableRowTracking": "true"}
+
+
+def _protocol(configuration: Mapping[str, str]) -> Protocol:
+    if configuration.get("delta.enableIcebergCompatV3") != "true":
+        return replace(PROTOCOL, min_reader_version=3, reader_features=_VECTORS, writer_features=FEATURES | _VECTORS)
+    return Protocol(3, 7, _VECTORS, _VECTORS | {"icebergCompatV3", "rowTracking", "domainMetadata"})
+
+
+_VECTORS = frozenset({"columnMapping", "deletionVectors"})
+
+
+def _inline(vector: BitMap64 | None) -> DeletionVectorDescriptor | None:
+    return inline_descriptor(vector) if vector else None
+
+
+class DeltaLog:
+    """A table of two columns, ``id`` and ``part``, the second of which partitions it, shown to readers of Iceberg.
+
+    Args:
+        store: where the log is written; None for an empty store in this process's memory.
+        configuration: properties, over those of `UNIFORM`; see `V2_DELETES` and `V3`.
+    """
+
+    def __init__(self, store: LogStore | None = None, configuration: dict[str, str] | None = None) -> None:
+        self.store = store or open_store(f"memory://{SYSTEM_CLOCK.uuid()}/a table")
+        self.caches = ManifestCaches()
+        self.version = -1
+        self.protocol = _protocol(configuration or {})
+        self.metadata = Metadata(
+            "3f0a2e7c-0000-4000-8000-000000000001", SCHEMA.to_json(), ("part",), {**UNIFORM, **(configuration or {})}
+        )
+        mark = (
+            [DomainMetadata("delta.rowTracking", '{"rowIdHighWaterMark":99999}')]
+            if "rowTracking" in (self.protocol.writer_features or ())
+            else []
+        )
+        self.commit(self.protocol, self.metadata, *mark)
+
+    def commit(self, *actions: Action, timestamp: int | None = None) -> int:
+        """Write the next version, its time by the log's own count where none is given; the version."""
+        self.version += 1
+        at = 1_700_000_000_000 + self.version * 1000 if timestamp is None else timestamp
+        lines = [CommitInfo({"timestamp": at, "operation": "TEST"}), *actions]
+        self.store.put(commit_name(self.version), "".join(to_json_line(action) + "\n" for action in lines).encode())
+        return self.version
+
+    def mark(self, marks: Mapping[str, tuple[BitMap64 | None, BitMap64 | None]]) -> int:
+        """A commit that exchanges vectors: by path, the dead rows before and after."""
+        removes = (self.remove(path, vector=before) for path, (before, _) in marks.items())
+        return self.commit(*removes, *(self.add(path, vector=after) for path, (_, after) in marks.items()))
+
+    def change(self, adds: Sequence[str] = (), removes: Sequence[str] = (), *, data_change: bool = True) -> int:
+        """Remove and add files by their paths; the version."""
+        return self.commit(*(self.remove(path, data_change) for path in removes), *(self.add(path, data_change) for path in adds))
+
+    @staticmethod
+    def add(path: str, data_change: bool = True, rows: int = 10, vector: BitMap64 | None = None) -> AddFile:
+        """A file of so many rows; size, bounds and row ids come of its path, the partition of the path's first letter."""
+        number = sum(path.encode())
+        stats = {
+            "numRecords": rows,
+            "minValues": {"col-1": number},
+            "maxValues": {"col-1": number + 9},
+            "nullCount": {"col-1": 0},
+        }
+        add = AddFile(path, {"col-2": path[0]}, 100 + number, 1, data_change, json.dumps(stats), deletion_vector=_inline(vector))
+        # As if every file had been there from the beginning: which rows have which ids does not matter here.
+        return replace(add, base_row_id=number * 100, default_row_commit_version=1)
+
+    @staticmethod
+    def remove(path: str, data_change: bool = True, vector: BitMap64 | None = None) -> RemoveFile:
+        """The tombstone of what `add` makes of that path."""
+        number = sum(path.encode()) * 100
+        return RemoveFile(path, 1, data_change, deletion_vector=_inline(vector), base_row_id=number, default_row_commit_version=1)
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """A version as Tahoe reads it; the newest where none is given."""
+        return Snapshot.at(self.store, self.version if version is None else version)
+
+    def delta(self, store: LogStore | None = None, clock: Clock = SYSTEM_CLOCK) -> DeltaSide:
+        """What is converted; by another store where one is given."""
+        store = store or self.store
+        return DeltaSide(store, partial(Snapshot.at, store), partial(read_commit, store), clock)
+
+    def convert(
+        self,
+        version: int | None = None,
+        store: LogStore | None = None,
+        catalogs: Sequence[Catalog] = (),
+        slices: SliceEncoder | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        **options: Any,
+    ) -> Conversion:
+        """Convert a version, as a commit's hook would.
+
+        Args:
+            version: None for the newest.
+            store: to go through instead of the log's own: one that fails, or one that writes down what it is asked.
+            catalogs: whose pointers are moved.
+            slices: who encodes large manifests; None for this process.
+            clock: of the conversion.
+            options: of `tahoe.uniform.convert.converter.Converter.convert`.
+        """
+        delta = self.delta(store, clock)
+        pointers = [Pointer(delta.url, catalog, CatalogCalls(), here=True) for catalog in catalogs]
+        target = delta.snapshot_at(self.version if version is None else version)
+        return Converter(delta, self.caches, slices).convert(target, pointers, **options)

@@ -1,0 +1,26 @@
+"""Storage options as the command line gives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tahoe.cli.arguments import open_table, options_of
+from tahoe.exceptions import InvalidRequest
+
+
+def test_an_option_is_a_name_and_a_value_which_may_hold_further_signs_of_equality() -> None:
+    assert options_of(["region=eu", "key=a=b=", "empty="]) == {"region": "eu", "key": "a=b=", "empty": ""}
+    assert options_of([]) == {}
+
+
+@pytest.mark.parametrize("text", ["region", "=eu", ""])
+def test_an_option_without_a_name_or_a_value_is_refused_and_the_value_is_not_shown(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="--option name=value") as caught:
+        options_of([text])
+    assert caught.value.code == "TAHOE_STORAGE_OPTION" and "eu" not in caught.value.message
+
+
+def test_opening_a_table_reads_nothing(tmp_path: Path) -> None:
+    assert not open_table(str(tmp_path), []).exists()

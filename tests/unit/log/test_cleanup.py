@@ -1,0 +1,79 @@
+"""Of the log goes what is older than its retention and what no version after it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.log.cleanup import clean_up_log, expired
+from tahoe.log.files.paths import checkpoint_name, checksum_name, commit_name, parse
+from tahoe.protocol.config import TableConfig
+from tahoe.store.log_store import Entry
+from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, live_paths, memory_log, remove
+
+DAY_MS = 86_400_000
+LATER = SYSTEM_CLOCK.now_ms() + 40 * DAY_MS
+
+
+def listed(*names: str, modified_ms: int = 1) -> list[tuple[Entry, object]]:
+    return [(Entry(name, 1, modified_ms), parse(name)) for name in names]
+
+
+@pytest.fixture
+def log() -> Log:
+    """Versions 0 to 4, with V2 checkpoints of versions 1 and 3."""
+    log = memory_log()
+    one = add("one")
+    log.begin(one)
+    log.commit(add("two"))
+    log.v2("json", sidecars=1)
+    log.commit(remove(one))
+    log.commit(add("three"))
+    log.checksum()
+    log.commit(add("four"))
+    return log
+
+
+def config(**properties: str) -> TableConfig:
+    return TableConfig(PROTOCOL, replace(METADATA, configuration=properties), "memory://t")
+
+
+def test_what_comes_before_the_newest_checkpoint_that_has_expired_goes_and_it_stays() -> None:
+    names = [commit_name(version) for version in range(5)]
+    kept = [checkpoint_name(2), checkpoint_name(4)]
+    compaction = f"_delta_log/{0:020d}.{1:020d}.compacted.json"
+    parsed = [*listed(*names[:3], checkpoint_name(1), checksum_name(1), compaction), *listed(*names[3:], *kept, modified_ms=100)]
+    assert set(expired(parsed, {1, 2, 4}, 50)) == {names[0], names[1], checkpoint_name(1), checksum_name(1), compaction}
+    assert expired(parsed, {4}, 50) == [], "without a checkpoint old enough nothing goes"
+    assert expired(parsed, {1, 2, 4}, 0) == [], "nor while no commit is old enough"
+
+
+def test_the_table_is_read_as_before_and_sidecars_go_with_their_checkpoints(log: Log) -> None:
+    old_sidecars = [entry.name for entry in log.store.list_from("_delta_log/_sidecars")]
+    live = live_paths(log)
+    log.classic()
+    gone = clean_up_log(log.store, config(), LATER)
+    assert {commit_name(0), commit_name(3), checksum_name(3), *old_sidecars} <= set(gone)
+    assert all(log.store.head(name) is None for name in gone) and log.store.head(commit_name(4))
+    assert live_paths(log) == live == log.expected()
+
+
+def test_nothing_goes_within_the_retention_or_where_checkpoints_are_protected(log: Log) -> None:
+    log.classic()
+    assert clean_up_log(log.store, config(), SYSTEM_CLOCK.now_ms()) == []
+    assert clean_up_log(log.store, config(**{"delta.logRetentionDuration": "interval 60 days"}), LATER) == []
+    features = frozenset({"checkpointProtection"})
+    protected = TableConfig(
+        replace(PROTOCOL, writer_features=(PROTOCOL.writer_features or frozenset()) | features), METADATA, "t"
+    )
+    assert clean_up_log(log.store, protected, LATER) == []
+
+
+def test_a_sidecar_that_is_younger_than_a_day_may_belong_to_a_checkpoint_that_is_being_written(log: Log) -> None:
+    log.classic()
+    short = config(**{"delta.logRetentionDuration": "interval 0 days"})
+    tomorrow = (SYSTEM_CLOCK.now_ms() // DAY_MS + 1) * DAY_MS
+    gone = clean_up_log(log.store, short, tomorrow)
+    assert commit_name(0) in gone and log.store.list_from("_delta_log/_sidecars")

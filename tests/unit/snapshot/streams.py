@@ -1,0 +1,23 @@
+"""Batches, and the threads that read ahead."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+
+
+def batch(number, rows=10):
+    return pa.record_batch({"n": pa.array([number] * rows, pa.int64())})
+
+
+def threads_of_ours():
+    return [one for one in threading.enumerate() if one.name == "tahoe-read-ahead"]
+
+
+def no_thread_is_left():
+    deadline = time.monotonic() + 10
+    while threads_of_ours() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not threads_of_ours()

@@ -1,0 +1,145 @@
+"""Which texts are statements that Delta alone has, and what they ask for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.lexer import string_value
+from tahoe.sql.dialect import SqlSyntaxError
+from tahoe.sql.parse import parse, with_values
+from tahoe.sql.statements import (
+    AddConstraint,
+    DescribeDetail,
+    DescribeHistory,
+    DropConstraint,
+    NotYet,
+    Purge,
+    SyncMetadata,
+    UpgradeUniform,
+)
+from tahoe.sql.table_name import TableName
+
+P, T = TableName("/p"), TableName(None, ("db", "t"))
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        (
+            "ALTER TABLE delta.`/p` ADD CONSTRAINT pos CHECK (a > 0 AND b IN (1, 2))",
+            AddConstraint(P, "pos", "a > 0 AND b IN (1, 2)"),
+        ),
+        ("ALTER TABLE db.t DROP CONSTRAINT IF EXISTS `my one`", DropConstraint(T, "my one", True)),
+        ("DESCRIBE DETAIL delta.`/p`", DescribeDetail(P)),
+        ("DESCRIBE DETAIL db.t", DescribeDetail(T)),
+        ("desc detail '/p'", DescribeDetail(P)),
+        ("DESCRIBE HISTORY delta.`/p` LIMIT 3", DescribeHistory(P, 3)),
+        ('DESC HISTORY "/p"', DescribeHistory(P, None)),
+        ("MSCK REPAIR TABLE delta.`/p` SYNC METADATA", SyncMetadata(P)),
+        ("REORG TABLE db.t APPLY (PURGE)", Purge(T, None)),
+        ("REORG TABLE delta.`/p` WHERE d = ')' AND (x > 1) APPLY (PURGE)", Purge(P, "d = ')' AND (x > 1)")),
+        ("REORG TABLE delta.`/p` APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", UpgradeUniform(P, 2)),
+        ("reorg table delta.`/p` apply(upgrade uniform(iceberg_compat_version=3))", UpgradeUniform(P, 3)),
+        ("-- first\n/* delta.`/x` /* nested */ */ DESCRIBE /* why */ DETAIL delta . `/p`", DescribeDetail(P)),
+        ("DESCRIBE DETAIL DELTA.`/a``b`", DescribeDetail(TableName("/a`b"))),
+        ("DESCRIBE DETAIL `delta`.`/p`", DescribeDetail(P)),
+        ("DESCRIBE DETAIL IDENTIFIER('delta.`/p`')", DescribeDetail(P)),
+        ("DESCRIBE DETAIL spark_catalog.delta.`/p`", DescribeDetail(P)),
+        ("OPTIMIZE delta.`/p` ZORDER BY (a)", NotYet("OPTIMIZE", P)),
+        ("OPTIMIZE '/p'", NotYet("OPTIMIZE", P)),
+        ("VACUUM db.t RETAIN 0 HOURS", NotYet("VACUUM", T)),
+        ("vacuum '/p' dry run", NotYet("VACUUM", P)),
+        ("RESTORE TABLE delta.`/p` TO VERSION AS OF 1", NotYet("RESTORE", P)),
+        ("RESTORE delta.`/p` VERSION AS OF 1", NotYet("RESTORE", P)),
+        ("CREATE TABLE IF NOT EXISTS db.t SHALLOW CLONE delta.`/p`", NotYet("CREATE TABLE … CLONE", T)),
+        ("CREATE OR REPLACE TABLE db.t CLONE delta.`/p`", NotYet("CREATE TABLE … CLONE", T)),
+        ("CONVERT TO DELTA parquet.`/p`", NotYet("CONVERT TO DELTA", TableName(None, ("parquet", "/p")))),
+        ("ALTER TABLE delta.`/p` DROP FEATURE deletionVectors", NotYet("ALTER TABLE … DROP FEATURE", P)),
+    ],
+    ids=lambda value: value[:70] if isinstance(value, str) else "",
+)
+def test_a_statement_of_delta_is_understood(text, statement):
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ";",
+        "SELECT 1",
+        'SELECT "ALTER TABLE delta.`/p` ADD CONSTRAINT a CHECK (x)"',
+        "-- DESCRIBE DETAIL delta.`/p`\nSELECT 1",
+        "/* VACUUM t */ SELECT 1",
+        "ALTER TABLE delta.`/p` SET TBLPROPERTIES (a = 'b')",
+        "ALTER TABLE t ADD CONSTRAINT key PRIMARY KEY (a)",
+        "ALTER TABLE t ADD COLUMNS (a INT)",
+        "DESCRIBE detail",
+        "DESCRIBE EXTENDED delta.`/p`",
+        "SHOW TBLPROPERTIES delta",
+        "MSCK REPAIR TABLE delta",
+        "UPDATE delta SET a = 1",
+        "DELETE FROM delta WHERE a = 1",
+        "CREATE TABLE t (a INT) USING parquet",
+        "CREATE TABLE t (a INT) USING delta",
+        "CREATE TEMP VIEW v AS SELECT 1",
+        "CREATE TABLE clone AS SELECT 1",
+        "INSERT INTO t VALUES ('delta.`/p`')",
+    ],
+)
+def test_what_spark_parses_is_left_to_it(text):
+    assert parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("DESCRIBE HISTORY delta.`/p` LIMIT x", r"near 'x' \(line 1, pos 34\): expected a whole number"),
+        ("DESCRIBE DETAIL delta.`/p` more", "expected the end of the statement"),
+        ("REORG TABLE delta.`/p`\nAPPLY (UPGRADE UNIFORM (VERSION = 2))", r"near 'VERSION' \(line 2, pos 24\)"),
+        ("REORG TABLE delta.`/p` WHERE a = 1 APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", "expected PURGE"),
+    ],
+)
+def test_what_cannot_be_understood_is_told_with_its_place(text, message):
+    with pytest.raises(SqlSyntaxError, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "bound"),
+    [
+        ("a = :x AND b = ':x' AND c::int = :y", {"x": "1", "y": "'it''s :x ?'"}, "a = 1 AND b = ':x' AND c::int = 'it''s :x ?'"),
+        ("a = ? -- ?\nAND `?` = ?", ["1", "CAST('2' AS DATE)"], "a = 1 -- ?\nAND `?` = CAST('2' AS DATE)"),
+        ("a = 1", {"unused": "2"}, "a = 1"),
+    ],
+)
+def test_parameters_are_replaced_where_they_are_parameters(text, values, bound):
+    assert with_values(text, values) == bound
+
+
+@pytest.mark.parametrize(
+    ("text", "values"), [("a = :x", {"y": "1"}), ("a = ? OR a = ?", ["1"]), ("a = ?", {"x": "1"}), ("a = :x", ["1"])]
+)
+def test_a_parameter_without_a_value_is_told(text, values):
+    with pytest.raises(InvalidRequest, match="unbound parameter"):
+        with_values(text, values)
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("'a'", "a"),
+        ("'it''s \"\"'", 'it\'s ""'),
+        ('"it\'s ""x"""', 'it\'s "x"'),
+        (r"'\'\"\\\t\0\x'", "'\"\\\t\0x"),
+        (r"'\u00e4\U0001F600\101'", "ä😀A"),
+        (r"'100\% a\_b'", r"100\% a\_b"),
+        (r"r'\n'", r"\n"),
+        ('R"a\'b"', "a'b"),
+        ("$$it's$$", "it's"),
+        ("$tag$a$b$tag$", "a$b"),
+    ],
+)
+def test_strings_mean_what_they_mean_to_spark(literal, value):
+    assert string_value(literal) == value

@@ -1,0 +1,28 @@
+"""Time and chance that repeat, and those of the machine."""
+
+from __future__ import annotations
+
+import uuid
+
+from tahoe.clock import SYSTEM_CLOCK, SeededClock
+
+
+def test_a_seed_gives_the_same_names_and_numbers_and_another_seed_others() -> None:
+    one, again, other = SeededClock(3), SeededClock(3), SeededClock(4)
+    drawn = [(clock.uuid(), clock.random(), clock.now_ms()) for clock in (one, again, other)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert uuid.UUID(drawn[0][0]).version == 4 and 0 <= drawn[0][1] < 1
+
+
+def test_seeded_time_moves_by_a_millisecond_for_each_look_and_by_what_is_slept() -> None:
+    clock = SeededClock(start_ms=10)
+    assert (clock.now_ms(), clock.now_ms()) == (11, 12)
+    clock.sleep(1.5)
+    assert clock.now_ms() == 1513
+
+
+def test_the_systems_own_are_never_the_same() -> None:
+    before = SYSTEM_CLOCK.now_ms()
+    SYSTEM_CLOCK.sleep(0.002)
+    assert SYSTEM_CLOCK.now_ms() > before > 1_600_000_000_000
+    assert SYSTEM_CLOCK.uuid() != SYSTEM_CLOCK.uuid() and 0 <= SYSTEM_CLOCK.random() < 1

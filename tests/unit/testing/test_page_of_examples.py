@@ -1,0 +1,30 @@
+"""The examples of docs/testing.md, word for word, run by pytest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+# Over a second: a history of the state machine is among them.
+def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert len(EXAMPLES) == 6
+    for number, text in enumerate(EXAMPLES):
+        (tmp_path / f"test_example_{number}.py").write_text(text, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    # In this process, where all that it imports is there already.
+    outcome = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--import-mode=importlib", str(tmp_path)])
+    said = capfd.readouterr().out
+    assert outcome == 0, said
+    assert re.search(r"\b(\d+) passed", said) and "skipped" not in said, said
+
+
+def test_the_page_names_every_module_of_the_package() -> None:
+    modules = {path.stem for path in (ROOT / "tahoe" / "testing").glob("*.py")} - {"__init__", "extras"}
+    assert {name for name in modules if f"{name}`" not in PAGE} == set()

@@ -1,0 +1,88 @@
+"""The operations of the table in memory do to rows what their names say."""
+
+from __future__ import annotations
+
+import pytest
+from pyroaring import BitMap64
+
+from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.testing.raced_rows import (
+    Files,
+    Live,
+    OperationOn,
+    Row,
+    applied,
+    compact,
+    copy_rows,
+    delete,
+    delete_partition,
+    in_order,
+    insert,
+    move,
+    overwrite,
+    raced,
+    update,
+    upsert,
+)
+
+ROWS: list[Row] = [(1, "mon", "x"), (2, "mon", "x"), (3, "tue", "x")]
+
+
+def table() -> tuple[Files, Live]:
+    files = Files()
+    return files, {add.path: add for add in files.add(ROWS)}
+
+
+@pytest.mark.parametrize(
+    ("operation", "rows"),
+    [
+        (insert([(9, "wed", "n")]), [*ROWS, (9, "wed", "n")]),
+        (delete("id < 3", vectors=True), ROWS[2:]),
+        (delete("id = 1", vectors=False), ROWS[1:]),
+        (delete_partition("mon"), ROWS[2:]),
+        (update("id = 3", "y", vectors=True), [*ROWS[:2], (3, "tue", "y")]),
+        (move("id = 3", "mon", vectors=False), [*ROWS[:2], (3, "mon", "x")]),
+        (upsert([1, 8], "mon", "u", vectors=True), [(1, "mon", "u"), *ROWS[1:], (8, "mon", "u")]),
+        (compact("mon"), ROWS),
+        (overwrite([(5, "mon", "o")]), [(5, "mon", "o")]),
+        (copy_rows("id = 3", "mon"), [*ROWS, (1003, "mon", "copy")]),
+    ],
+)
+def test_an_operation_does_what_its_name_says(operation: OperationOn, rows: list[Row]) -> None:
+    files, start = table()
+    assert in_order(files, start, [operation]) == sorted(rows)
+    assert files.table(start) == sorted(ROWS), "the version it began on stays as it was"
+
+
+def test_a_vector_takes_positions_and_a_file_whose_rows_are_all_dead_goes() -> None:
+    files, start = table()
+    mon = start["day=mon/0"]
+    live = applied(start, files.with_dead(mon, BitMap64([0])))
+    assert files.dead(live[mon.path]) == BitMap64([0])
+    assert files.alive(live[mon.path]) == [(1, (2, "mon", "x"))]
+    assert mon.path not in applied(start, files.with_dead(mon, BitMap64([0, 1])))
+
+
+def test_a_commit_cannot_remove_what_is_not_live_nor_add_what_is() -> None:
+    files, start = table()
+    mon = start["day=mon/0"]
+    with pytest.raises(AssertionError, match="live already"):
+        applied(start, [mon])
+    with pytest.raises(AssertionError, match="not live with that vector"):
+        applied(applied(start, files.with_dead(mon, BitMap64([0]))), [mon.remove(1)])
+
+
+def test_a_race_tells_who_committed_who_met_a_conflict_and_who_had_nothing_to_do() -> None:
+    files, start = table()
+    race = [
+        delete("id = 1", vectors=True),
+        update("id = 2", "y", vectors=True),
+        delete("id = 1", vectors=True),
+        delete("id = 99", vectors=True),
+    ]
+    outcomes, end = raced(files, start, race)
+    assert outcomes[:2] == [None, None] and outcomes[3] == "nothing to commit"
+    assert isinstance(outcomes[2], DeltaConcurrentModificationException)
+    assert files.table(end) == in_order(files, start, race[:2]) == [(2, "mon", "y"), (3, "tue", "x")]
+    without, _ = raced(files, start, race, with_evidence=False)
+    assert isinstance(without[1], DeltaConcurrentModificationException), "the files alone cannot tell the rows apart"

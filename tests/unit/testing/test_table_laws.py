@@ -1,0 +1,152 @@
+"""The laws pass for tables that are sound, and each fails for a table that breaks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tahoe import Table
+from tahoe.log.files.paths import commit_name
+from tahoe.testing.table_laws import (
+    after_changes,
+    assert_feed_leads_from_version_to_version,
+    assert_files_hold_as_many_rows_as_they_say,
+    assert_filters_part_the_rows,
+    assert_laws,
+    assert_nothing_is_wrong,
+    assert_row_ids_are_unique,
+    conditions_on,
+    counted_rows,
+    versions_of,
+)
+
+SCHEMA = pa.schema([("id", pa.int64()), ("odd`name", pa.string()), ("at", pa.list_(pa.float64()))])
+ALL = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
+
+
+def rows(*ids: int | None) -> pa.Table:
+    texts = [None if number is None else f"it's {number}" for number in ids]
+    return pa.table([pa.array(ids), pa.array(texts), pa.array([[float("nan"), 1.0]] * len(ids))], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(memory_url: str) -> Table:
+    """Versions 0 to 3: made, two files of three rows each, and a row that is deleted by writing its file anew."""
+    table = Table.create(memory_url, SCHEMA, properties={**ALL, "delta.enableDeletionVectors": "false"})
+    table.append(rows(1, 2, 3))
+    table.append(rows(4, 5, None))
+    table.delete("id = 5")
+    return table
+
+
+class Faulty(Table):
+    """A reader with faults: what is read, and what the feed tells, goes through functions."""
+
+    read: Callable[[pa.Table, str | None], pa.Table] = staticmethod(lambda rows, filter: rows)
+    told: Callable[[pa.Table], pa.Table] = staticmethod(lambda changes: changes)
+
+    def to_arrow(self, filter: Any = None, *args: Any, **named: Any) -> pa.Table:
+        return self.read(super().to_arrow(filter, *args, **named), filter)
+
+    def changes(self, *args: Any, **named: Any) -> pa.Table:
+        return self.told(super().changes(*args, **named))
+
+
+def faulty(table: Table, **faults: Any) -> Table:
+    other = Faulty(table.url, store=table.store)
+    other.__dict__.update(faults)
+    return other
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_the_laws_hold_of_a_table_with_everything(memory_url: str, vectors: bool) -> None:
+    properties = {**ALL, "delta.enableDeletionVectors": str(vectors).lower(), "delta.columnMapping.mode": "name"}
+    table = Table.create(memory_url, SCHEMA, properties=properties)
+    table.append(rows(*range(10), None))
+    table.update({"id": "id + 100"}, "id % 2 = 0")
+    table.delete("id < 4")
+    table.checkpoint()
+    table.append(rows(7).append_column("more", pa.array([1])), merge_schema=True)
+    assert_laws(table)
+
+
+def test_an_empty_table_breaks_no_law(memory_url: str) -> None:
+    assert_laws(Table.create(memory_url, SCHEMA))
+
+
+def test_a_file_that_is_lost_is_wrong(table: Table) -> None:
+    assert_nothing_is_wrong(table)
+    (path, *_) = table.files()["path"].to_pylist()
+    table.store.delete(path)
+    with pytest.raises(AssertionError, match=r"parquet"):
+        assert_nothing_is_wrong(table)
+
+
+def test_a_row_that_is_not_read_is_told_with_its_version(table: Table) -> None:
+    assert_files_hold_as_many_rows_as_they_say(table, range(4))
+    with pytest.raises(AssertionError, match="version 1: 2 rows are read, the log counts 3"):
+        assert_files_hold_as_many_rows_as_they_say(faulty(table, read=lambda rows, filter: rows[1:]), [0, 1])
+
+
+def test_a_feed_that_leaves_a_row_out_is_found(table: Table) -> None:
+    assert_feed_leads_from_version_to_version(table, range(4))
+    with pytest.raises(AssertionError, match=r"version 3: the feed leads to 1 rows too many, such as .*it.*s 5"):
+        assert_feed_leads_from_version_to_version(faulty(table, told=lambda changes: changes[1:]), [2, 3])
+
+
+def test_the_feed_is_held_only_where_there_is_one_and_between_neighbours(memory_url: str) -> None:
+    table = Table.create(memory_url, SCHEMA)
+    table.append(rows(1))
+    table.set_properties({"delta.enableChangeDataFeed": "true"})
+    assert_feed_leads_from_version_to_version(table, [0, 1, 2])
+    assert_feed_leads_from_version_to_version(table, [0, 2])
+
+
+def test_a_row_id_that_two_rows_have_is_found(table: Table) -> None:
+    assert_row_ids_are_unique(table, range(4))
+    add_again = faulty(table, read=lambda rows, filter: pa.concat_tables([rows, rows[:1]]))
+    with pytest.raises(AssertionError, match=r"version 2: row ids that several rows have, or none: \[\d\]"):
+        assert_row_ids_are_unique(add_again, [2])
+
+
+def test_a_table_that_does_not_track_rows_has_no_row_ids_to_be_held(memory_url: str) -> None:
+    assert_row_ids_are_unique(Table.create(memory_url, SCHEMA), [0])
+
+
+def test_a_row_that_a_filter_misses_is_told_with_the_filter(table: Table) -> None:
+    assert_filters_part_the_rows(table, ["id = 3", "id + 1 > 2"])
+    skips_wrongly = faulty(table, read=lambda rows, filter: rows[:0] if filter == "id = 3" else rows)
+    assert_filters_part_the_rows(skips_wrongly, ["id = 1"])
+    with pytest.raises(AssertionError, match="filtered by id = 3: 1 rows missing"):
+        assert_filters_part_the_rows(skips_wrongly, ["id = 1", "id = 3"])
+
+
+def test_conditions_are_on_plain_columns_and_quote_what_is_odd(table: Table) -> None:
+    conditions = conditions_on(table)
+    assert conditions[:3] == ["`id` is null", "`id` < 3", "`id` = 3"]
+    assert conditions[3:] == ["`odd``name` is null", "`odd``name` < 'it\\'s 3'", "`odd``name` = 'it\\'s 3'"]
+
+
+def test_versions_begin_where_the_log_can_be_read_from(table: Table) -> None:
+    assert versions_of(table) == [0, 1, 2, 3]
+    table.checkpoint()
+    table.append(rows(8))
+    table.store.delete(commit_name(0))
+    assert versions_of(Table(table.url, store=table.store)) == [3, 4]
+
+
+def test_changes_are_counted_onto_rows_and_what_was_not_there_goes_below_zero() -> None:
+    before = counted_rows(pa.table({"id": [1, 1, 2]}))
+    kinds = ["delete", "update_preimage", "update_postimage", "insert", "delete"]
+    changes = pa.table(
+        {"id": [1, 2, 5, 9, 7], "_change_type": kinds, "_commit_version": [1] * 5, "_commit_timestamp": [None] * 5}
+    )
+    assert after_changes(before, changes) == Counter({"(1,)": 1, "(5,)": 1, "(9,)": 1, "(7,)": -1})
+
+
+def test_rows_that_cannot_be_hashed_are_counted_and_nan_equals_itself() -> None:
+    assert counted_rows(rows(1, 1)) == {repr((1, "it's 1", [float("nan"), 1.0])): 2}

@@ -1,0 +1,81 @@
+"""What the machine is worth: it passes for Tahoe (`tests/model` runs it at length), and fails where a table is not the model's."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from tahoe import Table
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.testing.row_model import arrow
+from tahoe.testing.table_machine import TableMachine, run_histories
+
+STORES: list[LogStore] = []
+
+
+class OfMine(TableMachine):
+    properties: ClassVar = {"delta.dataSkippingNumIndexedCols": "1"}
+
+    def new_store(self) -> LogStore:
+        STORES.append(super().new_store())
+        return STORES[-1]
+
+
+def test_tables_stand_where_the_subclass_says_and_have_its_properties() -> None:
+    STORES.clear()
+    run_histories(OfMine, [1], steps=3)
+    assert STORES
+    tables = [Table(store.url, store=store) for store in STORES]
+    assert all(table.snapshot().metadata.configuration["delta.dataSkippingNumIndexedCols"] == "1" for table in tables)
+
+
+def test_a_seed_gives_the_same_history_again() -> None:
+    def history() -> list[bytes]:
+        STORES.clear()
+        run_histories(OfMine, [4], steps=3)
+        return [STORES[-1].get(entry.name) for entry in STORES[-1].list_from("_delta_log") if entry.name.endswith(".json")]
+
+    assert history() == history()
+
+
+def begun() -> TableMachine:
+    machine = TableMachine()
+    machine.begin(vectors=True, feed=True, tracking=True, mapped="name", partitioned=True)
+    return machine
+
+
+def test_a_table_that_is_not_what_the_model_is_fails() -> None:
+    machine = begun()
+    machine.append([(1, "a", 1)], None)
+    machine.the_newest_rows_are_those_of_the_model()
+    machine.versions[-1].append((2, "a", 2))
+    machine.looked_at = -1
+    with pytest.raises(AssertionError):
+        machine.the_newest_rows_are_those_of_the_model()
+    with pytest.raises(AssertionError):
+        machine.teardown()
+
+
+def test_a_write_that_the_model_did_not_make_fails() -> None:
+    machine = begun()
+    machine.session().append(arrow([(1, "a", 1)]))
+    with pytest.raises(AssertionError):
+        machine.the_newest_rows_are_those_of_the_model()
+
+
+def test_what_the_constraint_forbids_has_to_be_refused() -> None:
+    machine = begun()
+    machine.constraint(on=True)
+    machine.append([(1, "a", 99)], None)
+    assert machine.rows == []
+    machine.constraint(on=False)
+    machine.append([(1, "a", 99)], None)
+    assert machine.rows == [(1, "a", 99)]
+
+
+def test_the_store_of_the_machine_itself_is_in_memory_and_another_each_time() -> None:
+    first, second = TableMachine().new_store(), TableMachine().new_store()
+    assert first.url.startswith("memory://") and first.url != second.url
+    assert open_store(first.url).url == first.url

@@ -1,0 +1,48 @@
+"""What runs after a commit never fails it, and runs when it is due."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow as pa
+import pytest
+
+from tahoe.log.files.paths import checkpoint_name, checksum_name
+from tahoe.table import Table
+from tahoe.txn.commit import Committed
+from tahoe.txn.hooks import run_hooks
+from tahoe.txn.transaction import Operation
+
+ROWS = pa.table({"id": [1]})
+
+
+def made(url: str) -> Table:
+    return Table.create(url, ROWS.schema, properties={"delta.checkpointInterval": "2"})
+
+
+def test_a_checksum_follows_each_commit_and_a_checkpoint_every_interval(memory_url: str) -> None:
+    table = made(memory_url)
+    for _ in range(4):
+        table.append(ROWS)
+    there = {
+        version: (table.store.head(checksum_name(version)), table.store.head(checkpoint_name(version))) for version in range(5)
+    }
+    assert all(checksum for checksum, _ in there.values())
+    assert [version for version, (_, checkpoint) in there.items() if checkpoint] == [2, 4]
+
+
+def test_a_hook_that_fails_is_logged_with_version_and_table_and_the_others_run(
+    memory_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, ran = made(memory_url), []
+    transaction = table.begin()
+    transaction.stage_app("job", 1)
+    committed = table.commit(transaction, Operation("TEST"))
+
+    def fails(committed: Committed) -> None:
+        raise OSError("the disk is full")
+
+    with caplog.at_level(logging.ERROR):
+        run_hooks([fails, lambda committed: ran.append(committed.version)], committed)
+    assert ran == [1]
+    assert f"after version 1 of {table.url}" in caplog.text and "the disk is full" in caplog.text

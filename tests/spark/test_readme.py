@@ -16,7 +16,7 @@ def test_every_program_of_the_readme_runs_in_order(spark, tmp_path):
     spark.sql("USE readme")
     try:
         for block in blocks:
-            exec(compile(block.replace("/tmp/", f"{tmp_path}/"), "README.md", "exec"), known)  # noqa: S102 - our own page
+            exec(compile(block.replace("/tmp/", f"{tmp_path}/"), "README.md", "exec"), known)
     finally:
         spark.sql("USE default")
         spark.sql("DROP DATABASE readme CASCADE")

@@ -6,6 +6,7 @@ A version that was asked for stands in the entry's catalog name, where the cache
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -72,10 +73,21 @@ class _SessionCatalog:
         if path is not None:
             return self._at_path(parts, path, *how)
         entry = entry_at(self._entries, table_identifier(self._jvm, parts)) if len(parts) == 2 else None
+        if entry is None and (travelled := self._travelled(parts)) is not None:
+            return travelled
         if entry is None or not is_delta(entry):
             self._known.forget("\0".join((SESSION_CATALOG, *parts)))
             return self._there.loadTable(ident, *how)
         return self._loaded(entry, table_at(self._spark, location_of(entry), {}), *how)
+
+    def _travelled(self, parts: list[str]) -> JavaObject | None:
+        """What ``name@v3`` means where there is no table of that very name: a version of the table `name`."""
+        meant = travelling(ReadRequest(parts[-1])) if len(parts) == 2 and "@" in parts[-1] else None
+        entry = None if meant is None else entry_at(self._entries, table_identifier(self._jvm, (parts[0], meant.path)))
+        if meant is None or entry is None or not is_delta(entry):
+            return None
+        snapshot = requested_snapshot(self._spark, replace(meant, path=location_of(entry)), {})
+        return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
 
     def _at_path(self, parts: list[str], path: str, *how: JavaObject) -> JavaObject:
         table = table_at(self._spark, path, {})

@@ -103,7 +103,8 @@ def create_table(
     transaction.enforces = ENFORCED
     check_new(future_config(transaction))
     metrics = _stage(transaction, rows)
-    operation = create_operation(metadata, _OPERATIONS[how], is_managed=definition.is_managed)
+    # What asks for features is the protocol's, and no property of the table that will be.
+    operation = create_operation(future_config(transaction).metadata, _OPERATIONS[how], is_managed=definition.is_managed)
     if rows is not None:
         parameters = {**operation.parameters, **rows.parameters}
         operation = Operation(f"{operation.name} AS SELECT", parameters, metrics)

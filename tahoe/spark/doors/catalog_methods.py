@@ -1,4 +1,4 @@
-"""`spark.catalog.createTable`: an empty table, or a name for one that is there."""
+"""`spark.catalog`: `createTable` makes an empty table, or a name for one that is there; `refreshTable` is REFRESH TABLE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.entries import parts_of
+from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
 
 __all__ = ["wrap_catalog"]
@@ -23,6 +23,7 @@ __all__ = ["wrap_catalog"]
 def wrap_catalog() -> None:
     """Let ``spark.catalog`` know Delta, in sessions where it is on."""
     wrap(Catalog, "createTable", _create_table)
+    wrap(Catalog, "refreshTable", _refresh_table)
 
 
 def _create_table(
@@ -44,3 +45,12 @@ def _create_table(
     location = path if path is not None else next((text for key, text in options.items() if key.lower() == "path"), None)
     make_table(spark, Creation(parts, "create", TableDefinition(columns, comment=description or None), location, options))
     return spark.table(tableName)
+
+
+def _refresh_table(original: Callable[..., None], catalog: Any, tableName: str) -> None:  # noqa: N803 - PySpark's name
+    spark: SparkSession = catalog._sparkSession
+    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    if named is None:
+        original(catalog, tableName)
+    else:
+        spark.sql(f"REFRESH TABLE {named.name}")

@@ -20,10 +20,12 @@ from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
 from tahoe.spark.statements.immediate import taken_out
 from tahoe.spark.statements.later import in_script, planned
+from tahoe.spark.statements.like import LIKE_STATEMENTS
 from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
 from tahoe.spark.statements.rows import ROW_STATEMENTS
+from tahoe.spark.statements.set_location import LOCATION_STATEMENTS
 from tahoe.spark.statements.shown import SHOWING_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.whole_table import TABLE_STATEMENTS
@@ -39,6 +41,8 @@ _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] 
     **TABLE_STATEMENTS,
     **SHOWING_STATEMENTS,
     **REFUSED_STATEMENTS,
+    **LIKE_STATEMENTS,
+    **LOCATION_STATEMENTS,
 }
 # A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
 _QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert)\b", re.IGNORECASE)

@@ -1,0 +1,117 @@
+"""CREATE TABLE … LIKE: an empty Delta table with the columns, partitioning, properties and comment of another table or view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import Unsupported
+from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from tahoe.schema.mapping import without_mapping
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.create import TableDefinition
+from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import entry_of, table_named
+from tahoe.spark.names.new_entries import in_session_catalog
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.creation import given
+from tahoe.spark.statements.targets import name_parts
+
+__all__ = ["LIKE_STATEMENTS"]
+
+_OWN = frozenset({"delta.columnMapping.maxColumnId", MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION})
+"""Properties that a table makes for itself."""
+
+
+def _like(spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Of Spark since 4.2, whose parser leaves the names open."""
+    target, source = name_parts(spark, plan.name()), name_parts(spark, plan.source())
+    location, has_serde = given(plan.location()), plan.serdeInfo().isDefined()
+    return None if target is None or source is None else _command(spark, plan, target, source, location, has_serde)
+
+
+def _like_before(spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Of Spark before that."""
+    target, source = (_parts(one) for one in (plan.targetTable(), plan.sourceTable()))
+    uri = given(plan.fileFormat().locationUri())
+    location = None if uri is None else str(Jvm.of(spark).catalyst("catalog.CatalogUtils").URIToString(uri))
+    return _command(spark, plan, target, source, location, plan.fileFormat().inputFormat().isDefined())
+
+
+LIKE_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "CreateTableLike": _like,
+    "CreateTableLikeCommand": _like_before,
+}
+"""By the name of the plan's node."""
+
+
+def _command(
+    spark: SparkSession,
+    plan: JavaObject,
+    target: tuple[str, ...],
+    source: tuple[str, ...],
+    location: str | None,
+    has_serde: bool,
+) -> Command | None:
+    provider = given(plan.provider())
+    by_delta = provider is not None and str(provider).lower() == "delta"
+    from_delta = table_named(spark, source) is not None
+    if not in_session_catalog(spark, target) or not (by_delta or from_delta):
+        return None
+    if not by_delta and (provider is not None or has_serde):
+        raise Unsupported(
+            f"CREATE TABLE … LIKE makes a Delta table of a Delta table ({'.'.join(source)}), no table of another format. Leave the format "
+            "out, or use CREATE TABLE … AS SELECT * FROM … LIMIT 0.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=".".join(source),
+        )
+    properties = Jvm.of(spark).dictionary(plan.properties())
+    how = "createIfNotExists" if plan.ifNotExists() else "create"
+
+    def run() -> None:
+        definition = _definition(spark, source, properties)
+        make_table(spark, Creation(target, how, definition, location))
+
+    return Command("CREATE TABLE LIKE", run)
+
+
+def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mapping[str, str]) -> TableDefinition:
+    named = table_named(spark, source)
+    if named is not None:
+        return _of_delta(named.table.snapshot(), properties)
+    schema = from_spark_schema(spark.table(".".join(f"`{part.replace('`', '``')}`" for part in source)).schema)
+    entry = entry_of(spark, source)
+    if entry is None:  # a temporary view
+        return TableDefinition(schema, properties=properties)
+    columns, jvm = entry.partitionColumnNames(), Jvm.of(spark)
+    return TableDefinition(
+        schema,
+        tuple(str(columns.apply(place)) for place in range(columns.size())),
+        {**_without_views_own(jvm.dictionary(entry.properties())), **properties},
+        given(entry.comment()),
+    )
+
+
+def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinition:
+    protocol = snapshot.protocol
+    features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())}
+    kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _OWN}
+    return TableDefinition(
+        without_mapping(snapshot.schema),
+        snapshot.partition_columns,
+        {**features, **kept, **properties},
+        snapshot.metadata.description,
+    )
+
+
+def _without_views_own(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if not key.startswith(("view.", "transient_"))}
+
+
+def _parts(identifier: JavaObject) -> tuple[str, ...]:
+    """The identifiers of a ``TableIdentifier``."""
+    before = (given(identifier.catalog()), given(identifier.database()))
+    return tuple(str(part) for part in (*before, identifier.table()) if part is not None)

@@ -25,10 +25,9 @@ from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
 from tahoe.spark.statements.rows import ROW_STATEMENTS
-from tahoe.spark.statements.set_location import LOCATION_STATEMENTS
 from tahoe.spark.statements.shown import SHOWING_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
-from tahoe.spark.statements.whole_table import TABLE_STATEMENTS
+from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
 
 __all__ = ["parser"]
 

@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.rows.truncate import stage_truncate
-from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.translate import with_shown_metadata
+from tahoe.spark.names.entries import NamedTable, location_of
+from tahoe.spark.names.new_entries import uri_of_text
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
 
-__all__ = ["TABLE_STATEMENTS"]
+__all__ = ["LOCATION_STATEMENTS", "TABLE_STATEMENTS"]
 
 
 def _truncate(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -79,3 +85,78 @@ TABLE_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | No
     "DropConstraint": _drop_constraint,
 }
 """By the name of the plan's node."""
+
+
+_BYPASS = "spark.databricks.delta.alterLocation.bypassSchemaCheck"
+
+
+def _set_location(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    named, location = target.named, str(plan.location())
+    if plan.partitionSpec().isDefined():
+        raise Unsupported(
+            f"ALTER TABLE {named.name} PARTITION … SET LOCATION is not supported for Delta tables, whose files are where the log says.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=str(named.name),
+        )
+    if named.entry is None:
+        raise InvalidRequest(
+            f"{named.name} names a table by its place, which cannot be set. Use the table's name in the catalog.",
+            code="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+            table=str(named.name),
+        )
+    return Command("ALTER TABLE … SET LOCATION", lambda: _moved(spark, named, location))
+
+
+def _refresh(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.child())
+    if target is None:
+        return None
+    name, table = str(target.named.name), target.named.table
+
+    def run() -> None:
+        # Every query asks the log for the newest version; what was cached of an older one is all that can be stale.
+        table.snapshot()
+        if spark.catalog.isCached(name):
+            spark.catalog.uncacheTable(name)
+            spark.catalog.cacheTable(name)
+
+    return Command("REFRESH TABLE", run)
+
+
+LOCATION_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "SetTableLocation": _set_location,
+    "RefreshTable": _refresh,
+}
+"""By the name of the plan's node."""
+
+
+def _moved(spark: SparkSession, named: NamedTable, location: str) -> None:
+    """Let the entry name another Delta table, of the same columns."""
+    entry, jvm = named.entry, Jvm.of(spark)
+    assert entry is not None
+    moved = copied(entry, storage=copied(entry.storage(), locationUri=jvm.option(uri_of_text(spark, location))))
+    other = table_at(spark, location_of(moved), {})
+    if not other.exists():
+        raise InvalidRequest(
+            f"There is no Delta table at {other.url}, where {named.name} shall be. Name the folder of one.",
+            code="DELTA_MISSING_DELTA_TABLE",
+            table=str(named.name),
+        )
+    if str(spark.conf.get(_BYPASS, "false")).lower() != "true":
+        _check_same(str(named.name), named.table.snapshot(), other.snapshot())
+    spark._jsparkSession.sessionState().catalog().alterTable(moved)
+
+
+def _check_same(name: str, there: Snapshot, other: Snapshot) -> None:
+    same = with_shown_metadata(there.schema) == with_shown_metadata(other.schema)
+    if not same or there.partition_columns != other.partition_columns:
+        raise InvalidRequest(
+            f"Table {name} has the columns {there.schema}, partitioned by {list(there.partition_columns)}; the table at {other.store.url} "
+            f"has {other.schema}, partitioned by {list(other.partition_columns)}. Name a table with the same columns, or set "
+            f"{_BYPASS} to true.",
+            code="DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+            table=name,
+        )

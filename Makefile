@@ -55,11 +55,12 @@ test: $(VENV)/.package ## the whole test suite, with and without Spark side by s
 test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
 	@$(PYTEST) --ignore=tests/spark -m "not spark and not soak and not jvm and not readers"
 
-test-spark: $(VENV)/.package ## the tests that start Spark
-	@$(JAVA) $(PYTEST) -m "spark and not soak"
+test-spark: $(VENV)/.package ## the tests that start Spark, with all of Spark's settings as users have them
+	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 $(PYTEST) -m "spark and not soak"
 
 test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PySpark that is supported (4.0)
-	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest -m "spark and not soak"
+	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest \
+	  -m "spark and not soak"
 
 interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"

@@ -15,6 +15,7 @@ _REPLAY = "tests/unit/log/test_replay.py"
 _DAMAGE = "tests/unit/log/test_damaged_log.py"
 _MERGE = "tests/unit/ops/merge/test_merge.py"
 _MODEL = "tests/model/test_table_machine.py"
+_COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
@@ -109,5 +110,10 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "a step of a conversion, held by the verifier that reads what was written with another library": {
         "uniform/convert/manifest_draft": "tests/unit/uniform/convert/test_data_manifests.py",
         "uniform/convert/manifest_folder": "tests/unit/uniform/convert/test_data_manifests.py",
+    },
+    "ALTER TABLE's columns: what is staged shows in the table": {
+        "ops/tables/alterable": _COLUMNS,
+        "ops/tables/dependents": _COLUMNS,
+        "ops/tables/replaceable": _COLUMNS,
     },
 }

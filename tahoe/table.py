@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.ops.tables.alterable import Alterable
 from tahoe.progress import Progress, shown, tracked
 from tahoe.snapshot.readable import Readable, skipping_of
 from tahoe.store.object_store import open_store
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
 
 
-class Table(Readable):
+class Table(Readable, Alterable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:
@@ -331,21 +332,6 @@ class Table(Readable):
         last = None if end_timestamp is None else parse_timestamp(end_timestamp)
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
-    def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties; the version that has them. See `tahoe.ops.tables.alter.stage_set_properties`."""
-        from tahoe.ops.tables.alter import stage_set_properties
-
-        transaction = self.begin()
-        return self.commit(transaction, stage_set_properties(transaction, transaction.existing(), properties)).version
-
-    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
-        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
-        from tahoe.ops.tables.alter import stage_unset_properties
-
-        transaction = self.begin()
-        operation = stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
-        return self.commit(transaction, operation).version
-
     def purge(self, where: str | Predicate | None = None) -> int:
         """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
 
@@ -358,26 +344,6 @@ class Table(Readable):
         with shown(self.clock) as progress:
             operation = stage_purge(transaction, where, progress)
         return self.version() if operation is None else self.commit(transaction, operation).version
-
-    def add_constraint(self, name: str, condition: str) -> int:
-        """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""
-        from tahoe.ops.tables.constrain import stage_add_constraint
-
-        transaction = self.begin()
-        return self.commit(transaction, stage_add_constraint(transaction, transaction.existing(), name, condition)).version
-
-    def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
-        """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
-        from tahoe.ops.tables.constrain import stage_drop_constraint
-
-        transaction = self.begin()
-        snapshot = transaction.existing()
-        operation = stage_drop_constraint(transaction, snapshot, name)
-        if operation is not None:
-            return self.commit(transaction, operation).version
-        if if_exists:
-            return snapshot.version
-        raise InvalidRequest(f"Table {self.url} has no constraint '{name}' to drop.", code="DELTA_CONSTRAINT_DOES_NOT_EXIST")
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""

@@ -29,7 +29,7 @@ from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physic
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import row_groups_that_may_match
 from tahoe.snapshot.give_back import GiveBack
-from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read
+from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read, check_text
 from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class _FileReader:
         if position is None or column.data_type == PrimitiveType("void"):
             return pa.nulls(batch.num_rows, target)
         try:
-            return conform(batch.column(position), column.data_type, target, self.find, read_cast, (column.name,))
+            values = conform(batch.column(position), column.data_type, target, self.find, read_cast, (column.name,))
         except CannotCast as error:
             name = ".".join(error.path)
             raise CorruptTable(
@@ -291,6 +291,8 @@ class _FileReader:
                 file=self.task.name,
                 column=name,
             ) from error
+        check_text(values, column.name, self.task.name)
+        return values
 
     def _row_ids(self, tracking: RowTracking, batch: pa.RecordBatch, start: int) -> pa.Array:
         base = self.task.base_row_id

@@ -9,9 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tahoe.clock import Clock
-from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
 from tahoe.log.checksum_writer import write_checksum_after
-from tahoe.log.cleanup import clean_up_log
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -32,6 +30,8 @@ def default_hooks(clock: Clock) -> list[Hook]:
             return
         checkpoint_snapshot(snapshot, clock)
         if snapshot.config.properties.enable_expired_log_cleanup:
+            from tahoe.log.cleanup import clean_up_log
+
             clean_up_log(snapshot.store, snapshot.config, clock.now_ms())
 
     return [_checksum, checkpoint]
@@ -39,6 +39,8 @@ def default_hooks(clock: Clock) -> list[Hook]:
 
 def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent) -> None:
     """Write the classic checkpoint of a version, and ``_last_checkpoint``."""
+    from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint  # most commits of a process write none
+
     write_checkpoint(
         snapshot.store,
         snapshot.version,

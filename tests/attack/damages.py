@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -104,11 +105,10 @@ def lost_fields(victim: Victim) -> Iterator[Case]:
         for number, line in enumerate(lines):
             value = json.loads(line)
             for path in _paths(value):
+                place = ".".join(map(str, path))
                 for what, change in _CHANGES.items():
-                    changed = _changed(value, path, change)
-                    text = json.dumps(changed, separators=(",", ":"), ensure_ascii=False).encode()
-                    data = b"\n".join([*lines[:number], text, *lines[number + 1 :]]) + b"\n"
-                    yield _case(name, f"{'.'.join(map(str, path))} {what} in line {number}", data)
+                    changed = _Later(name, partial(_with_other_line, lines, number, value, path, change))
+                    yield Case(kind_of(name), f"{name} {place} {what} in line {number}", changed)
 
 
 def swaps(victim: Victim) -> Iterator[Case]:
@@ -186,6 +186,28 @@ def sample(cases: Iterable[Case], chance: random.Random, most: int | None) -> li
     return list(islice((case for turn in turns for case in turn if case is not None), most))
 
 
+class _Later(Mapping[str, bytes | None]):
+    """One file whose new contents are made when somebody asks for them: of thousands of cases a sample takes a few."""
+
+    def __init__(self, name: str, make: Callable[[], bytes]) -> None:
+        self._name, self._make = name, make
+
+    @cached_property
+    def _data(self) -> bytes:
+        return self._make()
+
+    def __getitem__(self, name: str) -> bytes:
+        if name != self._name:
+            raise KeyError(name)
+        return self._data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self._name,))
+
+    def __len__(self) -> int:
+        return 1
+
+
 def _case(name: str, what: str, data: bytes | None) -> Case:
     return Case(kind_of(name), f"{name} {what}", {name: data})
 
@@ -197,6 +219,14 @@ _TAILS = {
     "half a line": b'{"add":{"path":"half',
     "an unknown action": b'{"unheard":{}}\n',
 }
+
+
+def _with_other_line(
+    lines: Sequence[bytes], number: int, value: Any, path: _Path, change: Callable[[dict[str, Any], str], None]
+) -> bytes:
+    """The lines, one of which has one member of its JSON `value` changed."""
+    text = json.dumps(_changed(value, path, change), separators=(",", ":"), ensure_ascii=False).encode()
+    return b"\n".join([*lines[:number], text, *lines[number + 1 :]]) + b"\n"
 
 
 def _action(line: bytes) -> str:

@@ -59,6 +59,7 @@ class Victim:
         return sorted({kind_of(name) for name in self.files})
 
 
+@cache
 def kind_of(name: str) -> str:
     """What kind of file a name is."""
     if name.startswith(f"{SIDECAR_FOLDER}/"):

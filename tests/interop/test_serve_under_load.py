@@ -81,13 +81,15 @@ def seconds_to_the_end(peer: socket.socket) -> float:
 def test_a_request_is_answered_in_a_second_beside_600_connections_that_keep_the_server_waiting(root: Path) -> None:
     process, url = start(root)
     port = int(url.rpartition(":")[2])
-    with ExitStack() as held:
-        for sent in (UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE, b""):
-            for _ in range(MANY):
-                opened(held, port, sent)
-            assert max(seconds_to_an_answer(port) for _ in range(5)) < 1, sent
-    process.send_signal(signal.SIGINT)
-    _, complaints = process.communicate(timeout=20)
+    with process, ExitStack() as end:
+        end.callback(process.kill)  # where it has not ended as it should
+        with ExitStack() as held:
+            for sent in (UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE, b""):
+                for _ in range(MANY):
+                    opened(held, port, sent)
+                assert max(seconds_to_an_answer(port) for _ in range(5)) < 1, sent
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=20)
     assert re.search(r"connections: \d+ are open of at most \d+.*closed since the last such line: \d+ waiting for", complaints)
     assert len(complaints.splitlines()) < 10, "one line for many connections"
 

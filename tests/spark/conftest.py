@@ -35,6 +35,15 @@ SETTINGS = {
     "spark.sql.python.filterPushdown.enabled": "true",
 }
 
+FOR_LARGE_DATA = ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
+"""To compile a query of ten rows, and to plan it anew after each stage, takes a quarter of the time of the whole: off, but where a module
+is about plans and scans, and wherever `TAHOE_SPARK_AS_USERS_HAVE_IT` is set."""
+AS_USERS_HAVE_IT = {"test_deleted_rows", "test_golden_with_spark", "test_merge_as_the_core", "test_reading", "test_row_ids"}
+"""Modules whose own session is as Spark makes it."""
+
+if "TAHOE_SPARK_AS_USERS_HAVE_IT" not in os.environ:
+    SETTINGS |= dict.fromkeys(FOR_LARGE_DATA, "false")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -53,6 +62,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = tahoe.enable(builder.getOrCreate())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compilation of whole stages and adaptive plans for the modules that name themselves above."""
+    if request.module.__name__.rpartition(".")[2] not in AS_USERS_HAVE_IT:
+        yield
+        return
+    session = request.getfixturevalue("spark")
+    before = {key: session.conf.get(key) for key in FOR_LARGE_DATA}
+    for key in FOR_LARGE_DATA:
+        session.conf.set(key, "true")
+    yield
+    for key, value in before.items():
+        session.conf.set(key, value)
 
 
 @pytest.fixture(scope="session")

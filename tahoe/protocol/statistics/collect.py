@@ -22,6 +22,7 @@ __all__ = [
     "FileStatistics",
     "check_statistics_columns",
     "indexed_columns",
+    "multipart_names",
     "statistics_of_footer",
     "statistics_of_table",
     "stats_arrow_type",
@@ -41,7 +42,7 @@ def indexed_columns(schema: StructType, partition_columns: Sequence[str], config
     data_leaves = [leaf for leaf in leaves(schema) if leaf[0].name.lower() not in partitioned]
     named = _property(configuration, "delta.dataSkippingStatsColumns")
     if named is not None:
-        paths = [tuple(name.lower() for name in path) for path in _multipart_names(named)]
+        paths = [tuple(name.lower() for name in path) for path in multipart_names(named)]
         return [leaf for leaf in data_leaves if any(_begins_with(leaf, path) for path in paths)]
     count = _number(configuration, "delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED_COLUMNS)
     return data_leaves if count < 0 else data_leaves[:count]
@@ -52,7 +53,7 @@ def check_statistics_columns(schema: StructType, partition_columns: Sequence[str
     named = _property(configuration, "delta.dataSkippingStatsColumns")
     if named is None:
         return
-    paths = [tuple(name.lower() for name in path) for path in _multipart_names(named)]
+    paths = [tuple(name.lower() for name in path) for path in multipart_names(named)]
     known = list(leaves(schema))
     partitioned = {name.lower() for name in partition_columns}
     for path in paths:
@@ -214,7 +215,7 @@ def _begins_with(leaf: Leaf, path: tuple[str, ...]) -> bool:
     return len(path) <= len(leaf) and all(column.name.lower() == name for column, name in zip(leaf, path, strict=False))
 
 
-def _multipart_names(text: str) -> Iterator[tuple[str, ...]]:
+def multipart_names(text: str) -> Iterator[tuple[str, ...]]:
     """The names of a comma-separated list, each of parts joined by dots, any part in back-ticks."""
     path: list[str] = []
     position = 0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
@@ -32,6 +33,7 @@ def give_names(spark: SparkSession) -> None:
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)
     follow_tables(spark)
+    plan_dynamic_overwrites(spark)
 
 
 def _answer(spark: SparkSession, state: JavaObject) -> None:

@@ -39,8 +39,21 @@ def session_catalog(there: JavaObject, spark: SparkSession, entries: JavaObject,
         entries: its ``SessionCatalog``, which holds what it knows of tables.
         known: told what was loaded.
     """
-    interfaces = [name for one in there.getClass().getInterfaces() if (name := str(one.getName())).startswith(_CONNECTOR)]
+    interfaces = _interfaces(there)
     return stand_in(spark, there, _SessionCatalog(there, spark, entries, known), ["loadTable"], interfaces)
+
+
+def _interfaces(there: JavaObject) -> list[str]:
+    """What Spark's own catalog is, to Spark. Copies of a session, of which there are many, have catalogs of the same class."""
+    kind = there.getClass()
+    name = str(kind.getName())
+    if name not in _KNOWN_INTERFACES:
+        names = [str(one.getName()) for one in kind.getInterfaces()]
+        _KNOWN_INTERFACES[name] = [one for one in names if one.startswith(_CONNECTOR)]
+    return _KNOWN_INTERFACES[name]
+
+
+_KNOWN_INTERFACES: dict[str, list[str]] = {}
 
 
 class _SessionCatalog:

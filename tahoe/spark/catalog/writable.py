@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.spark.catalog.condition_text import condition_text
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -19,7 +20,8 @@ from tahoe.table import Table
 __all__ = ["writable"]
 
 _SQL = "org.apache.spark.sql"
-_CAPABILITIES = ("V1_BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
+# Spark asks for BATCH_WRITE where partitions are overwritten, though it then gets an append (`tahoe.spark.catalog.dynamic_overwrite`).
+_CAPABILITIES = ("V1_BATCH_WRITE", "BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
 
 
 def writable(spark: SparkSession, shown: JavaObject, table: Table) -> JavaObject:
@@ -85,8 +87,8 @@ class _WritableTable:
 
     def overwrite(self, predicates: JavaObject) -> JavaObject:
         """The rows for which all predicates are true are replaced."""
-        texts = [str(one.toString()) for one in predicates]
-        self._mode, self._where = "overwrite", " AND ".join(text for text in texts if text != "ALWAYS_TRUE()")
+        texts = [condition_text(self._jvm, one) for one in predicates]
+        self._mode, self._where = "overwrite", " AND ".join(text for text in texts if text != "TRUE")
         return self.itself
 
     def overwriteDynamicPartitions(self) -> JavaObject:  # noqa: N802 - Spark's name

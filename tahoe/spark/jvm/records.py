@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
-__all__ = ["copied", "made"]
+__all__ = ["copied", "field_names", "has_field", "items", "made"]
 
 _NAMES: dict[str, tuple[str, ...]] = {}
 
@@ -17,12 +18,9 @@ def copied(record: JavaObject, *second: Any, **changed: Any) -> JavaObject:
     Args:
         second: the second list of parameters, of a class that has one.
     """
-    kind = str(record.getClass().getName())
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))
-    names = _NAMES[kind]
+    names = field_names(record)
     unknown = set(changed) - set(names)
-    assert not unknown, (kind, unknown)
+    assert not unknown, (str(record.getClass().getName()), unknown)
     values = [
         changed[name] if name in changed else getattr(record, f"copy$default${place}")() for place, name in enumerate(names, 1)
     ]
@@ -34,3 +32,21 @@ def made(jvm: Jvm, name: str, *first: Any) -> JavaObject:
     kind = jvm.catalyst(name)
     count = max(one.getParameterCount() for one in jvm.reflected(f"org.apache.spark.sql.catalyst.{name}").getConstructors())
     return kind(*first, *(getattr(kind, f"apply$default${place}")() for place in range(len(first) + 1, count + 1)))
+
+
+def items(seq: JavaObject) -> Iterator[JavaObject]:
+    """The elements of a Scala sequence, in order."""
+    return (seq.apply(place) for place in range(seq.size()))
+
+
+def has_field(record: JavaObject, name: str) -> bool:
+    """Whether a case class has a parameter of that name in this version of Spark."""
+    return name in field_names(record)
+
+
+def field_names(record: JavaObject) -> tuple[str, ...]:
+    """The names of a case class's parameters, in order."""
+    kind = str(record.getClass().getName())
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))
+    return _NAMES[kind]

@@ -1,12 +1,14 @@
 """A statement on Delta tables as a plan: Spark's own node for commands of others, which runs once, when the statement is executed.
 
 EXPLAIN shows it and does not run it. The node answers one column of text; so a class of its own is derived from it, whose columns and rows
-are those of the command (compiled as `tahoe.spark.jvm.stand_ins` tells).
+are those of the command (compiled as `tahoe.spark.jvm.stand_ins` tells). Parameters of the statement are expressions of the node, which
+Spark exchanges for their values.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,9 +17,20 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed
 
 __all__ = ["Command", "as_plan"]
@@ -26,24 +39,36 @@ _NODE = """
 package tahoe;
 
 public class TableCommand extends org.apache.spark.sql.execution.command.ExternalCommandExecutor {
+  private final scala.collection.immutable.Seq values;
   private final scala.collection.immutable.Seq output;
-  private final scala.Function0 rows;
+  private final scala.Function1 rows;
 
   public TableCommand(
       org.apache.spark.sql.connector.ExternalCommandRunner runner,
       String command,
       scala.collection.immutable.Map options,
+      scala.collection.immutable.Seq values,
       scala.collection.immutable.Seq output,
-      scala.Function0 rows) {
+      scala.Function1 rows) {
     super(runner, command, options);
+    this.values = values;
     this.output = output;
     this.rows = rows;
   }
 
   public scala.collection.immutable.Seq output() { return output; }
 
+  public int productArity() { return 4; }
+
+  public Object productElement(int place) { return place == 3 ? values : super.productElement(place); }
+
   public scala.collection.immutable.Seq run(org.apache.spark.sql.SparkSession session) {
-    return (scala.collection.immutable.Seq) rows.apply();
+    try {
+      return (scala.collection.immutable.Seq) rows.apply(values);
+    } catch (java.lang.reflect.UndeclaredThrowableException error) {
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
+      return null;
+    }
   }
 
   public scala.collection.immutable.Seq otherCopyArgs() {
@@ -61,11 +86,15 @@ class Command:
         described: its name, for EXPLAIN and the log of Spark's queries.
         run: does it, and gives its rows, each a tuple of `columns`.
         columns: of the answer; none for a statement without one.
+        parameters: expressions whose values are known when the statement is executed.
+        run_with: in the place of `run` where there are parameters: takes their values, expressions too.
     """
 
     described: str
     run: Callable[[], Iterable[Sequence[Any]] | None]
     columns: StructType = field(default_factory=StructType)
+    parameters: Sequence[JavaObject] = ()
+    run_with: Callable[[Sequence[JavaObject]], Iterable[Sequence[Any]] | None] | None = None
 
 
 def as_plan(spark: SparkSession, command: Command) -> JavaObject:
@@ -75,23 +104,26 @@ def as_plan(spark: SparkSession, command: Command) -> JavaObject:
         _CLASSES[jvm.gateway] = compiled(jvm, "TableCommand", _NODE)
     output = jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(command.columns.json()))
     runner = _Rows(spark, command)
-    return constructed(jvm, _CLASSES[jvm.gateway], _Runner(), command.described, jvm.map({}), output, runner)
+    values = jvm.seq(*command.parameters)
+    return constructed(jvm, _CLASSES[jvm.gateway], _Runner(), command.described, jvm.map({}), values, output, runner)
 
 
 _CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
 
 
 class _Rows(Proxied):
-    """``() → rows``."""
+    """``values of parameters → rows``."""
 
     def __init__(self, spark: SparkSession, command: Command) -> None:
         self._spark, self._command = spark, command
 
     @answered
-    def apply(self) -> JavaObject:
+    def apply(self, values: JavaObject) -> JavaObject:
         """Run the command; its rows, made by Spark of JSON, on the driver, without a job."""
         columns = ArrayType(self._command.columns)
-        rows = [tuple(row) for row in self._command.run() or ()]
+        command = self._command
+        answer = command.run() if command.run_with is None else command.run_with(list(items(values)))
+        rows = [tuple(row) for row in answer or ()]
         jvm, spark = Jvm.of(self._spark), self._spark
         if not rows:
             return jvm.seq()
@@ -105,7 +137,7 @@ class _Rows(Proxied):
     class Java:
         """The interface that the JVM may call on this object."""
 
-        implements = ("scala.Function0",)
+        implements = ("scala.Function1",)
 
 
 class _Runner(Proxied):
@@ -134,4 +166,8 @@ def _plain(value: Any, data_type: DataType) -> Any:
             instant = value if value.tzinfo is not None else value.astimezone()
             assert isinstance(instant, datetime)
             return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        case BinaryType():
+            return b64encode(value).decode()
+        case DateType() | TimestampNTZType() | DecimalType():
+            return str(value).replace(" ", "T")
     return value

@@ -12,25 +12,34 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
 
-from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied
 from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
+from tahoe.spark.statements.immediate import taken_out
+from tahoe.spark.statements.later import in_script, planned
 from tahoe.spark.statements.like import LIKE_STATEMENTS
+from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
 from tahoe.spark.statements.own import own_command
 from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
 from tahoe.spark.statements.rows import ROW_STATEMENTS
-from tahoe.spark.statements.set_location import LOCATION_STATEMENTS
+from tahoe.spark.statements.shown import SHOWING_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
+from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
 
 __all__ = ["parser"]
 
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     **ROW_STATEMENTS,
+    **COLUMN_STATEMENTS,
     **PROPERTY_STATEMENTS,
     **CREATION_STATEMENTS,
+    **TABLE_STATEMENTS,
+    **SHOWING_STATEMENTS,
+    **REFUSED_STATEMENTS,
     **LIKE_STATEMENTS,
     **LOCATION_STATEMENTS,
 }
@@ -70,10 +79,22 @@ class _Parser:
         own = own_command(self._spark, text)
         return self._taken(parsed()) if own is None else as_plan(self._spark, own)
 
-    def _taken(self, plan: JavaObject) -> JavaObject:
+    def _taken(self, plan: JavaObject, *, scripted: bool = False) -> JavaObject:
         kind = str(plan.nodeName())
         if kind == "ExplainCommand":
-            return copied(plan, logicalPlan=self._taken(plan.logicalPlan()))
+            return copied(plan, logicalPlan=self._taken(plan.logicalPlan(), scripted=scripted))
+        if kind == "CompoundBody":
+            return in_script(Jvm.of(self._spark), plan, lambda one: self._taken(one, scripted=True))
+        if kind == "ExecuteImmediateQuery":
+            return taken_out(self._spark, plan, lambda text: self._delta_statement(text, scripted=scripted))
         statement = _STATEMENTS.get(kind)
-        command = None if statement is None else statement(self._spark, plan)
-        return plan if command is None else as_plan(self._spark, command)
+        return plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
+
+    def _delta_statement(self, text: str, *, scripted: bool) -> JavaObject | None:
+        """The plan of a text that is a statement on a Delta table; None for any other."""
+        own = own_command(self._spark, text)
+        if own is not None:
+            return as_plan(self._spark, own)
+        parsed = self._there.parsePlan(text)
+        taken = self._taken(parsed, scripted=scripted)
+        return None if taken is parsed else taken

@@ -15,7 +15,7 @@ from tahoe.spark.commands.merge.builder import RESULT, DeltaMergeBuilder
 from tahoe.spark.commands.merge.statement import MergeRequest
 from tahoe.spark.commands.update import update
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied
+from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import Target, target_of
 
@@ -57,9 +57,9 @@ def _merge(spark: SparkSession, plan: JavaObject, source_of: Callable[[JavaObjec
     if target is None:
         return None
     clauses = [
-        *(_clause(spark, Kind.MATCHED, one, target) for one in _items(plan.matchedActions())),
-        *(_clause(spark, Kind.NOT_MATCHED, one, target) for one in _items(plan.notMatchedActions())),
-        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, one, target) for one in _items(plan.notMatchedBySourceActions())),
+        *(_clause(spark, Kind.MATCHED, one, target) for one in items(plan.matchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED, one, target) for one in items(plan.notMatchedActions())),
+        *(_clause(spark, Kind.NOT_MATCHED_BY_SOURCE, one, target) for one in items(plan.notMatchedBySourceActions())),
     ]
     on = _column(spark, plan.mergeCondition())
     evolving = bool(plan.withSchemaEvolution())
@@ -107,8 +107,8 @@ def _clause(spark: SparkSession, kind: Kind, action: JavaObject, target: Target)
 
 def _assignments(spark: SparkSession, assignments: JavaObject, target: Target) -> Iterator[tuple[str, Column]]:
     """Column or nested field, as text, and its value."""
-    for one in _items(assignments):
-        parts = [str(part) for part in _items(one.key().nameParts())]
+    for one in items(assignments):
+        parts = [str(part) for part in items(one.key().nameParts())]
         own = _without_qualifiers(parts, target.qualifiers)
         yield ".".join(quote_identifier(part) for part in own), _column(spark, one.value())
 
@@ -125,7 +125,3 @@ def _without_qualifiers(parts: list[str], qualifiers: tuple[str, ...]) -> list[s
 
 def _column(spark: SparkSession, expression: JavaObject) -> Column:
     return Jvm.of(spark).column(expression)
-
-
-def _items(seq: JavaObject) -> Iterator[JavaObject]:
-    return (seq.apply(place) for place in range(seq.size()))

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
 from tahoe.table import Table
 
-__all__ = ["PROPERTY_STATEMENTS"]
+__all__ = ["PROPERTY_STATEMENTS", "shown_properties"]
 
 _SHOWN = StructType([StructField("key", StringType()), StructField("value", StringType())])
 
@@ -60,9 +61,8 @@ PROPERTY_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command |
 """By the name of the plan's node."""
 
 
-def _shown(spark: SparkSession, table: Table, key: str | None) -> dict[str, str]:
-    """As SHOW TBLPROPERTIES tells them: the configuration, and the protocol, without what Spark's settings say is secret."""
-    snapshot = table.snapshot()
+def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
+    """The configuration, and the protocol, without what Spark's settings say is secret."""
     protocol = snapshot.protocol
     told = {
         **snapshot.metadata.configuration,
@@ -72,7 +72,12 @@ def _shown(spark: SparkSession, table: Table, key: str | None) -> dict[str, str]
         **{f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())},
     }
     jvm = Jvm.of(spark)
-    told = jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(told)))
+    return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(told)))
+
+
+def _shown(spark: SparkSession, table: Table, key: str | None) -> dict[str, str]:
+    """As SHOW TBLPROPERTIES tells them."""
+    told = shown_properties(spark, table.snapshot())
     if key is None:
         return told
     return {key: told.get(key, f"Table {table.url} does not have property: {key}")}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tahoe.spark.jvm.bridge import JavaObject
-from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, parts_of, table_named
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, entry_of, parts_of, table_identifier, table_named
 
-__all__ = ["Target", "name_parts", "target_of"]
+__all__ = ["NotKnownYet", "Target", "analyzed", "evaluated", "name_parts", "target_of"]
 
 _NAMED = ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier")
 
@@ -29,11 +30,27 @@ class Target:
     options: dict[str, str]
 
 
+class NotKnownYet(Exception):
+    """What a name means is known when the statement is executed, perhaps.
+
+    Args:
+        is_absent: the name is known, and there is nothing of it.
+        reason: why the name is not known.
+    """
+
+    def __init__(self, *, is_absent: bool, reason: Exception | None = None) -> None:
+        super().__init__("the name is not known yet")
+        self.is_absent, self.reason = is_absent, reason or self
+
+
 def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
     """What an unresolved table of a plan is; None for what is no Delta table.
 
     Args:
         plan: ``UnresolvedRelation`` and its like, perhaps below an alias.
+
+    Raises:
+        NotKnownYet: there is nothing of that name, or the name is made of what has no value yet.
     """
     kind, alias = str(plan.nodeName()), None
     if kind == "SubqueryAlias":
@@ -44,6 +61,8 @@ def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
         return None
     named = table_named(spark, parts)
     if named is None:
+        if _is_nothing(spark, parts):
+            raise NotKnownYet(is_absent=True)
         return None
     options = dict(plan.options().asCaseSensitiveMap()) if kind == "UnresolvedRelation" else {}
     return Target(
@@ -57,9 +76,37 @@ def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:
     if kind in _NAMED:
         name = plan.nameParts() if kind == "UnresolvedIdentifier" else plan.multipartIdentifier()
         return tuple(str(name.apply(place)) for place in range(name.size()))
-    if kind == "PlanWithUnresolvedIdentifier" and plan.identifierExpr().foldable():
-        return parts_of(spark, str(plan.identifierExpr().eval(None)))
+    if kind == "PlanWithUnresolvedIdentifier":
+        return parts_of(spark, evaluated(spark, plan.identifierExpr()))
     return None
+
+
+def evaluated(spark: SparkSession, expression: JavaObject) -> str:
+    """The text that an expression of constants and variables makes, as in ``IDENTIFIER(…)``. Raises `NotKnownYet`."""
+    value = expression if expression.foldable() else analyzed(spark, expression)
+    return str(value.eval(None))
+
+
+def analyzed(spark: SparkSession, expression: JavaObject) -> JavaObject:
+    """The expression as Spark's analyzer understands it where there are no columns. Raises `NotKnownYet`."""
+    jvm = Jvm.of(spark)
+    one_row = jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.OneRowRelation")(), spark)
+    try:
+        plan = one_row.select(jvm.column(expression).alias("value"))._jdf.queryExecution().analyzed()
+    except AnalysisException as error:
+        raise NotKnownYet(is_absent=False, reason=error) from error
+    return plan.projectList().apply(0).child()
+
+
+def _is_nothing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
+    """Whether the session's own catalog would have a table of that name, and has none, nor a view."""
+    state = spark._jsparkSession.sessionState()
+    if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
+        return False
+    if len(parts) < 3 and str(state.catalogManager().currentCatalog().name()).lower() != SESSION_CATALOG:
+        return False
+    identifier = table_identifier(Jvm.of(spark), parts)
+    return len(parts) <= 3 and not state.catalog().isTempView(identifier) and entry_of(spark, parts) is None
 
 
 def _qualifiers(spark: SparkSession, named: NamedTable, parts: tuple[str, ...]) -> tuple[str, ...]:

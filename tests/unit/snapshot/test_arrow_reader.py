@@ -409,3 +409,15 @@ def test_a_file_that_has_not_the_size_of_the_log_is_told_when_it_is_opened(chang
     with pytest.raises(CorruptTable, match=r"'x/a.parquet' has .* bytes, but the table's log says") as caught:
         list(read_file(task, struct(a=P("long")), "none", (), lambda name: pa.BufferReader(content), lambda d: None))
     assert caught.value.code == "TAHOE_DATA_FILE_SIZE" and caught.value.facts["file"] == "x/a.parquet"
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["column", "in a list"])
+def test_bytes_that_are_no_text_are_an_error_that_names_file_and_column(nested):
+    """Arrow takes them unseen; whoever takes the rows from us trusts that they are text."""
+    offsets, content = pa.array([0, 2, 4], pa.int32()), b"ab\xc3\x28"
+    values = pa.Array.from_buffers(pa.string(), 2, [None, offsets.buffers()[1], pa.py_buffer(content)])
+    values = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), values) if nested else values
+    kind = ArrayType(P("string"), True) if nested else P("string")
+    with pytest.raises(CorruptTable, match=r"Column 's' of data file 'a\.parquet' holds text that is not UTF-8") as caught:
+        File(pa.table({"s": values})).read(struct(s=kind))
+    assert caught.value.code == "TAHOE_DATA_FILE_DAMAGED"

@@ -1,0 +1,29 @@
+"""TRUNCATE TABLE: all rows go, and only the log is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tahoe.log.replay import add_files
+from tahoe.ops.rows.delete import stage_deleted_files
+from tahoe.ops.rows.row_changes import Staged, snapshot_to_change
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["stage_truncate"]
+
+_METRICS = ("numRemovedFiles", "executionTimeMs")
+
+
+def stage_truncate(transaction: Transaction) -> Staged:
+    """Stage that every file leaves the table; nothing for an empty table.
+
+    Raises:
+        InvalidRequest: ``DELTA_CANNOT_MODIFY_APPEND_ONLY``.
+    """
+    snapshot = snapshot_to_change(transaction)
+    snapshot.config.refuse_if_append_only()
+    staged = stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
+    if staged.operation is None:
+        return staged
+    told = {name: staged.operation.metrics[name] for name in _METRICS}
+    return replace(staged, operation=Operation("TRUNCATE", {}, told))

@@ -1,0 +1,342 @@
+"""ALTER TABLE's columns on a table that is there: ADD, DROP, RENAME, CHANGE and REPLACE. Nothing is committed here.
+
+Only the metadata changes, never a file. So a commit of these reads nothing: rows that come beside it are right before and after it, while a
+writer that prepared for the old columns is told that the metadata changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.common_types import same_type
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.tables.create import with_schema
+from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
+from tahoe.ops.tables.replaceable import replaced_columns
+from tahoe.protocol.actions import Metadata
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.statistics.collect import multipart_names
+from tahoe.schema.column_edits import (
+    NewColumn,
+    Path,
+    Position,
+    field_at,
+    name_of,
+    not_there,
+    with_columns,
+    with_field,
+    without_column,
+)
+from tahoe.schema.mapping import without_mapping
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = [
+    "ColumnChange",
+    "stage_add_columns",
+    "stage_change_columns",
+    "stage_drop_columns",
+    "stage_rename_column",
+    "stage_replace_columns",
+]
+
+_STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_COMMENT = "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What changes of a column; None stays as it is.
+
+    Args:
+        path: of the column, or of a nested one.
+        data_type: the type wanted.
+        nullable: True drops NOT NULL.
+        comment: its description; empty for none.
+        position: its new place among its siblings.
+    """
+
+    path: Path
+    data_type: DataType | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    position: Position | None = None
+
+
+def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Sequence[NewColumn]) -> Operation:
+    """Stage that columns, or fields of structs, are added. Rows that are there have NULL in them.
+
+    Raises:
+        InvalidRequest: a column that must not be null, a parent or sibling that is not there; `SchemaMismatch` for a name given twice.
+    """
+    added = [replace(one, column=without_mapping(StructType((one.column,))).fields[0]) for one in columns]
+    for one in added:
+        if _demands_values(StructType((one.column,))):
+            raise InvalidRequest(
+                f"Operation not allowed: `NOT NULL in ALTER TABLE ADD COLUMNS` is not supported for Delta tables: column {name_of(one.path)} "
+                f"of table {snapshot.config.table} would be null in the rows that are there. Leave NOT NULL out.",
+                code="DELTA_OPERATION_NOT_ALLOWED",
+                column=name_of(one.path),
+            )
+    schema = with_columns(snapshot.schema, added)
+    transaction.set_metadata(with_schema(snapshot.config, schema, transaction.clock))
+    told = [
+        {"column": _told(one.parent, one.column), **({} if one.position is None else {"position": str(one.position)})}
+        for one in added
+    ]
+    return Operation("ADD COLUMNS", {"columns": _json(told)})
+
+
+def stage_drop_columns(
+    transaction: Transaction, snapshot: Snapshot, paths: Sequence[Path], *, if_exists: bool = False
+) -> Operation | None:
+    """Stage that columns, or fields of structs, are dropped; their values stay in the files, unseen. None where there is nothing to drop.
+
+    Raises:
+        InvalidRequest: the table has no column mapping, or a column partitions or clusters it, or a constraint or a generated column reads
+            one.
+    """
+    config = snapshot.config
+    _need_mapping(snapshot, "DELTA_UNSUPPORTED_DROP_COLUMN", "DROP COLUMN is not supported for your Delta table")
+    there = [path for path in paths if not if_exists or field_at(snapshot.schema, path) is not None]
+    if not there:
+        return None
+    schema, configuration = snapshot.schema, dict(config.metadata.configuration)
+    partitioned = {name.lower() for name in config.partition_columns}
+    for path in there:
+        schema = without_column(schema, path)
+        if len(path) == 1 and path[0].lower() in partitioned:
+            raise InvalidRequest(
+                f"Dropping partition columns ({path[0]}) is not allowed (table {config.table}). Write the rows to a new table that is "
+                "partitioned otherwise.",
+                code="DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
+                column=path[0],
+            )
+        refuse_clustering(snapshot, path)
+        refuse_dependents(config, path)
+        configuration = _with_stats_columns(configuration, path, None)
+    metadata = with_schema(config, schema, transaction.clock)
+    transaction.set_metadata(_with_stats_of(metadata, configuration))
+    return Operation("DROP COLUMNS", {"columns": _json([name_of(path) for path in there])})
+
+
+def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path, name: str) -> Operation:
+    """Stage that a column, or a field of a struct, gets another name. Files, statistics and partition values keep its physical name.
+
+    Raises:
+        InvalidRequest: the table has no column mapping; a constraint or a generated column reads the column; `SchemaMismatch` where the
+            name is taken.
+    """
+    config = snapshot.config
+    _need_mapping(snapshot, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename is not supported for your Delta table")
+    column = _existing(snapshot, path)
+    spelled = _spelled(snapshot.schema, path)
+    refuse_dependents(config, path)
+    if _holder(snapshot.schema, path) is None:
+        raise InvalidRequest(
+            f"{name_of(path)} of table {config.table} is what an array or a map holds, and has no name to change. Name a column.",
+            code="DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT",
+            column=name_of(path),
+        )
+    transaction.enforces = ENFORCED  # what the column demands of rows is what it did, under another name
+    schema = with_field(snapshot.schema, path, replace(column, name=name))
+    is_top = len(path) == 1
+    partitioned = [name if is_top and one == column.name else one for one in config.partition_columns]
+    new = (*spelled[:-1], name)
+    configuration = _with_stats_columns(dict(config.metadata.configuration), spelled, new)
+    metadata = with_schema(config, schema, transaction.clock, partitioned)
+    transaction.set_metadata(_with_stats_of(metadata, configuration))
+    return Operation("RENAME COLUMN", {"oldColumnPath": name_of(spelled), "newColumnPath": name_of(new)})
+
+
+def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: Sequence[ColumnChange]) -> Operation:
+    """Stage that comment, place, NOT NULL or type of columns change, each at most once.
+
+    Raises:
+        InvalidRequest: NOT NULL would be set, or a type would change in a way that the files do not allow.
+    """
+    schema, told = snapshot.schema, []
+    for change in changes:
+        column = _existing(snapshot, change.path)
+        new = _changed(snapshot, column, change)
+        schema = with_field(schema, change.path, new, change.position)
+        where = {} if change.position is None else {"position": str(change.position)}
+        told.append((_told(_spelled(snapshot.schema, change.path)[:-1], new), where))
+    transaction.set_metadata(with_schema(snapshot.config, schema, transaction.clock))
+    if len(told) == 1:
+        return Operation("CHANGE COLUMN", {"column": _json(told[0][0]), **told[0][1]})
+    return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in told])})
+
+
+def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns: StructType) -> Operation:
+    """Stage that the table has these columns: new ones, others in order, comments and looser nullability. With column mapping columns may
+    go, too.
+
+    Raises:
+        InvalidRequest: what the files do not allow; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` says what.
+    """
+    config, wanted = snapshot.config, without_mapping(columns)
+    schema, gone = replaced_columns(config, wanted)
+    for path in gone:
+        refuse_clustering(snapshot, path)
+        refuse_dependents(config, path)
+    transaction.set_metadata(with_schema(config, schema, transaction.clock))
+    return Operation("REPLACE COLUMNS", {"columns": _json([_told((), column) for column in wanted])})
+
+
+# -- one column --------------------------------------------------------------------------------------------------------------
+
+
+def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> StructField:
+    new, name = column, name_of(change.path)
+    in_collection = _holder(snapshot.schema, change.path) is None
+    if change.comment is not None:
+        if in_collection:
+            raise InvalidRequest(
+                f"Can't add a comment to {name}. Adding a comment to a map key/value or array element is not supported. Comment on the "
+                "column that holds it.",
+                code="DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY",
+                column=name,
+            )
+        new = replace(new, metadata={**new.metadata, _COMMENT: change.comment})
+    if change.nullable is not None:
+        new = replace(new, nullable=change.nullable)
+    if change.data_type is not None and not same_type(column.data_type, change.data_type):
+        new = replace(new, data_type=change.data_type)
+        _check_type(snapshot, column, change.data_type, change.path)
+    if (column.nullable and not new.nullable) or (in_collection and new.nullable != column.nullable):
+        raise _unsupported_change(snapshot, name, column, new)
+    return new
+
+
+def _check_type(snapshot: Snapshot, column: StructField, wanted: DataType, path: Path) -> None:
+    old, name, table = column.data_type, name_of(path), snapshot.config.table
+    kinds: tuple[tuple[type, str, str], ...] = (
+        (StructType, "STRUCT", "add, drop or change its fields"),
+        (MapType, "MAP", f"change {name}.key or {name}.value"),
+        (ArrayType, "ARRAY", f"change {name}.element"),
+    )
+    for kind, code, remedy in kinds:
+        if isinstance(old, kind):
+            raise InvalidRequest(
+                f"Cannot update {table} field {name} type: {code.lower()} types are changed part by part: {remedy}.",
+                code=f"DELTA_CANNOT_UPDATE_{code}_FIELD",
+                column=name,
+            )
+    if old != PrimitiveType("void"):
+        raise _unsupported_change(snapshot, name, column, replace(column, data_type=wanted))
+    refuse_dependents(snapshot.config, path)
+
+
+def _unsupported_change(snapshot: Snapshot, name: str, old: StructField, new: StructField) -> InvalidRequest:
+    def shown(column: StructField) -> str:
+        return f"{column.data_type}{'' if column.nullable else ' NOT NULL'}"
+
+    remedy = (
+        "Rows that are there are not held against it; add a constraint instead: ALTER TABLE … ADD CONSTRAINT … CHECK "
+        f"({quote_identifier(name)} IS NOT NULL)."
+        if old.data_type == new.data_type
+        else "This version of Tahoe does not widen types (feature typeWidening); overwrite the table with overwriteSchema to change one."
+    )
+    return InvalidRequest(
+        f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name} of table {snapshot.config.table} from {shown(old)} to "
+        f"{shown(new)}. {remedy}",
+        code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+        column=name,
+    )
+
+
+def _existing(snapshot: Snapshot, path: Path) -> StructField:
+    column = field_at(snapshot.schema, path)
+    if column is None:
+        raise not_there(snapshot.schema, path)
+    return column
+
+
+def _holder(schema: StructType, path: Path) -> StructType | None:
+    """The struct that holds the column; None for what an array or a map holds."""
+    parent = field_at(schema, path[:-1])
+    at: DataType | None = schema if len(path) == 1 else None if parent is None else parent.data_type
+    return at if isinstance(at, StructType) else None
+
+
+def _spelled(schema: StructType, path: Path) -> Path:
+    """The path with the names as the schema has them."""
+    found = [field_at(schema, path[: length + 1]) for length in range(len(path))]
+    return tuple(part if column is None else column.name for part, column in zip(path, found, strict=True))
+
+
+def _need_mapping(snapshot: Snapshot, code: str, what: str) -> None:
+    if snapshot.config.column_mapping_mode == "none":
+        raise InvalidRequest(
+            f"{what} {snapshot.config.table}. Please enable Column Mapping on it with mapping mode 'name': ALTER TABLE … SET "
+            "TBLPROPERTIES ('delta.columnMapping.mode' = 'name'), or Table.set_properties. Readers then need reader version 2, writers "
+            "writer version 5, or the feature columnMapping.",
+            code=code,
+            table=snapshot.config.table,
+        )
+
+
+def _demands_values(schema: StructType) -> bool:
+    """Whether a field at any depth must not be null."""
+
+    def demands(data_type: DataType) -> bool:
+        match data_type:
+            case StructType():
+                return any(not column.nullable or demands(column.data_type) for column in data_type)
+            case ArrayType():
+                return demands(data_type.element_type)
+            case MapType():
+                return demands(data_type.key_type) or demands(data_type.value_type)
+        return False
+
+    return demands(schema)
+
+
+# -- what follows a column ---------------------------------------------------------------------------------------------------
+
+
+def _with_stats_columns(configuration: dict[str, str], path: Path, new: Path | None) -> dict[str, str]:
+    """The properties with another name, or none, for a column in the list of those that have statistics."""
+    key = next((key for key in configuration if key.lower() == _STATS_COLUMNS.lower()), None)
+    if key is None:
+        return configuration
+    lowered, kept = [part.lower() for part in path], []
+    for listed in multipart_names(configuration[key]):
+        follows = [part.lower() for part in listed[: len(path)]] == lowered
+        if not follows:
+            kept.append(listed)
+        elif new is not None:
+            kept.append((*new, *listed[len(path) :]))
+    return {**configuration, key: ",".join(".".join(quote_identifier(part) for part in one) for one in kept)}
+
+
+def _with_stats_of(metadata: Metadata, configuration: dict[str, str]) -> Metadata:
+    key = next((key for key in configuration if key.lower() == _STATS_COLUMNS.lower()), None)
+    if key is None:
+        return metadata
+    return replace(metadata, configuration={**metadata.configuration, key: configuration[key]})
+
+
+def _told(parent: Path, column: StructField) -> dict[str, Any]:
+    """A column as the history tells of it."""
+    match column.data_type:
+        case StructType():
+            kind = "struct"
+        case ArrayType():
+            kind = "array"
+        case MapType():
+            kind = "map"
+        case other:
+            kind = str(other)
+    metadata = dict(column.metadata)
+    return {"name": name_of((*parent, column.name)), "type": kind, "nullable": column.nullable, "metadata": metadata}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

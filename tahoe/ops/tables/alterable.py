@@ -1,0 +1,150 @@
+"""ALTER TABLE without Spark: what `tahoe.table.Table` has of it. Each method commits one version."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.schema.column_edits import FIRST, Path, Position
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tahoe.schema.types import DataType, StructType
+    from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["Alterable"]
+
+
+class Alterable(ABC):
+    """Properties, constraints and columns of a table. Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name with a
+    point in back-ticks."""
+
+    @abstractmethod
+    def begin(self) -> Transaction:
+        """A transaction on the newest version."""
+
+    @abstractmethod
+    def commit(self, transaction: Transaction, operation: Operation) -> Any:
+        """Commit it; what comes back has the `version`."""
+
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Set table properties; the version that has them. See `tahoe.ops.tables.alter.stage_set_properties`."""
+        from tahoe.ops.tables.alter import stage_set_properties
+
+        return self._altered(lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))
+
+    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
+        from tahoe.ops.tables.alter import stage_unset_properties
+
+        return self._altered(
+            lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
+        )
+
+    def add_constraint(self, name: str, condition: str) -> int:
+        """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""
+        from tahoe.ops.tables.constrain import stage_add_constraint
+
+        return self._altered(lambda transaction: stage_add_constraint(transaction, transaction.existing(), name, condition))
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> int:
+        """Drop a CHECK constraint. Raises `InvalidRequest` (`DELTA_CONSTRAINT_DOES_NOT_EXIST`), unless `if_exists`."""
+        from tahoe.ops.tables.constrain import stage_drop_constraint
+
+        def stage(transaction: Transaction) -> Operation | None:
+            operation = stage_drop_constraint(transaction, transaction.existing(), name)
+            if operation is None and not if_exists:
+                raise InvalidRequest(
+                    f"Table {transaction.store.url} has no constraint '{name}' to drop.", code="DELTA_CONSTRAINT_DOES_NOT_EXIST"
+                )
+            return operation
+
+        return self._altered(stage)
+
+    def add_columns(
+        self, columns: pa.Schema | StructType, *, inside: str = "", first: bool = False, after: str | None = None
+    ) -> int:
+        """Add columns, which are NULL in the rows that are there; the version that has them.
+
+        Args:
+            inside: a struct that they come into; by default they are columns of the table.
+            first, after: where the first of them goes, the others behind it; by default they come last.
+        """
+        from tahoe.ops.tables.alter_columns import stage_add_columns
+        from tahoe.schema.arrow import from_arrow_schema
+        from tahoe.schema.column_edits import NewColumn
+        from tahoe.schema.types import StructType
+
+        schema = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
+        position, added = _position(first, after), []
+        for column in schema:
+            added.append(NewColumn(_path(inside), column, position))
+            position = position and Position(column.name)
+        return self._altered(lambda transaction: stage_add_columns(transaction, transaction.existing(), added))
+
+    def drop_columns(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        """Drop columns, or fields of structs, of a table with column mapping; the version without them."""
+        from tahoe.ops.tables.alter_columns import stage_drop_columns
+
+        paths = [_path(name) for name in names]
+        return self._altered(
+            lambda transaction: stage_drop_columns(transaction, transaction.existing(), paths, if_exists=if_exists)
+        )
+
+    def rename_column(self, name: str, new: str) -> int:
+        """Give a column, or a field of a struct, of a table with column mapping another name; the version that has it.
+
+        Args:
+            new: the name alone, as it shall be.
+        """
+        from tahoe.ops.tables.alter_columns import stage_rename_column
+
+        return self._altered(lambda transaction: stage_rename_column(transaction, transaction.existing(), _path(name), new))
+
+    def change_column(
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        nullable: bool | None = None,
+        data_type: DataType | None = None,
+        first: bool = False,
+        after: str | None = None,
+    ) -> int:
+        """Change a column's comment, its place, its type, or drop its NOT NULL (``nullable=True``); the version that has it.
+
+        Raises: see `tahoe.ops.tables.alter_columns.stage_change_columns`.
+        """
+        from tahoe.ops.tables.alter_columns import ColumnChange, stage_change_columns
+
+        change = ColumnChange(_path(name), data_type, nullable, comment, _position(first, after))
+        return self._altered(lambda transaction: stage_change_columns(transaction, transaction.existing(), [change]))
+
+    def replace_columns(self, columns: pa.Schema | StructType) -> int:
+        """Let the table have these columns: more, or in another order; see `tahoe.ops.tables.alter_columns.stage_replace_columns`."""
+        from tahoe.ops.tables.alter_columns import stage_replace_columns
+        from tahoe.schema.arrow import from_arrow_schema
+        from tahoe.schema.types import StructType
+
+        schema = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
+        return self._altered(lambda transaction: stage_replace_columns(transaction, transaction.existing(), schema))
+
+    def _altered(self, stage: Callable[[Transaction], Operation | None]) -> int:
+        transaction = self.begin()
+        operation = stage(transaction)
+        if operation is None:
+            return transaction.existing().version
+        return int(self.commit(transaction, operation).version)
+
+
+def _position(first: bool, after: str | None) -> Position | None:
+    return FIRST if first else None if after is None else Position(after)
+
+
+def _path(name: str) -> Path:
+    from tahoe.protocol.statistics.collect import multipart_names
+
+    return next(iter(multipart_names(name)), ())

@@ -1,0 +1,67 @@
+"""What hangs on a column: constraints, generated columns, clustering. Such a column is neither dropped nor renamed nor changed."""
+
+from __future__ import annotations
+
+import json
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.expression import references_of
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import constraints_of
+from tahoe.schema.column_edits import Path, name_of
+from tahoe.schema.mapping import physical_path
+from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["refuse_clustering", "refuse_dependents"]
+
+_CLUSTERING = "delta.clustering"
+
+
+def refuse_dependents(config: TableConfig, path: Path) -> None:
+    """Refuse to change a column that a CHECK constraint or a generated column reads, as a whole, in part, or as part of a struct.
+
+    Raises:
+        InvalidRequest: ``DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE`` or ``DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE``.
+    """
+    constraints = constraints_of(config)
+    checks = [one for one in constraints.checks if any(_meet(path, ref.path) for ref in references_of(one.condition))]
+    if checks:
+        told = "\n".join(f"{one.name} -> {one.text}" for one in checks)
+        raise InvalidRequest(
+            f"Cannot alter column {name_of(path)} of table {config.table} because this column is referenced by the following check "
+            f"constraint(s): {told}. Drop them first (ALTER TABLE … DROP CONSTRAINT).",
+            code="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+            table=config.table,
+            column=name_of(path),
+        )
+    generated = [one for one in constraints.generated if any(_meet(path, ref.path) for ref in references_of(one.value))]
+    if generated:
+        told = "\n".join(f"{one.column.name} -> {one.text}" for one in generated)
+        raise InvalidRequest(
+            f"Cannot alter column {name_of(path)} of table {config.table} because this column is referenced by the following generated "
+            f"column(s): {told}. Drop these first.",
+            code="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
+            table=config.table,
+            column=name_of(path),
+        )
+
+
+def refuse_clustering(snapshot: Snapshot, path: Path) -> None:
+    """Refuse to drop a column that the table is clustered by. Raises `InvalidRequest` (`DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN`)."""
+    domain = snapshot.state.domains.get(_CLUSTERING)
+    if domain is None:
+        return
+    columns = json.loads(domain.configuration).get("clusteringColumns", [])
+    if any(_meet(physical_path(snapshot.schema, path), tuple(column)) for column in columns):
+        raise InvalidRequest(
+            f"Dropping clustering columns ({name_of(path)}) is not allowed (table {snapshot.config.table}). Cluster the table by others "
+            "first, with a client that can.",
+            code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+            table=snapshot.config.table,
+            column=name_of(path),
+        )
+
+
+def _meet(one: Path, other: Path) -> bool:
+    """Whether one path leads to the other's column, or through it."""
+    return all(a.lower() == b.lower() for a, b in zip(one, other, strict=False))

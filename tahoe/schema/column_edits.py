@@ -1,0 +1,234 @@
+"""ALTER TABLE's columns: where one comes, goes, moves or changes in a schema. Pure functions over `StructType`.
+
+A path leads through structs by name, without regard to case, and through collections by ``element``, ``key`` and ``value``. A column that
+stays keeps its metadata, and with it the id and the physical name of column mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+__all__ = [
+    "FIRST",
+    "NewColumn",
+    "Path",
+    "Position",
+    "field_at",
+    "name_of",
+    "not_there",
+    "with_column",
+    "with_columns",
+    "with_field",
+    "without_column",
+]
+
+Path = tuple[str, ...]
+"""The names that lead to a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a column stands among its siblings.
+
+    Args:
+        after: the sibling before it; None for the first place.
+    """
+
+    after: str | None = None
+
+    def __str__(self) -> str:
+        """As SQL and the history say it."""
+        return "FIRST" if self.after is None else f"AFTER {self.after}"
+
+
+FIRST = Position()
+"""Before all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column to add.
+
+    Args:
+        parent: the path of the struct that it comes into; empty for a column of the table.
+        position: None for the end.
+    """
+
+    parent: Path
+    column: StructField
+    position: Position | None = None
+
+    @property
+    def path(self) -> Path:
+        """Its own path."""
+        return (*self.parent, self.column.name)
+
+
+def name_of(path: Sequence[str]) -> str:
+    """The path as messages and the history write it: a name that holds a point is quoted."""
+    return ".".join(f"`{part}`" if "." in part else part for part in path)
+
+
+def field_at(schema: StructType, path: Path) -> StructField | None:
+    """The column at a path; for ``element``, ``key`` and ``value`` a field that stands for what the collection holds. None: there is none."""
+    at: DataType = schema
+    found: StructField | None = None
+    for part in path:
+        found = _child(at, part)
+        if found is None:
+            return None
+        at = found.data_type
+    return found
+
+
+def with_columns(schema: StructType, columns: Sequence[NewColumn]) -> StructType:
+    """The schema with columns added, one after the other.
+
+    Raises:
+        InvalidRequest: a parent that is not there or no struct, or a sibling that is not there.
+    """
+    for one in columns:
+        schema = with_column(schema, one)
+    return schema
+
+
+def with_column(schema: StructType, new: NewColumn) -> StructType:
+    """As `with_columns`, of one."""
+
+    def add(parent: DataType) -> DataType:
+        if not isinstance(parent, StructType):
+            raise InvalidRequest(
+                f"Cannot add {name_of(new.path)} because its parent is no struct, but {parent}. Name a struct, or a column beside it.",
+                code="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
+                column=name_of(new.path),
+            )
+        return StructType(_placed(parent.fields, new.column, new.position, new.path))
+
+    return _edited(schema, new.parent, add, new.path)
+
+
+def without_column(schema: StructType, path: Path) -> StructType:
+    """The schema without a column or a nested field.
+
+    Raises:
+        InvalidRequest: it is not there, no field of a struct, or the only one.
+    """
+
+    def drop(parent: DataType) -> DataType:
+        if not isinstance(parent, StructType):
+            raise InvalidRequest(
+                f"Can only drop nested columns from a struct, but {name_of(path[:-1])} is {parent}. Drop the whole column.",
+                code="DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE",
+                column=name_of(path),
+            )
+        column = parent.find(path[-1])
+        if column is None:
+            raise not_there(schema, path)
+        if len(parent) == 1:
+            raise InvalidRequest(
+                f"Cannot drop {name_of(path)}: it is the only one of its {'struct' if len(path) > 1 else 'table'}. Add another first, or "
+                f"drop the whole {'column' if len(path) > 1 else 'table'}.",
+                code="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+                column=name_of(path),
+            )
+        return StructType(tuple(one for one in parent if one is not column))
+
+    return _edited(schema, path[:-1], drop, path)
+
+
+def with_field(schema: StructType, path: Path, new: StructField, position: Position | None = None) -> StructType:
+    """The schema with another field at a path; of ``element``, ``key`` and ``value`` the type alone counts.
+
+    Args:
+        position: moves it among its siblings.
+    """
+
+    def change(parent: DataType) -> DataType:
+        match parent, path[-1].lower():
+            case ArrayType(), "element":
+                return replace(parent, element_type=new.data_type)
+            case MapType(), "key":
+                return replace(parent, key_type=new.data_type)
+            case MapType(), "value":
+                return replace(parent, value_type=new.data_type)
+        old = _child(parent, path[-1])
+        if not isinstance(parent, StructType) or old is None:
+            raise not_there(schema, path)
+        if position is None:
+            return StructType(tuple(new if one is old else one for one in parent))
+        if position.after is not None and position.after.lower() == old.name.lower():
+            return StructType(tuple(new if one is old else one for one in parent))
+        return StructType(_placed(tuple(one for one in parent if one is not old), new, position, path))
+
+    return _edited(schema, path[:-1], change, path)
+
+
+def not_there(schema: StructType, path: Path) -> InvalidRequest:
+    """The error that a path leads to no column."""
+    names = ", ".join(_names(schema))
+    return InvalidRequest(
+        f"Couldn't find column {name_of(path)} in the table, which has: {names}. Name one of these.",
+        code="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+        column=name_of(path),
+    )
+
+
+def _names(schema: StructType) -> Iterator[str]:
+    for column in schema:
+        yield f"{name_of((column.name,))} {column.data_type}"
+
+
+def _child(parent: DataType, name: str) -> StructField | None:
+    match parent, name.lower():
+        case StructType(), _:
+            return parent.find(name)
+        case ArrayType(element, contains_null), "element":
+            return StructField("element", element, contains_null)
+        case MapType(key, _), "key":
+            return StructField("key", key, False)
+        case MapType(_, value, contains_null), "value":
+            return StructField("value", value, contains_null)
+    return None
+
+
+def _edited(schema: StructType, parents: Path, edit: Callable[[DataType], DataType], whole: Path) -> StructType:
+    """The schema with what stands at `parents` exchanged."""
+
+    def walk(at: DataType, rest: Path) -> Any:
+        if not rest:
+            return edit(at)
+        child = _child(at, rest[0])
+        if child is None:
+            raise not_there(schema, whole)
+        inner = walk(child.data_type, rest[1:])
+        match at:
+            case StructType():
+                return StructType(tuple(replace(one, data_type=inner) if one is child else one for one in at))
+            case ArrayType():
+                return replace(at, element_type=inner)
+            case MapType():
+                return replace(at, **{f"{child.name}_type": inner})
+        raise AssertionError(at)
+
+    result = walk(schema, parents)
+    assert isinstance(result, StructType)
+    return result
+
+
+def _placed(
+    fields: tuple[StructField, ...], column: StructField, position: Position | None, path: Path
+) -> tuple[StructField, ...]:
+    if position is None:
+        return (*fields, column)
+    if position.after is None:
+        return (column, *fields)
+    sibling = StructType(fields).find(position.after)
+    if sibling is None:
+        raise not_there(StructType(fields), (*path[:-1], position.after))
+    place = fields.index(sibling) + 1
+    return (*fields[:place], column, *fields[place:])

@@ -1,0 +1,95 @@
+"""The condition of an overwrite as Spark hands it to a table, a tree of named predicates, as SQL that means the same."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tahoe.exceptions import Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.stand_ins import compiled, constructed
+
+__all__ = ["condition_text"]
+
+_INFIX = ("=", "<=>", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%")
+_FUNCTIONS = ("ABS", "CEIL", "CHAR_LENGTH", "COALESCE", "CONCAT", "FLOOR", "GREATEST", "LEAST", "LOWER", "SUBSTRING", "UPPER")
+_PATTERNS = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
+
+
+def condition_text(jvm: Jvm, node: JavaObject) -> str:
+    """The text of a predicate or of a part of one.
+
+    Raises:
+        Unsupported: a function that is not one of these; its name is told.
+    """
+    kind = str(node.getClass().getSimpleName())
+    if kind == "LiteralValue":
+        return _literal(jvm, node)
+    if kind == "FieldReference":
+        return ".".join(_quoted(str(part)) for part in node.fieldNames())
+    if kind in ("AlwaysTrue", "AlwaysFalse"):
+        return kind.removeprefix("Always").upper()
+    if kind == "Cast":
+        return f"CAST({condition_text(jvm, node.expression())} AS {node.dataType().sql()})"
+    if kind == "Extract":
+        return f"EXTRACT({node.field()} FROM {condition_text(jvm, node.source())})"
+    if not kind.endswith(("Predicate", "And", "Or", "Not", "ScalarExpression")):
+        raise _unknown(node, kind)
+    parts, name = [condition_text(jvm, child) for child in node.children()], str(node.name())
+    if name in ("AND", "OR"):
+        return f"({parts[0]} {name} {parts[1]})"
+    if name in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {name} {parts[1]})"
+    if name in _FUNCTIONS:
+        return f"{name.lower()}({', '.join(parts)})"
+    if name in _PATTERNS:
+        return f"{_PATTERNS[name]}({parts[0]}, {parts[1]})"
+    match name:
+        case "NOT":
+            return f"(NOT {parts[0]})"
+        case "IS_NULL":
+            return f"({parts[0]} IS NULL)"
+        case "IS_NOT_NULL":
+            return f"({parts[0]} IS NOT NULL)"
+        case "IN":
+            return f"({parts[0]} IN ({', '.join(parts[1:])}))"
+    raise _unknown(node, name)
+
+
+def _unknown(node: JavaObject, name: str) -> Unsupported:
+    return Unsupported(
+        f"The condition of an overwrite may not hold {name} ({str(node.toString())[:200]}). Compare columns with constants, or DELETE the "
+        "rows first.",
+        code="DELTA_UNSUPPORTED_EXPRESSION",
+        expression=name,
+    )
+
+
+# The value stays in the JVM: a long that fits an int would come back from Python as one.
+_LITERAL = """
+package tahoe;
+
+public class LiteralText {
+  private final org.apache.spark.sql.connector.expressions.LiteralValue literal;
+
+  public LiteralText(Object literal) {
+    this.literal = (org.apache.spark.sql.connector.expressions.LiteralValue) literal;
+  }
+
+  public String toString() {
+    return new org.apache.spark.sql.catalyst.expressions.Literal(literal.value(), literal.dataType()).sql();
+  }
+}
+"""
+_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
+
+
+def _literal(jvm: Jvm, node: JavaObject) -> str:
+    if jvm.gateway not in _CLASSES:
+        _CLASSES[jvm.gateway] = compiled(jvm, "LiteralText", _LITERAL)
+    return str(constructed(jvm, _CLASSES[jvm.gateway], node).toString())
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else quote_identifier(name)

@@ -1,0 +1,72 @@
+"""Overwriting the partitions that the rows have, by name: Spark plans it for writers in the JVM alone, though an append goes to ours.
+
+The one is made the other before it is planned; what is written knows that it replaces partitions (`tahoe.spark.catalog.writable`). Rules of
+the optimizer are classes, so one is compiled (as `tahoe.spark.scan.renewal` tells).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed, is_stand_in
+
+__all__ = ["plan_dynamic_overwrites"]
+
+_RULE = """
+package tahoe;
+
+public class DynamicOverwrite extends org.apache.spark.sql.catalyst.rules.Rule {
+  private final scala.Function1 planned;
+
+  public DynamicOverwrite(scala.Function1 planned) { this.planned = planned; }
+
+  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+    if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic)
+      return (org.apache.spark.sql.catalyst.trees.TreeNode) planned.apply(plan);
+    return plan;
+  }
+}
+"""
+
+
+def plan_dynamic_overwrites(spark: SparkSession) -> None:
+    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    experimental = spark._jsparkSession.experimental()
+    rules = experimental.extraOptimizations()
+    if any(str(rule.ruleName()) == "tahoe.DynamicOverwrite" for rule in items(rules)):
+        return
+    jvm = Jvm.of(spark)
+    if jvm.gateway not in _CLASSES:
+        _CLASSES[jvm.gateway] = compiled(jvm, "DynamicOverwrite", _RULE)
+    rule = constructed(jvm, _CLASSES[jvm.gateway], _Planned(jvm))
+    getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))
+
+
+_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
+
+
+class _Planned(Proxied):
+    """``plan → plan``."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self._jvm = jvm
+
+    @answered
+    def apply(self, plan: JavaObject) -> JavaObject:
+        """The append that goes to a table of ours; the plan itself for every other table."""
+        write = plan.write()
+        if write.isEmpty() or not is_stand_in(write.get()):
+            return plan
+        # An append has the parts of an overwrite, and the query that becomes the DataFrame handed over.
+        parts = items(plan.productIterator().toSeq())
+        return self._jvm.catalyst("plans.logical.AppendData")(*parts, self._jvm.option(plan.query()))
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function1",)

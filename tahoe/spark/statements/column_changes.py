@@ -1,0 +1,163 @@
+"""ALTER TABLE's columns as the parser made them: ADD, DROP, RENAME, ALTER (CHANGE) and REPLACE COLUMNS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import Unsupported
+from tahoe.ops.tables.alter_columns import (
+    ColumnChange,
+    stage_add_columns,
+    stage_change_columns,
+    stage_drop_columns,
+    stage_rename_column,
+    stage_replace_columns,
+)
+from tahoe.schema.column_edits import FIRST, NewColumn, Path, Position
+from tahoe.schema.types import StructField, StructType, schema_from_json
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import has_field, items
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.targets import target_of
+from tahoe.table import Table
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["COLUMN_STATEMENTS"]
+
+_Stage = Callable[[Transaction, Snapshot], Operation | None]
+
+
+def _add(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "ALTER TABLE … ADD COLUMNS", _adding)
+
+
+def _adding(spark: SparkSession, plan: JavaObject) -> _Stage:
+    columns = [_new_column(spark, one) for one in items(plan.columnsToAdd())]
+    return lambda transaction, snapshot: stage_add_columns(transaction, snapshot, columns)
+
+
+def _drop(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "ALTER TABLE … DROP COLUMNS", _dropping)
+
+
+def _dropping(spark: SparkSession, plan: JavaObject) -> _Stage:
+    paths, if_exists = [_path(one) for one in items(plan.columnsToDrop())], bool(plan.ifExists())
+    return lambda transaction, snapshot: stage_drop_columns(transaction, snapshot, paths, if_exists=if_exists)
+
+
+def _rename(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "ALTER TABLE … RENAME COLUMN", _renaming)
+
+
+def _renaming(spark: SparkSession, plan: JavaObject) -> _Stage:
+    path, name = _path(plan.column()), str(plan.newName())
+    return lambda transaction, snapshot: stage_rename_column(transaction, snapshot, path, name)
+
+
+def _alter(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "ALTER TABLE … ALTER COLUMN", _altering)
+
+
+def _altering(spark: SparkSession, plan: JavaObject) -> _Stage:
+    changes = [_change(spark, one) for one in items(plan.specs())]
+    return lambda transaction, snapshot: stage_change_columns(transaction, snapshot, changes)
+
+
+def _replace(spark: SparkSession, plan: JavaObject) -> Command | None:
+    return _command(spark, plan, "ALTER TABLE … REPLACE COLUMNS", _replacing)
+
+
+def _replacing(spark: SparkSession, plan: JavaObject) -> _Stage:
+    columns = StructType(tuple(_new_column(spark, one).column for one in items(plan.columnsToAdd())))
+    return lambda transaction, snapshot: stage_replace_columns(transaction, snapshot, columns)
+
+
+COLUMN_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "AddColumns": _add,
+    "DropColumns": _drop,
+    "RenameColumn": _rename,
+    "AlterColumns": _alter,
+    "ReplaceColumns": _replace,
+}
+"""By the name of the plan's node."""
+
+
+def _command(
+    spark: SparkSession, plan: JavaObject, words: str, staging: Callable[[SparkSession, JavaObject], _Stage]
+) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    stage, table = staging(spark, plan), target.named.table
+    return Command(words, lambda: _run(table, stage))
+
+
+def _run(table: Table, stage: _Stage) -> None:
+    transaction = table.begin()
+    operation = stage(transaction, transaction.existing())
+    if operation is not None:
+        table.commit(transaction, operation)
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------------
+
+
+def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
+    """Of a ``QualifiedColType``."""
+    name, parent = str(one.colName()), _path(one.path().get()) if one.path().isDefined() else ()
+    if one.default().isDefined():
+        raise _no_default(
+            name, "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED", "Add the column without one."
+        )
+    comment = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
+    column = _field(spark, name, one.dataType(), bool(one.nullable()), comment)
+    return NewColumn(parent, column, _position(one.position()))
+
+
+def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
+    """Of an ``AlterColumnSpec``."""
+    path = _path(one.column())
+    drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
+    if one.newDefaultExpression().isDefined() or drops_default:
+        raise _no_default(path[-1], "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED", "Leave it out.")
+    drops_comment = has_field(one, "dropComment") and bool(one.dropComment())
+    return ColumnChange(
+        path,
+        data_type=_field(spark, path[-1], one.newDataType().get(), True, {}).data_type if one.newDataType().isDefined() else None,
+        nullable=bool(one.newNullability().get()) if one.newNullability().isDefined() else None,
+        comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment else None,
+        position=_position(one.newPosition()),
+    )
+
+
+def _no_default(name: str, code: str, remedy: str) -> Unsupported:
+    return Unsupported(
+        f"Default values of columns (feature allowColumnDefaults), here of '{name}', are not in this version of Tahoe. {remedy}",
+        code=code,
+        column=name,
+    )
+
+
+def _field(spark: SparkSession, name: str, data_type: JavaObject, nullable: bool, metadata: Mapping[str, str]) -> StructField:
+    """The column as Delta has it: char and varchar are strings whose length stands in the metadata."""
+    field: dict[str, Any] = {"name": name, "type": json.loads(data_type.json()), "nullable": nullable, "metadata": metadata}
+    jvm = Jvm.of(spark)
+    parsed = jvm.data_type(json.dumps({"type": "struct", "fields": [field]}))
+    stored = jvm.catalyst("util.CharVarcharUtils").replaceCharVarcharWithStringInSchema(parsed)
+    return schema_from_json(str(stored.json())).fields[0]
+
+
+def _path(name: JavaObject) -> Path:
+    return tuple(str(part) for part in items(name.name()))
+
+
+def _position(position: JavaObject) -> Position | None:
+    if position.isEmpty():
+        return None
+    stated = position.get().position()
+    return Position(str(stated.column())) if str(stated.getClass().getSimpleName()) == "After" else FIRST

@@ -1,0 +1,199 @@
+"""Statements whose table or values are known only when they are executed: parameters, variables, and tables that a script makes first.
+
+    DELETE FROM t WHERE id = :id          the table is known, the value comes when Spark binds it
+    ALTER TABLE IDENTIFIER(:t) …          the table comes with the value
+    BEGIN CREATE TABLE t …; UPDATE t …    the table comes with the statement before
+
+Such a statement is decided when it runs: on a Delta table it is the command of `tahoe.spark.statements`, on any other Spark's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from py4j import java_gateway
+from py4j.java_gateway import is_instance_of
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tahoe.exceptions import Unsupported
+from tahoe.spark.commands.merge.builder import RESULT
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import copied, field_names, has_field, items
+from tahoe.spark.statements.command import Command, as_plan
+from tahoe.spark.statements.rows import AFFECTED
+from tahoe.spark.statements.targets import NotKnownYet
+
+__all__ = ["in_script", "planned"]
+
+Statement = Callable[[SparkSession, JavaObject], Command | None]
+_DESCRIBED = StructType([StructField(name, StringType()) for name in ("col_name", "data_type", "comment")])
+_COLUMNS: Mapping[str, StructType] = {
+    "DeleteFromTable": AFFECTED,
+    "UpdateTable": AFFECTED,
+    "MergeIntoTable": RESULT,
+    "DescribeRelation": _DESCRIBED,
+    "DescribeColumn": StructType([StructField("info_name", StringType()), StructField("info_value", StringType())]),
+    "ShowColumns": StructType([StructField("col_name", StringType())]),
+    "ShowTableProperties": StructType([StructField("key", StringType()), StructField("value", StringType())]),
+    "ShowCreateTable": StructType([StructField("createtab_stmt", StringType())]),
+}
+
+
+def planned(spark: SparkSession, plan: JavaObject, statement: Statement, *, scripted: bool = False) -> JavaObject:
+    """The plan that runs a statement; the given one, untouched, where it is none on a Delta table.
+
+    Args:
+        plan: as Spark's parser made it.
+        statement: what Tahoe makes of a plan of this kind; None for what is not Delta's.
+        scripted: statements before it may make the table that it names.
+    """
+    parameters = _parameters(spark, plan)
+    try:
+        command = statement(spark, plan)
+    except NotKnownYet as name:
+        if name.is_absent and not scripted:
+            return plan
+        return as_plan(spark, _later(spark, plan, statement, parameters))
+    if command is None:
+        return plan
+    return as_plan(spark, _later(spark, plan, statement, parameters, command) if parameters else command)
+
+
+def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObject]) -> JavaObject:
+    """An SQL script with every statement in it exchanged, at any depth of its blocks.
+
+    Args:
+        body: a ``CompoundBody``, or a part of one.
+        taken: gives the plan of a statement; the very one it was given where nothing changes.
+    """
+    if str(body.getClass().getSimpleName()) == "SingleStatement":
+        plan = body.parsedPlan()
+        new = taken(plan)
+        return body if new is plan else _at_origin(jvm, body, parsedPlan=new)
+    changed = {}
+    for name, value in zip(field_names(body), items(body.productIterator().toSeq()), strict=True):
+        new = _part(jvm, value, taken)
+        if new is not value:
+            changed[name] = new
+    return _at_origin(jvm, body, **changed) if changed else body
+
+
+# -- when it runs ------------------------------------------------------------------------------------------------------------
+
+
+def _later(
+    spark: SparkSession, plan: JavaObject, statement: Statement, parameters: Sequence[JavaObject], known: Command | None = None
+) -> Command:
+    kind = str(plan.nodeName())
+
+    def run_with(values: Sequence[JavaObject]) -> Any:
+        bound = _bound(spark, plan, parameters, values) if parameters else plan
+        try:
+            command = statement(spark, bound)
+        except NotKnownYet as name:
+            if not name.is_absent:
+                raise name.reason from None
+            command = None
+        if command is not None:
+            return command.run()
+        return Jvm.of(spark).frame(spark._jsparkSession, bound, spark).collect()
+
+    columns = _COLUMNS.get(kind, StructType()) if known is None else known.columns
+    return Command(kind if known is None else known.described, lambda: None, columns, tuple(parameters), run_with)
+
+
+def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:
+    """The plan with values in the place of its parameters, put there by Spark's own rule."""
+    jvm = Jvm.of(spark)
+    if _is_named(parameters[0]):
+        names = jvm.seq(*(str(one.name()) for one in parameters))
+        query = jvm.catalyst("analysis.NameParameterizedQuery")(plan, names, jvm.seq(*values))
+    else:
+        query = jvm.catalyst("analysis.PosParameterizedQuery")(plan, jvm.seq(*values))
+    bound = jvm.catalyst("analysis.BindParameters").apply(query)
+    if "ParameterizedQuery" in str(bound.nodeName()):
+        raise Unsupported(
+            "This version of Spark binds no parameters in WITH … MERGE. Write the values into the text, or name the source "
+            "of WITH as a temporary view.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+        )
+    return bound
+
+
+def _parameters(spark: SparkSession, plan: JavaObject) -> list[JavaObject]:
+    """The parameters in a plan, each once: by name, or in their order. Newer versions of Spark leave none."""
+    pattern = Jvm.of(spark).catalyst("trees.TreePattern").PARAMETER()
+    known: dict[Any, JavaObject] = {}
+    parts = [plan]
+    if str(plan.nodeName()) == "UnresolvedWith":  # what WITH names is no part of the tree
+        parts = [plan.child(), *(one._2() for one in items(plan.cteRelations()))]
+    for one in (one for part in parts for one in _in_plan(part, pattern)):
+        known.setdefault(str(one.name()) if _is_named(one) else int(one.pos()), one)
+    return [known[key] for key in sorted(known)]
+
+
+def _in_plan(plan: JavaObject, pattern: JavaObject) -> Iterator[JavaObject]:
+    if not plan.containsPattern(pattern):
+        return
+    for expression in items(plan.expressions()):
+        yield from _in_expression(expression, pattern)
+    for inner in (*items(plan.children()), *items(plan.innerChildren())):
+        if _is_plan(inner):
+            yield from _in_plan(inner, pattern)
+
+
+def _in_expression(expression: JavaObject, pattern: JavaObject) -> Iterator[JavaObject]:
+    if not expression.containsPattern(pattern):
+        return
+    if str(expression.getClass().getSimpleName()) in ("NamedParameter", "PosParameter"):
+        yield expression
+    for child in items(expression.children()):
+        yield from _in_expression(child, pattern)
+    if has_field(expression, "plan"):
+        yield from _in_plan(expression.plan(), pattern)
+
+
+def _is_plan(node: JavaObject) -> bool:
+    return not str(node.getClass().getName()).startswith("org.apache.spark.sql.catalyst.expressions")
+
+
+def _is_named(parameter: JavaObject) -> bool:
+    return str(parameter.getClass().getSimpleName()) == "NamedParameter"
+
+
+# -- scripts -----------------------------------------------------------------------------------------------------------------
+
+_BLOCKS = ("SingleStatement", "CompoundBody", "ExceptionHandler")
+
+
+def _part(jvm: Jvm, value: Any, taken: Callable[[JavaObject], JavaObject]) -> Any:
+    """A field of a block, exchanged where statements are in it; the very one where there are none."""
+    if not isinstance(value, java_gateway.JavaObject):
+        return value
+    name = str(value.getClass().getSimpleName())
+    if name in _BLOCKS or name.endswith("Statement"):
+        return in_script(jvm, value, taken)
+    if is_instance_of(jvm.gateway, value, "scala.Option"):
+        if value.isEmpty():
+            return value
+        old = value.get()
+        new = _part(jvm, old, taken)
+        return value if new is old else jvm.option(new)
+    if is_instance_of(jvm.gateway, value, "scala.collection.immutable.Seq"):
+        before = list(items(value))
+        after = [_part(jvm, one, taken) for one in before]
+        return value if all(one is other for one, other in zip(before, after, strict=True)) else jvm.seq(*after)
+    return value
+
+
+def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
+    """A copy that knows its place in the text, as a node takes it from the thread that makes it."""
+    current = jvm.catalyst("trees.CurrentOrigin")
+    before = current.get()
+    current.set(node.origin())
+    try:
+        return copied(node, **changed)
+    finally:
+        current.set(before)

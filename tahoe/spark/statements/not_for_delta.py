@@ -1,0 +1,77 @@
+"""Statements that Spark parses and that a Delta table does not have: each is refused by name, as the reference does.
+
+Spark would carry out some of them on the catalog's entry alone, behind the log's back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.targets import target_of
+
+__all__ = ["REFUSED_STATEMENTS"]
+
+_NOT_ALLOWED = "DELTA_OPERATION_NOT_ALLOWED"
+_PARTITIONS = "The partitions of a Delta table are those of its rows: write rows, or DELETE them."
+_SERDE = "The data of a Delta table is Parquet as its log says; use SET TBLPROPERTIES for properties."
+_WORDS: Mapping[str, tuple[str, str, str]] = {
+    "AddPartitions": ("ALTER TABLE ADD PARTITION", _NOT_ALLOWED, _PARTITIONS),
+    "DropPartitions": ("ALTER TABLE DROP PARTITION", _NOT_ALLOWED, _PARTITIONS),
+    "RenamePartitions": ("ALTER TABLE RENAME PARTITION", _NOT_ALLOWED, "UPDATE the rows' partition columns."),
+    "RecoverPartitions": (
+        "ALTER TABLE RECOVER PARTITIONS",
+        _NOT_ALLOWED,
+        "The log knows all partitions; nothing is to be found anew.",
+    ),
+    "RepairTable": (
+        "MSCK REPAIR TABLE",
+        _NOT_ALLOWED,
+        "The log knows all partitions. For Iceberg metadata write MSCK REPAIR TABLE … SYNC METADATA.",
+    ),
+    "SetTableSerDeProperties": ("ALTER TABLE SET SERDEPROPERTIES", _NOT_ALLOWED, _SERDE),
+    "AlterTableCollation": ("ALTER TABLE DEFAULT COLLATION", _NOT_ALLOWED, "Give collations in queries."),
+    "AlterTableClusterBy": (
+        "ALTER TABLE CLUSTER BY",
+        _NOT_ALLOWED,
+        "This version of Tahoe writes clustered tables but does not change their clustering; use another Delta client for it.",
+    ),
+    "AnalyzeTable": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
+    "AnalyzeColumn": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
+    "LoadData": ("LOAD DATA", _NOT_ALLOWED, "Read the files and INSERT their rows, so that the log knows them."),
+    "ShowTablePartition": ("SHOW TABLE EXTENDED … PARTITION", _NOT_ALLOWED, "Use SHOW PARTITIONS."),
+    "DescribeTablePartition": ("DESCRIBE TABLE PARTITION", _NOT_ALLOWED, "Use SHOW PARTITIONS, or DESCRIBE without PARTITION."),
+    "TruncatePartition": (
+        "TRUNCATE TABLE PARTITION",
+        "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+        "TRUNCATE TABLE on Delta tables does not support partition predicates; use DELETE to delete specific partitions or rows.",
+    ),
+    "AddConstraint": (
+        "ALTER TABLE ADD CONSTRAINT … PRIMARY KEY, UNIQUE or FOREIGN KEY",
+        _NOT_ALLOWED,
+        "Only CHECK constraints are held: ALTER TABLE … ADD CONSTRAINT name CHECK (condition).",
+    ),
+}
+
+
+def _refuse(spark: SparkSession, plan: JavaObject, words: str, code: str, remedy: str) -> Command | None:
+    target = target_of(spark, plan.child())
+    if target is None:
+        return None
+    raise InvalidRequest(
+        f"Operation not allowed: `{words}` is not supported for Delta tables: {target.named.name}. {remedy}",
+        code=code,
+        operation=words,
+        table=str(target.named.name),
+    )
+
+
+REFUSED_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    node: partial(_refuse, words=words, code=code, remedy=remedy) for node, (words, code, remedy) in _WORDS.items()
+}
+"""By the name of the plan's node."""

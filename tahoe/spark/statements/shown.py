@@ -1,0 +1,246 @@
+"""What a table tells of its columns, as the log has them: DESCRIBE, SHOW COLUMNS, SHOW PARTITIONS, SHOW CREATE TABLE.
+
+The rows are those of Spark's commands for tables of a catalog of version 2, which the reference's tables are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.log.replay import add_files
+from tahoe.protocol.partition import deserialize
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import has_field, items
+from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
+from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.table_properties import shown_properties
+from tahoe.spark.statements.targets import target_of
+
+__all__ = ["SHOWING_STATEMENTS"]
+
+Row = tuple[Any, ...]
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def _texts(*names: str) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+_DESCRIBED = _texts("col_name", "data_type", "comment")
+
+
+def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.relation())
+    if target is None:
+        return None
+    if has_field(plan, "partitionSpec") and not plan.partitionSpec().isEmpty():
+        raise InvalidRequest(
+            f"Operation not allowed: `DESCRIBE TABLE PARTITION` is not supported for Delta tables: {target.named.name}. Use SHOW PARTITIONS.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=str(target.named.name),
+        )
+    named, is_extended = target.named, bool(plan.isExtended())
+
+    def run() -> Iterator[Row]:
+        snapshot = named.table.snapshot()
+        yield from _column_rows(snapshot)
+        if is_extended:
+            yield from _detail_rows(spark, named, snapshot)
+
+    return Command("DESCRIBE TABLE", run, _DESCRIBED)
+
+
+def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
+    columns = {column.name: column for column in _columns(snapshot)}
+    for column in columns.values():
+        yield _column_row(column)
+    if snapshot.partition_columns:
+        yield "# Partition Information", "", ""
+        yield "# col_name", "data_type", "comment"
+        for name in snapshot.partition_columns:
+            yield _column_row(columns[name])
+
+
+def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> Iterator[Row]:
+    entry = named.entry
+    is_managed = entry is not None and str(entry.tableType().name()) == "MANAGED"
+    yield "", "", ""
+    yield "# Detailed Table Information", "", ""
+    yield "Name", _full_name(named), ""
+    yield "Type", "MANAGED" if is_managed else "EXTERNAL", ""
+    if snapshot.metadata.description is not None:
+        yield "Comment", snapshot.metadata.description, ""
+    yield "Location", str(snapshot.store.url), ""
+    yield "Provider", "delta", ""
+    if entry is not None and str(entry.owner()):
+        yield "Owner", str(entry.owner()), ""
+    told = ",".join(f"{key}={value}" for key, value in sorted(shown_properties(spark, snapshot).items()))
+    yield "Table Properties", f"[{told}]", ""
+
+
+def _describe_column(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.relation())
+    if target is None:
+        return None
+    parts = [str(part) for part in items(plan.column().nameParts())]
+    named = target.named
+
+    def run() -> Iterator[Row]:
+        if len(parts) > 1:
+            raise InvalidRequest(
+                f"DESC TABLE COLUMN does not support nested columns: {'.'.join(parts)} of table {named.name}. Describe the table.",
+                code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+                column=".".join(parts),
+            )
+        snapshot = named.table.snapshot()
+        name, data_type, comment = _column_row(_columns(snapshot)[snapshot.schema.field(parts[0]).name])
+        yield "col_name", name
+        yield "data_type", data_type
+        yield "comment", "NULL" if comment is None else comment
+
+    return Command("DESCRIBE TABLE … COLUMN", run, _texts("info_name", "info_value"))
+
+
+def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.child())
+    if target is None:
+        return None
+    table = target.named.table
+    return Command("SHOW COLUMNS", lambda: [(name,) for name in table.schema().names], _texts("col_name"))
+
+
+def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    named, snapshot = target.named, target.named.table.snapshot()
+    if not snapshot.partition_columns:
+        raise InvalidRequest(
+            f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {named.name}. Name a partitioned table.",
+            code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
+            table=str(named.name),
+        )
+    wanted = Jvm.of(spark).dictionary(plan.pattern().get().spec()) if plan.pattern().isDefined() else {}
+    others = [name for name in wanted if name.lower() not in {one.lower() for one in snapshot.partition_columns}]
+    if others:
+        raise InvalidRequest(
+            f"Non-partitioning column(s) {', '.join(others)} are specified for SHOW PARTITIONS; table {named.name} is partitioned by "
+            f"{', '.join(snapshot.partition_columns)}.",
+            code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
+            table=str(named.name),
+        )
+    columns = StructType([_columns(snapshot)[name] for name in snapshot.partition_columns])
+    return Command("SHOW PARTITIONS", lambda: _partitions(named.table.snapshot(), wanted), columns)
+
+
+def _partitions(snapshot: Snapshot, wanted: Mapping[str, str | None]) -> list[Row]:
+    columns = [snapshot.schema.field(name) for name in snapshot.partition_columns]
+    fixed = {
+        place: deserialize(value, column.data_type)
+        for place, column in enumerate(columns)
+        for name, value in wanted.items()
+        if name.lower() == column.name.lower()
+    }
+    found = {
+        tuple(deserialize(add.partition_values.get(column.physical_name), column.data_type) for column in columns)
+        for add in add_files(snapshot.files())
+    }
+    kept = [row for row in found if all(row[place] == value for place, value in fixed.items())]
+    return sorted(kept, key=lambda row: [(value is not None, str(type(value)), value) for value in row])
+
+
+def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.child())
+    if target is None:
+        return None
+    named = target.named
+    return Command("SHOW CREATE TABLE", lambda: [(_creation(spark, named),)], _texts("createtab_stmt"))
+
+
+def _creation(spark: SparkSession, named: NamedTable) -> str:
+    """The statement that makes a table of these columns."""
+    snapshot = named.table.snapshot()
+    quoted = ".".join(quote_identifier(part) if not part.isidentifier() else part for part in _full_name_parts(named))
+    lines = [
+        f"CREATE TABLE {quoted} (",
+        ",\n".join(f"  {_definition(column)}" for column in _columns(snapshot)) + ")",
+        "USING delta",
+    ]
+    if snapshot.partition_columns:
+        lines.append(f"PARTITIONED BY ({', '.join(_quoted(name) for name in snapshot.partition_columns)})")
+    if named.entry is not None and str(named.entry.tableType().name()) != "MANAGED":
+        lines.append(f"LOCATION {_literal(snapshot.store.url)}")
+    if snapshot.metadata.description is not None:
+        lines.append(f"COMMENT {_literal(snapshot.metadata.description)}")
+    configuration = Jvm.of(spark).map(dict(snapshot.metadata.configuration))
+    told = Jvm.of(spark).dictionary(spark._jsparkSession.sessionState().conf().redactOptions(configuration))
+    if told:
+        pairs = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in sorted(told.items()))
+        lines.append(f"TBLPROPERTIES (\n{pairs})")
+    return "\n".join(lines) + "\n"
+
+
+SHOWING_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "DescribeRelation": _describe,
+    "DescribeColumn": _describe_column,
+    "ShowColumns": _show_columns,
+    "ShowPartitions": _show_partitions,
+    "ShowCreateTable": _show_create,
+}
+"""By the name of the plan's node."""
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------------
+
+
+def _columns(snapshot: Snapshot) -> StructType:
+    """The columns as PySpark has them."""
+    return StructType.fromJson(snapshot.schema.to_json_value())
+
+
+def _column_row(column: StructField) -> Row:
+    return column.name, _type(column), column.metadata.get("comment")
+
+
+def _type(column: StructField) -> str:
+    return str(column.metadata.get(_LENGTH, column.dataType.simpleString()))
+
+
+def _definition(column: StructField) -> str:
+    comment = column.metadata.get("comment")
+    generation = column.metadata.get("delta.generationExpression")
+    parts = [
+        f"{_quoted(column.name)} {_type(column).upper() if column.dataType.simpleString().isidentifier() else _type(column)}",
+        "" if generation is None else f"GENERATED ALWAYS AS ({generation})",
+        "" if column.nullable else "NOT NULL",
+        "" if comment is None else f"COMMENT {_literal(comment)}",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _full_name_parts(named: NamedTable) -> tuple[str, ...]:
+    if named.entry is None:
+        return named.name.identifiers
+    identifier = named.entry.identifier()
+    return SESSION_CATALOG, str(identifier.database().get()), str(identifier.table())
+
+
+def _full_name(named: NamedTable) -> str:
+    """As the reference calls it: ``spark_catalog.db.t``, or ``delta.`/path` ``."""
+    return str(named.name) if named.entry is None else ".".join(_full_name_parts(named))
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else quote_identifier(name)
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"

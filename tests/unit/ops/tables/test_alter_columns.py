@@ -1,0 +1,199 @@
+"""ALTER TABLE's columns without Spark: what is added, dropped, renamed, changed and replaced, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from tahoe import Table
+from tahoe.exceptions import InvalidRequest, MetadataChangedException, SchemaMismatch
+from tahoe.ops.tables.alter_columns import stage_add_columns
+from tahoe.schema.column_edits import NewColumn
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+
+ROWS = pa.table({"id": [1, 2], "s": [{"a": 1, "b": "x"}, None], "l": [[{"q": 1}], []], "p": ["k", "j"]})
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+@pytest.fixture
+def table(tmp_path) -> Table:
+    """A table without column mapping, with a struct and an array of structs, partitioned by `p`."""
+    return made(tmp_path / "plain", {})
+
+
+@pytest.fixture
+def mapped(tmp_path) -> Table:
+    """The same with column mapping."""
+    return made(tmp_path / "mapped", MAPPED)
+
+
+def made(path, properties) -> Table:
+    found = Table.create(path, ROWS.schema, partition_by=["p"], properties=properties)
+    found.append(ROWS)
+    return found
+
+
+def last(table: Table) -> tuple[str, dict]:
+    entry = table.history(1)[0]
+    return entry["operation"], entry["operationParameters"]
+
+
+def refused(code: str, call, *arguments, **named) -> str:
+    with pytest.raises(InvalidRequest) as error:
+        call(*arguments, **named)
+    assert error.value.code == code
+    return error.value.message
+
+
+def test_columns_are_added_where_they_are_asked_for_and_are_null_in_rows_that_are_there(table):
+    table.add_columns(pa.schema([("c", pa.float64()), ("d", pa.string())]), after="id")
+    assert last(table) == (
+        "ADD COLUMNS",
+        {
+            "columns": '[{"column":{"name":"c","type":"double","nullable":true,"metadata":{}},"position":"AFTER id"},'
+            '{"column":{"name":"d","type":"string","nullable":true,"metadata":{}},"position":"AFTER c"}]'
+        },
+    )
+    table.add_columns(pa.schema([("z", pa.int32())]), inside="s", first=True)
+    table.add_columns(pa.schema([("r", pa.date32())]), inside="l.element")
+    assert str(table.schema()) == (
+        "struct<id:long,c:double,d:string,s:struct<z:integer,a:long,b:string>,l:array<struct<q:long,r:date>>,p:string>"
+    )
+    assert table.to_arrow("id = 1").to_pylist() == [
+        {"id": 1, "c": None, "d": None, "s": {"z": None, "a": 1, "b": "x"}, "l": [{"q": 1, "r": None}], "p": "k"}
+    ]
+    assert table.check(deep=True) == []
+
+
+def test_what_cannot_be_added_is_refused(table):
+    one = pa.schema([("n", pa.int64())])
+    refused("DELTA_ADD_COLUMN_PARENT_NOT_STRUCT", table.add_columns, one, inside="id")
+    refused("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", table.add_columns, one, inside="nope")
+    refused("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", table.add_columns, one, after="nope")
+    refused("DELTA_DUPLICATE_COLUMNS_FOUND", table.add_columns, pa.schema([("ID", pa.int64())]))
+    refused("DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES", table.add_columns, pa.schema([("a b", pa.int64())]))
+    refused("DELTA_OPERATION_NOT_ALLOWED", table.add_columns, pa.schema([pa.field("n", pa.int64(), nullable=False)]))
+    assert table.version() == 1
+
+
+def test_columns_are_renamed_and_dropped_by_column_mapping_alone(table, mapped):
+    assert "delta.columnMapping.mode" in refused("DELTA_UNSUPPORTED_RENAME_COLUMN", table.rename_column, "id", "key")
+    assert "delta.columnMapping.mode" in refused("DELTA_UNSUPPORTED_DROP_COLUMN", table.drop_columns, ["id"])
+    mapped.rename_column("P", "part")
+    assert last(mapped) == ("RENAME COLUMN", {"oldColumnPath": "p", "newColumnPath": "part"})
+    mapped.rename_column("s.a", "a.b")
+    assert last(mapped)[1]["newColumnPath"] == "s.`a.b`"
+    mapped.drop_columns(["s.b", "l"])
+    assert last(mapped) == ("DROP COLUMNS", {"columns": '["s.b","l"]'})
+    assert mapped.snapshot().partition_columns == ("part",)
+    assert mapped.to_arrow("part = 'k'").to_pylist() == [{"id": 1, "s": {"a.b": 1}, "part": "k"}]
+    assert mapped.drop_columns(["nope"], if_exists=True) == mapped.version() == 4
+    refused("DELTA_COLUMN_NOT_FOUND_IN_SCHEMA", mapped.drop_columns, ["nope"])
+    refused("DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN", mapped.drop_columns, ["part"])
+    refused("DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA", mapped.drop_columns, ["s.`a.b`"])
+    refused("DELTA_DUPLICATE_COLUMNS_FOUND", mapped.rename_column, "part", "ID")
+    assert mapped.check(deep=True) == []
+
+
+def test_a_dropped_column_does_not_come_back_under_its_name(mapped):
+    before = mapped.snapshot().config.properties.max_column_id
+    mapped.drop_columns(["l"])
+    mapped.add_columns(pa.schema([("l", pa.int64())]))
+    assert mapped.schema().field("l").field_id == before + 1
+    assert mapped.to_arrow(columns=["l"]).column("l").to_pylist() == [None, None]
+    mapped.append(pa.table({"id": [3], "l": [4], "p": ["k"]}))
+    assert sorted(mapped.to_arrow(columns=["l"]).column("l").to_pylist(), key=str) == [4, None, None]
+
+
+def test_a_column_that_a_constraint_or_a_generated_column_reads_stays(mapped, tmp_path):
+    mapped.add_constraint("positive", "s.a > 0 OR s.a IS NULL")
+    for name in ("s", "s.a"):
+        assert "positive" in refused("DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE", mapped.rename_column, name, "t")
+        refused("DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE", mapped.drop_columns, [name])
+    mapped.rename_column("s.b", "c")
+    plus = {"delta.generationExpression": "id + 1"}
+    fields = (StructField("id", PrimitiveType("long")), StructField("g", PrimitiveType("long"), metadata=plus))
+    generated = Table.create(tmp_path / "generated", StructType(fields), properties=MAPPED)
+    assert "g" in refused("DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE", generated.rename_column, "id", "key")
+    generated.rename_column("g", "next")
+    generated.drop_columns(["next"])
+    generated.rename_column("id", "key")
+
+
+def test_the_columns_with_statistics_follow_their_names(tmp_path):
+    named = {**MAPPED, "delta.dataSkippingStatsColumns": "s.a,id,s.b"}
+    table = made(tmp_path / "t", named)
+    table.rename_column("s", "t")
+    table.rename_column("id", "key")
+    table.drop_columns(["t.b"])
+    assert table.snapshot().metadata.configuration["delta.dataSkippingStatsColumns"] == "`t`.`a`,`key`"
+
+
+def test_a_column_changes_comment_place_and_not_null(tmp_path):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("w", pa.null())])
+    table = Table.create(tmp_path / "t", schema)
+    table.change_column("id", comment="the key", nullable=True, after="v")
+    assert last(table) == (
+        "CHANGE COLUMN",
+        {
+            "column": '{"name":"id","type":"long","nullable":true,"metadata":{"comment":"the key"}}',
+            "position": "AFTER v",
+        },
+    )
+    assert table.schema().names == ["v", "id", "w"]
+    table.append(pa.table({"v": ["x"], "id": pa.array([None], pa.int64())}))
+    table.change_column("w", data_type=PrimitiveType("integer"))
+    table.change_column("v", first=True)
+    table.change_column("v", after="v")
+    assert str(table.schema()) == "struct<v:string,id:long,w:integer>"
+    message = refused("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", table.change_column, "id", nullable=False)
+    assert "from long to long NOT NULL" in message
+    refused("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", table.change_column, "w", data_type=PrimitiveType("long"))
+
+
+def test_what_collections_hold_has_neither_comment_nor_nullability_of_its_own(mapped):
+    refused("DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY", mapped.change_column, "l.element", comment="x")
+    refused("DELTA_UNSUPPORTED_FIELD_UPDATE_NON_STRUCT", mapped.rename_column, "l.element", "e")
+    refused("DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE", mapped.drop_columns, ["l.element"])
+    for name, code in (("s", "STRUCT"), ("l", "ARRAY")):
+        refused(f"DELTA_CANNOT_UPDATE_{code}_FIELD", mapped.change_column, name, data_type=PrimitiveType("long"))
+    mapped.change_column("l.element.q", comment="x")
+    assert json.loads(last(mapped)[1]["column"])["name"] == "l.element.q"
+
+
+def test_columns_are_replaced_by_more_of_them_in_another_order(table, mapped):
+    fields = {column.name: column for column in ROWS.schema}
+    more = pa.struct([("b", pa.string()), ("new", pa.int64()), ("a", pa.int64())])
+    wanted = pa.schema([fields["p"], fields["id"], ("s", more), fields["l"], ("end", pa.int64())])
+    for one in (table, mapped):
+        ids = {column.name: column.field_id for column in one.schema()}
+        one.replace_columns(wanted)
+        assert last(one)[0] == "REPLACE COLUMNS"
+        assert one.schema().names == ["p", "id", "s", "l", "end"]
+        assert {name: one.schema().field(name).field_id for name in ids} == ids
+        assert one.to_arrow("id = 1").to_pylist()[0]["s"] == {"b": "x", "new": None, "a": 1}
+    code = "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
+    refused(code, table.replace_columns, pa.schema([fields["id"], fields["p"]]))
+    refused(code, table.replace_columns, pa.schema([("id", pa.int32()), *list(wanted)[2:], fields["p"]]))
+    refused("DELTA_AMBIGUOUS_DATA_TYPE_CHANGE", mapped.replace_columns, pa.schema([fields["id"], fields["p"], ("x", pa.int8())]))
+    mapped.replace_columns(pa.schema([fields["id"], fields["p"]]))
+    assert mapped.schema().names == ["id", "p"]
+
+
+def test_rows_that_come_beside_it_do_not_conflict_and_a_writer_for_the_old_columns_does(table):
+    transaction = table.begin()
+    late = Table(table.url).begin()
+    Table(table.url).append(ROWS)
+    operation = stage_add_columns(transaction, transaction.existing(), [NewColumn((), StructField("n", PrimitiveType("long")))])
+    assert table.commit(transaction, operation).version == 3
+    assert table.to_arrow().num_rows == 4
+    other = stage_add_columns(late, late.existing(), [NewColumn((), StructField("m", PrimitiveType("long")))])
+    with pytest.raises(MetadataChangedException):
+        table.commit(late, other)
+
+
+def test_a_name_given_twice_is_a_mismatch_of_schemas(table):
+    with pytest.raises(SchemaMismatch):
+        table.add_columns(pa.schema([("n", pa.int64()), ("N", pa.int64())]))

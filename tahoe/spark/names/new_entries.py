@@ -103,7 +103,7 @@ def is_view(entry: JavaObject) -> bool:
 
 
 def refuse_odd_name(spark: SparkSession, identifier: JavaObject) -> None:
-    """Refuse a name that Spark's catalog would not take, in Spark's words (``INVALID_SCHEMA_OR_RELATION_NAME``), before anything is written."""
+    """Refuse a name that Spark's catalog would not take, in Spark's words (``INVALID_SCHEMA_OR_RELATION_NAME``), before a commit."""
     name = str(identifier.table())
     if _TAKEN.fullmatch(name) is None:
         errors = Jvm.of(spark).java_class("org.apache.spark.sql.errors.QueryCompilationErrors")

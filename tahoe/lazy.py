@@ -12,6 +12,7 @@ from all others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -49,6 +50,7 @@ def kept_by_identity(function: Callable[[Argument], Value]) -> Callable[[Argumen
     as long as the answer. Another value that is equal is asked about anew."""
     kept: dict[int, tuple[Argument, Value]] = {}
 
+    @wraps(function)
     def asked(argument: Argument) -> Value:
         known = kept.get(id(argument))
         # What is kept holds its argument, so that no other can have its identity.

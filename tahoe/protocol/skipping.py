@@ -76,7 +76,7 @@ class FileCondition:
     @classmethod
     def of(cls, predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> FileCondition:
         """See the class."""
-        on_partitions, on_data = split_by_columns(predicate, partition_columns)
+        on_partitions, on_data = _split(predicate, partition_columns)
         # Partition values decide exactly; statistics may only keep too much, and a long condition would take long for every file.
         on_data = None if on_data is None else outline(on_data)
         in_short = all_of(outline(part) for part in (on_partitions, on_data) if part is not None)
@@ -200,6 +200,14 @@ def partition_column(files: pa.Table, column: StructField) -> pa.Array:
         [_map_values(chunk, column.physical_name) for chunk in files.column("partitionValues").chunks], pa.string()
     )
     return deserialize_column(texts, column.data_type)
+
+
+def _split(predicate: Predicate, partition_columns: Sequence[str]) -> tuple[Predicate | None, Predicate | None]:
+    """As `split_by_columns`; at once where the predicate speaks of data alone, for taking a long one apart takes its time."""
+    asked, partitioned = references(predicate), set(partition_columns)
+    if asked and not any(path[0] in partitioned for path in asked):
+        return None, predicate
+    return split_by_columns(predicate, partition_columns)
 
 
 _COLUMNS = ("partitionValues", "stats", "stats_parsed")

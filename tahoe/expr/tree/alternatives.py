@@ -24,6 +24,7 @@ from tahoe.expr.tree.predicate import (
     all_of,
     any_of,
 )
+from tahoe.lazy import kept_by_identity
 from tahoe.schema.types import DataType, PrimitiveType
 
 __all__ = ["Alternatives", "Test", "outline", "split"]
@@ -89,24 +90,29 @@ def split(parts: Sequence[Predicate]) -> tuple[list[Alternatives], list[Predicat
     return tables, rest
 
 
+@kept_by_identity
 def outline(predicate: Predicate) -> Predicate:
     """Something shorter that is TRUE wherever the predicate is: of long ORs, what they say of each column by itself.
 
     Of `(a = 1 AND b > 7) OR (a = 2 AND b > 5)` that is `a IN (1, 2) AND b > 5`.
     """
-    match predicate:
-        case And(parts):
-            return all_of(outline(part) for part in parts)
-        case Or(parts) if len(parts) > LONGEST_CHAIN:
-            tested = [_leaves_by_column(part) for part in parts]
-            everywhere = [column for column in tested[0] if all(column in leaves for leaves in tested)]
-            return all_of(_outlined([leaves[column] for leaves in tested]) for column in everywhere)
-    return predicate
+    return _outline(predicate)
 
 
 _WEAKEST = {"<": max, "<=": max, ">": min, ">=": min}
 """Of constants that the same column is compared with in one OR: the one for which the comparison is TRUE most often."""
 _FLOATING = (PrimitiveType("float"), PrimitiveType("double"))
+
+
+def _outline(predicate: Predicate) -> Predicate:
+    match predicate:
+        case And(parts):
+            return all_of(_outline(part) for part in parts)
+        case Or(parts) if len(parts) > LONGEST_CHAIN:
+            tested = [_leaves_by_column(part) for part in parts]
+            everywhere = [column for column in tested[0] if all(column in leaves for leaves in tested)]
+            return all_of(_outlined([leaves[column] for leaves in tested]) for column in everywhere)
+    return predicate
 
 
 def _weakest(op: str, values: Iterable[Any]) -> Any:

@@ -188,7 +188,13 @@ def _sidecars(reader: CheckpointReader) -> list[SidecarFile]:
 
 
 def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSource:
-    source = ParquetSource(reader.store, reader.checkpoint, sidecar_name(sidecar.path, reader.store.url))
+    try:
+        name = sidecar_name(sidecar.path, reader.store.url)
+    except CorruptTable as error:
+        # The name is what is damaged, and with it the checkpoint: another one, or the commits, take its place.
+        file = reader.checkpoint.names[0]
+        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, file, "", error.message, error.code) from error
+    source = ParquetSource(reader.store, reader.checkpoint, name)
     with reading(source):
         size = reader.store.open_input(source.name).size()
     if size != sidecar.size_in_bytes:

@@ -33,17 +33,21 @@ class DamagedCheckpoint(CorruptTable):
         checkpoint: it.
         file: the file of it that is damaged.
         what: is wrong with that file.
+        message, code: in place of those made of the others.
     """
 
     default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
 
-    def __init__(self, url: str, checkpoint: Checkpoint, file: str, what: str, message: str | None = None) -> None:
+    def __init__(
+        self, url: str, checkpoint: Checkpoint, file: str, what: str, message: str | None = None, code: str | None = None
+    ) -> None:
         self.names = checkpoint.names
         super().__init__(
             message
             or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are "
             "complete, or restore "
             "it from a backup.",
+            code=code,
             table=url,
             file=file,
             version=checkpoint.version,

@@ -513,3 +513,19 @@ def test_a_json_checkpoint_that_lost_its_first_lines_is_cut_and_an_older_one_tak
     for lines_left in range(1, len(whole)):
         log.store.put(name, b"".join(whole[-lines_left:]))
         assert _outcome(log) == truth
+
+
+def test_a_checkpoint_that_names_a_sidecar_elsewhere_is_damaged_and_the_commits_take_its_place() -> None:
+    log = memory_log()
+    log.begin(add("a"))
+    log.commit(add("b"))
+    truth = _outcome(log)
+    name = log.v2("json")[-1]
+    whole = log.store.get(name)
+    log.store.put(name, whole.replace(b"00000000-0000-0000-0000-000000000002", b"00000000/0000-0000-0000-000000000002"))
+    assert log.store.get(name) != whole
+    assert _outcome(log) == truth
+    log.store.delete(commit_name(0))
+    with pytest.raises(CorruptTable, match="names the sidecar") as caught:
+        log.state()
+    assert caught.value.code == "TAHOE_PATH_OUTSIDE_TABLE"

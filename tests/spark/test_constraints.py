@@ -56,7 +56,7 @@ class TestChecks:
 
     def test_rows_that_fulfil_it_go_in_by_every_mode(self, spark, table):
         write(self.frame(spark, "1L, 1.5D, named_struct('x', 0L), 'a'", "2L, 2D, null, 'b'"), table)
-        write(spark.sql("select 'a' P, 3 ID, 1 price"), table, "overwrite", partitionOverwriteMode="dynamic")
+        write(spark.sql("select 'a' P, 3L ID, 1D price"), table, "overwrite", partitionOverwriteMode="dynamic")
         write(self.frame(spark, "4L, 1D, null, 'b'"), table, "overwrite", replaceWhere="id in (2, 4)")
         assert sorted(row.id for row in load(spark, table).collect()) == [3, 4]
         assert Table(table).check() == []

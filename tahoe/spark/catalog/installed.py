@@ -11,6 +11,7 @@ from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
 from tahoe.spark.catalog.session_fields import fields_of
+from tahoe.spark.catalog.table_changes import give_table_changes
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.stand_ins import is_stand_in, stand_in
@@ -34,6 +35,7 @@ def give_names(spark: SparkSession) -> None:
     _answer(spark, state)
     follow_tables(spark)
     plan_dynamic_overwrites(spark)
+    give_table_changes(spark)
 
 
 def _answer(spark: SparkSession, state: JavaObject) -> None:

@@ -162,7 +162,11 @@ class FileIndex:
 
     @kept_for_the_caller
     def rootPaths(self) -> JavaObject:  # noqa: N802
-        """The table's own folder, as a Scala `Seq` of one Hadoop path."""
+        """The table's own folder, and the log in it, as a Scala `Seq` of Hadoop paths.
+
+        Spark takes a relation with one root for a folder to write into, and would write its files past the log, or clear the folder first:
+        by INSERT into a temporary view, say. It refuses one with two.
+        """
         return self._root_paths
 
     @kept_for_the_caller
@@ -215,7 +219,8 @@ class FileIndex:
 
     @cached_property
     def _root_paths(self) -> JavaObject:
-        return self._jvm.seq(self._jvm.java_class("org.apache.hadoop.fs.Path")(hadoop_url(self._snapshot.store.url)))
+        path, root = self._jvm.java_class("org.apache.hadoop.fs.Path"), hadoop_url(self._snapshot.store.url)
+        return self._jvm.seq(path(root), path(f"{root}/_delta_log"))
 
     @cached_property
     def _size(self) -> int:

@@ -23,9 +23,9 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.rows import AFFECTED
-from tahoe.spark.statements.targets import NotKnownYet
+from tahoe.spark.statements.targets import NotKnownYet, analyzed, evaluated
 
-__all__ = ["in_script", "planned"]
+__all__ = ["in_script", "planned", "taken_out"]
 
 Statement = Callable[[SparkSession, JavaObject], Command | None]
 _DESCRIBED = StructType([StructField(name, StringType()) for name in ("col_name", "data_type", "comment")])
@@ -197,3 +197,35 @@ def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
         return copied(node, **changed)
     finally:
         current.set(before)
+
+
+# -- EXECUTE IMMEDIATE of Spark 4.0, which parses its text with a parser of no session; later versions ask the session's own -------------
+
+
+def taken_out(spark: SparkSession, plan: JavaObject, understood: Callable[[str], JavaObject | None]) -> JavaObject:
+    """The plan of the text's statement, with its parameters bound; `plan` itself for a text that is none on a Delta table.
+
+    Args:
+        plan: an ``ExecuteImmediateQuery``.
+        understood: gives the plan of a statement on a Delta table; None for other texts.
+    """
+    query = plan.query()
+    if str(query.getClass().getSimpleName()) not in ("Left", "Right") or plan.targetVariables().nonEmpty():
+        return plan
+    try:
+        text = str(query.value()) if query.isLeft() else evaluated(spark, query.value())
+    except NotKnownYet:
+        return plan
+    statement = understood(text)
+    if statement is None:
+        return plan
+    jvm, names, values = Jvm.of(spark), [], []
+    for one in items(plan.args()):
+        is_named = str(one.getClass().getSimpleName()) == "Alias"
+        names += [str(one.name())] if is_named else []
+        values.append(analyzed(spark, one.child() if is_named else one))
+    if not values:
+        return statement
+    if names:
+        return jvm.catalyst("analysis.NameParameterizedQuery")(statement, jvm.seq(*names), jvm.seq(*values))
+    return jvm.catalyst("analysis.PosParameterizedQuery")(statement, jvm.seq(*values))

@@ -18,8 +18,8 @@ from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
-from tahoe.spark.statements.immediate import taken_out
-from tahoe.spark.statements.later import in_script, planned
+from tahoe.spark.statements.inserts import INSERT_STATEMENTS
+from tahoe.spark.statements.later import in_script, planned, taken_out
 from tahoe.spark.statements.like import LIKE_STATEMENTS
 from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
 from tahoe.spark.statements.own import own_command
@@ -35,6 +35,7 @@ _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     **ROW_STATEMENTS,
     **COLUMN_STATEMENTS,
+    **INSERT_STATEMENTS,
     **PROPERTY_STATEMENTS,
     **CREATION_STATEMENTS,
     **TABLE_STATEMENTS,
@@ -43,8 +44,8 @@ _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] 
     **LIKE_STATEMENTS,
     **LOCATION_STATEMENTS,
 }
-# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
-_QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert)\b", re.IGNORECASE)
+# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at. INSERT arrives at the table that is written.
+_QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert(?!\s+with\b))\b", re.IGNORECASE)
 
 
 def parser(there: JavaObject, spark: SparkSession) -> JavaObject:

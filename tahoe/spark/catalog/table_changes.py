@@ -1,0 +1,121 @@
+"""``table_changes('db.t', start[, end])`` and ``table_changes_by_path('/path', start[, end])``: the change data feed in SQL.
+
+Both are functions of the session, whose bodies are here: Spark calls them while it resolves a query, with arguments that it has resolved,
+and takes the plan that they give.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.names.options import ChangeRange
+from tahoe.spark.scan.change_feed import read_changes
+from tahoe.table import Table
+
+__all__ = ["give_table_changes"]
+
+_BY_NAME, _BY_PATH = "table_changes", "table_changes_by_path"
+_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_TIMES = ("string", "timestamp")
+
+
+def give_table_changes(spark: SparkSession) -> None:
+    """Let the session know both functions; copies of the session have them too."""
+    Jvm.of(spark)
+    registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
+    for name in (_BY_NAME, _BY_PATH):
+        registry.createOrReplaceTempFunction(name, _TableChanges(spark, name), "scala_udf")
+
+
+class _TableChanges(Proxied):
+    """``arguments → plan``."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._spark, self._name = spark, name
+
+    @answered
+    def apply(self, arguments: JavaObject) -> JavaObject:
+        """The plan of the feed."""
+        given, spark = list(items(arguments)), _active(self._spark)
+        if not 2 <= len(given) <= 3:
+            raise InvalidRequest(
+                f"{'not enough' if len(given) < 2 else 'too many'} args, for function {self._name}: it takes 2 or 3 arguments, "
+                f"({'path' if self._name == _BY_PATH else 'table'}, start[, end]), found {len(given)}.",
+                code="INCORRECT_NUMBER_OF_ARGUMENTS",
+                function=self._name,
+            )
+        table = self._table(spark, _text(spark, given[0]))
+        start, end = (self._bound(spark, one, name) for one, name in zip((*given[1:], None)[:2], ("start", "end"), strict=True))
+        asked = ChangeRange(start[0], end[0], start[1], end[1])
+        return read_changes(spark, table, asked)._jdf.logicalPlan()
+
+    def _table(self, spark: SparkSession, named: str | None) -> Table:
+        if named is None:
+            raise InvalidRequest(
+                f"{self._name} is given NULL for a table. Name one.", code="DELTA_UNSUPPORTED_EXPRESSION", function=self._name
+            )
+        if self._name == _BY_PATH:
+            return table_at(spark, named, {})
+        found = table_named(spark, parts_of(spark, named))
+        if found is None:
+            raise NotFound(
+                f"{named} is not a Delta table. {self._name} is only supported for Delta tables: name one of the catalog, or use {_BY_PATH} "
+                "with its path.",
+                code="DELTA_TABLE_ONLY_OPERATION",
+                table=named,
+            )
+        return found.table
+
+    def _bound(self, spark: SparkSession, expression: JavaObject | None, name: str) -> tuple[int | None, str | None]:
+        """A version, or a time as text; neither for a bound that is not given."""
+        if expression is None:
+            return None, None
+        kind = str(expression.dataType().simpleString())
+        if not expression.deterministic() or not expression.references().isEmpty():
+            raise InvalidRequest(
+                f"The {name} of {self._name} must be constant, found {expression.sql()}. Write a version or a time.",
+                code="DELTA_CDC_NON_CONSTANT_ARGUMENT",
+                function=self._name,
+            )
+        text = _text(spark, expression)
+        if text is None:
+            raise InvalidRequest(
+                f"CDC read start/end parameters cannot be null; the {name} of {self._name} is. Write a version or a time.",
+                code="DELTA_CDC_READ_NULL_RANGE_BOUNDARY",
+                function=self._name,
+            )
+        if kind in _NUMBERS:
+            return int(text), None
+        if kind in _TIMES:
+            return None, text
+        raise InvalidRequest(
+            f"Unsupported expression type ({kind}) for the {name} of {self._name}. The supported types are [INT, BIGINT] for versions and "
+            "[STRING, TIMESTAMP] for times.",
+            code="DELTA_UNSUPPORTED_EXPRESSION",
+            function=self._name,
+        )
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function1",)
+
+
+def _text(spark: SparkSession, expression: JavaObject) -> str | None:
+    """The value of a constant expression, as Spark writes it in the session's time zone."""
+    jvm = Jvm.of(spark)
+    one_row = jvm.frame(spark._jsparkSession, jvm.catalyst("plans.logical.OneRowRelation")(), spark)
+    value = one_row.select(jvm.column(expression).cast("string")).collect()[0][0]
+    return None if value is None else str(value)
+
+
+def _active(spark: SparkSession) -> SparkSession:
+    """The session that resolves the query: the one that has the function, or a copy of it."""
+    java = Jvm.of(spark).java_class("org.apache.spark.sql.classic.SparkSession").active()
+    return spark if java.equals(spark._jsparkSession) else SparkSession(spark.sparkContext, java)

@@ -21,15 +21,6 @@ from tests.spark.merges import BEFORE, FEED, IDS, MAPPED, NEWS, ON, VECTORS, tar
 
 
 @pytest.fixture
-def without_texts(parameters: dict[str, str]) -> dict[str, object]:
-    """The clauses alone: conditions are told by Spark as Catalyst has them, by the core as the user wrote them."""
-    found: dict[str, object] = {"predicate": "predicate" in parameters}
-    for name, value in parameters.items():
-        if name != "predicate":
-            found[name] = [(clause["actionType"], "predicate" in clause) for clause in json.loads(value)]
-    return found
-
-
 def news(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(NEWS).alias("s")
 
@@ -113,6 +104,15 @@ def case(seed: int) -> Case:
 
 _PROPERTIES = {"vectors": VECTORS, "feed": FEED, "ids": IDS, "mapped": MAPPED}
 _NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
+
+
+def without_texts(parameters: dict[str, str]) -> dict[str, object]:
+    """The clauses alone: conditions are told by Spark as Catalyst has them, by the core as the user wrote them."""
+    found: dict[str, object] = {"predicate": "predicate" in parameters}
+    for name, value in parameters.items():
+        if name != "predicate":
+            found[name] = [(clause["actionType"], "predicate" in clause) for clause in json.loads(value)]
+    return found
 
 
 @pytest.mark.parametrize("seed", range(15))

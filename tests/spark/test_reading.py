@@ -136,13 +136,14 @@ class TestSkipping:
 
     def test_what_was_cached_is_used_for_the_same_version_and_not_for_a_newer_one(self, spark, path):
         spark.range(3).write.format("delta").save(path)
-        cached = load(spark, path).cache()
-        assert cached.count() == 3
+        cached, of_then = load(spark, path).cache(), load(spark, path, versionAsOf="0").cache()
+        assert cached.count() == of_then.count() == 3
         spark.range(2).write.format("delta").mode("append").save(path)
         assert load(spark, path, versionAsOf="0").count() == 3
         assert "InMemoryTableScan" in load(spark, path, versionAsOf="0")._jdf.queryExecution().executedPlan().toString()
         assert load(spark, path).count() == 5
         cached.unpersist()
+        of_then.unpersist()
 
     def test_metadata_columns_are_there(self, spark, sales):
         found = (

@@ -304,7 +304,13 @@ def test_no_way_of_sparks_own_writes_files_into_a_table(spark, named, tmp_path, 
     one = named("SELECT id FROM range(3)")
     spark.range(2).write.parquet(str(tmp_path / "other"))
     entry, files, rows = one.entry(), data_files(one.path), spark.range(1)
+    spark.read.format("delta").load(one.path).createOrReplaceTempView("of_path")
+    spark.table(one.name).createOrReplaceTempView("of_name")
     ways = {
+        "view": lambda: spark.sql("INSERT INTO of_path VALUES (1)"),
+        "overwritten view": lambda: spark.sql("INSERT OVERWRITE of_path VALUES (1)"),
+        "view of a name": lambda: spark.sql("INSERT OVERWRITE of_name VALUES (1)"),
+        "insertInto a view": lambda: rows.write.insertInto("of_name"),
         "LOAD DATA": lambda: spark.sql(f"LOAD DATA INPATH '{tmp_path / 'other'}' INTO TABLE {one.name}"),
         "path as a name": lambda: spark.sql(f"INSERT INTO parquet.`{one.path}` SELECT 1"),
         "replace": lambda: rows.writeTo(one.name).using("parquet").replace(),

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.schema.column_edits import FIRST, Path, Position
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tahoe.schema.column_edits import Path, Position
     from tahoe.schema.types import DataType, StructType
     from tahoe.txn.transaction import Operation, Transaction
 
@@ -75,7 +75,7 @@ class Alterable(ABC):
         """
         from tahoe.ops.tables.alter_columns import stage_add_columns
         from tahoe.schema.arrow import from_arrow_schema
-        from tahoe.schema.column_edits import NewColumn
+        from tahoe.schema.column_edits import NewColumn, Position
         from tahoe.schema.types import StructType
 
         schema = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
@@ -141,6 +141,8 @@ class Alterable(ABC):
 
 
 def _position(first: bool, after: str | None) -> Position | None:
+    from tahoe.schema.column_edits import FIRST, Position
+
     return FIRST if first else None if after is None else Position(after)
 
 

@@ -480,6 +480,7 @@ class TestSchemas:
         with pytest.raises(SchemaMismatch, match="DELTA_FAILED_TO_MERGE_FIELDS"):
             write(spark.sql(f"SELECT {written} AS v"), path)
 
+    @pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
     def test_replace_where_means_nothing_to_an_append_but_stands_in_the_history(self, spark, path):
         write(spark.range(3), path)
         write(spark.range(3, 5), path, "append", replaceWhere="id < 2")

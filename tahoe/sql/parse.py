@@ -7,10 +7,9 @@ catalog, a path as in ``delta.`/path` ``, and after some words a path as a strin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.sql.dialect import STRING, WORD, Cursor, tokenize
+from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.statements import (
     AddConstraint,
     DescribeDetail,
@@ -24,7 +23,7 @@ from tahoe.sql.statements import (
 )
 from tahoe.sql.table_name import TableName, name_at
 
-__all__ = ["parse", "with_values"]
+__all__ = ["parse"]
 
 
 def parse(text: str) -> Statement | None:
@@ -40,39 +39,6 @@ def parse(text: str) -> Statement | None:
 
 
 _FIRST = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
-
-
-def with_values(text: str, values: Mapping[str, str] | Sequence[str]) -> str:
-    """The text with SQL in the place of its parameters.
-
-    Args:
-        values: SQL literals, by name for ``:name``, in order for ``?``.
-
-    Raises `InvalidRequest` (`UNBOUND_SQL_PARAMETER`) for a parameter without a value.
-    """
-    given = iter(values.values() if isinstance(values, Mapping) else values)
-    parts, stop, before = [], 0, None
-    tokens = tokenize(text)
-    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
-        found, end = None, token.stop
-        named = token.is_symbol(":") and after is not None and after.start == token.stop and after.kind == WORD
-        if named and after is not None and not (before is not None and before.is_symbol(":") and before.stop == token.start):
-            if not isinstance(values, Mapping) or after.text not in values:
-                raise _unbound(f":{after.text}")
-            found, end = values[after.text], after.stop
-        elif token.is_symbol("?"):
-            found = next(given, None) if not isinstance(values, Mapping) else None
-            if found is None:
-                raise _unbound("?")
-        if found is not None:
-            parts += [text[stop : token.start], found]
-            stop = end
-        before = token
-    return "".join([*parts, text[stop:]])
-
-
-def _unbound(parameter: str) -> InvalidRequest:
-    return InvalidRequest(f"Found the unbound parameter {parameter}. Give its value in args.", code="UNBOUND_SQL_PARAMETER")
 
 
 # -- statements --------------------------------------------------------------------------------------------------------------

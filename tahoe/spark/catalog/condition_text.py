@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-from weakref import WeakKeyDictionary
-
 from tahoe.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.stand_ins import compiled, constructed
+from tahoe.spark.jvm.compiled import compiled_object
 
 __all__ = ["condition_text"]
 
-_INFIX = ("=", "<=>", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%")
+_INFIX = ("AND", "OR", "=", "<=>", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%")
 _FUNCTIONS = ("ABS", "CEIL", "CHAR_LENGTH", "COALESCE", "CONCAT", "FLOOR", "GREATEST", "LEAST", "LOWER", "SUBSTRING", "UPPER")
 _PATTERNS = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
 
@@ -37,8 +34,6 @@ def condition_text(jvm: Jvm, node: JavaObject) -> str:
     if not kind.endswith(("Predicate", "And", "Or", "Not", "ScalarExpression")):
         raise _unknown(node, kind)
     parts, name = [condition_text(jvm, child) for child in node.children()], str(node.name())
-    if name in ("AND", "OR"):
-        return f"({parts[0]} {name} {parts[1]})"
     if name in _INFIX and len(parts) == 2:
         return f"({parts[0]} {name} {parts[1]})"
     if name in _FUNCTIONS:
@@ -82,13 +77,10 @@ public class LiteralText {
   }
 }
 """
-_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
 
 
 def _literal(jvm: Jvm, node: JavaObject) -> str:
-    if jvm.gateway not in _CLASSES:
-        _CLASSES[jvm.gateway] = compiled(jvm, "LiteralText", _LITERAL)
-    return str(constructed(jvm, _CLASSES[jvm.gateway], node).toString())
+    return str(compiled_object(jvm, "LiteralText", lambda: ("LiteralText", _LITERAL), node).toString())
 
 
 def _quoted(name: str) -> str:

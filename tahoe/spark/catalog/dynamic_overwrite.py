@@ -1,19 +1,17 @@
 """Overwriting the partitions that the rows have, by name: Spark plans it for writers in the JVM alone, though an append goes to ours.
 
 The one is made the other before it is planned; what is written knows that it replaces partitions (`tahoe.spark.catalog.writable`). Rules of
-the optimizer are classes, so one is compiled (as `tahoe.spark.scan.renewal` tells).
+the optimizer are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
 """
 
 from __future__ import annotations
 
-from typing import Any
-from weakref import WeakKeyDictionary
-
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import add_optimizer_rule
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed, is_stand_in
+from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
 
 __all__ = ["plan_dynamic_overwrites"]
 
@@ -36,18 +34,7 @@ public class DynamicOverwrite extends org.apache.spark.sql.catalyst.rules.Rule {
 
 def plan_dynamic_overwrites(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    experimental = spark._jsparkSession.experimental()
-    rules = experimental.extraOptimizations()
-    if any(str(rule.ruleName()) == "tahoe.DynamicOverwrite" for rule in items(rules)):
-        return
-    jvm = Jvm.of(spark)
-    if jvm.gateway not in _CLASSES:
-        _CLASSES[jvm.gateway] = compiled(jvm, "DynamicOverwrite", _RULE)
-    rule = constructed(jvm, _CLASSES[jvm.gateway], _Planned(jvm))
-    getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))
-
-
-_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
+    add_optimizer_rule(spark, "DynamicOverwrite", _RULE, lambda: _Planned(Jvm.of(spark)))
 
 
 class _Planned(Proxied):

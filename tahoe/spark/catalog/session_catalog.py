@@ -99,7 +99,7 @@ class _SessionCatalog:
 
     def _path_entry(self, database: str, path: str) -> JavaObject:
         jvm = self._jvm
-        identifier = jvm.catalyst("TableIdentifier")(path, jvm.option(database), jvm.option(SESSION_CATALOG))
+        identifier = table_identifier(jvm, (SESSION_CATALOG, database, path))
         location = jvm.java_class("org.apache.hadoop.fs.Path")(path).toUri()
         storage = copied(jvm.catalyst("catalog.CatalogStorageFormat").empty(), locationUri=jvm.option(location))
         schema = jvm.java_class("org.apache.spark.sql.types.StructType")()

@@ -14,7 +14,7 @@ from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.stand_ins import stand_in
-from tahoe.spark.write.idempotent import reset_version
+from tahoe.spark.names.settings import settings_of
 from tahoe.table import Table
 
 __all__ = ["writable"]
@@ -129,8 +129,7 @@ class _WritableTable:
             "Overwrite" if self._mode == "overwrite" else "Append",
             None,
             given,
-            self._jvm.dictionary(self._spark._jsparkSession.conf().getAll()),
+            settings_of(self._spark),
             same_types=False,  # Spark has cast the rows already, by its store assignment policy
         )
         insert(self._table, DataFrame(data, self._spark), request)
-        reset_version(self._spark)

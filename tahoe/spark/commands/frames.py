@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 from tahoe.table import Table
 
-__all__ = ["DETAIL", "HISTORY", "detail_frame", "detail_rows", "empty_frame", "history_frame", "history_rows"]
+__all__ = ["DETAIL", "HISTORY", "detail_frame", "detail_rows", "history_frame", "history_rows", "text_columns"]
 
 
 def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -> DataFrame:
@@ -48,12 +48,8 @@ def detail_rows(table: Table) -> list[tuple[Any, ...]]:
     return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
 
 
-def empty_frame(spark: SparkSession) -> DataFrame:
-    """What a statement without an answer gives: no rows of no columns."""
-    return spark.createDataFrame([], StructType([]))
-
-
-def _text_struct(*names: str) -> StructType:
+def text_columns(*names: str) -> StructType:
+    """A schema of texts alone."""
     return StructType([StructField(name, StringType()) for name in names])
 
 
@@ -65,8 +61,8 @@ HISTORY = StructType(
         StructField("userName", StringType()),
         StructField("operation", StringType()),
         StructField("operationParameters", MapType(StringType(), StringType())),
-        StructField("job", _text_struct("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")),
-        StructField("notebook", _text_struct("notebookId")),
+        StructField("job", text_columns("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")),
+        StructField("notebook", text_columns("notebookId")),
         StructField("clusterId", StringType()),
         StructField("readVersion", LongType()),
         StructField("isolationLevel", StringType()),

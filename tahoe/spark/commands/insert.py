@@ -40,6 +40,7 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import condition_of
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.idempotent import reset_version
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.prepare import future_config
@@ -62,6 +63,12 @@ def insert(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | Non
         InvalidRequest, SchemaMismatch, Unsupported: before anything is written.
         DeltaConcurrentModificationException: another writer won; the files written are left to VACUUM.
     """
+    version = _inserted(table, data, request, told_as)
+    reset_version(data.sparkSession)
+    return version
+
+
+def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None) -> int | None:
     transaction = table.begin()
     if transaction.snapshot is not None and request.mode == "error":
         raise InvalidRequest(
@@ -87,7 +94,7 @@ def insert(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | Non
             return None
         # Two writers that find no table both create it; the loser goes by the mode on the winner's.
         if transaction.snapshot is None and request.mode != "overwrite":
-            return insert(table, data, request, told_as)
+            return _inserted(table, data, request, told_as)
         raise
 
 

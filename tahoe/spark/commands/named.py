@@ -18,7 +18,7 @@ from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.spark.commands.adoption import check_agrees
 from tahoe.spark.commands.create import Rows, TableDefinition, create_table
 from tahoe.spark.commands.write_options import Insert, insert_request
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_at, is_delta, location_of, path_of
@@ -33,6 +33,7 @@ from tahoe.spark.names.new_entries import (
     uri_of_new,
     uri_of_text,
 )
+from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.idempotent import reset_version
 from tahoe.store.location import table_url
@@ -162,8 +163,7 @@ def _over(spark: SparkSession, asked: Creation, identifier: JavaObject, entry: J
 
 
 def _make(spark: SparkSession, asked: Creation, table: Table, managed: bool) -> None:
-    settings = Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
-    request = insert_request("Append", None, asked.options, settings)
+    request = insert_request("Append", None, asked.options, settings_of(spark))
     properties = {**request.options.properties, **asked.definition.properties}
     definition = replace(asked.definition, properties=properties, is_managed=managed)
     rows = None

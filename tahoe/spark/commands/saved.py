@@ -17,11 +17,11 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.insert import ToldAs, insert
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import insert_request
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, is_managed
-from tahoe.spark.write.idempotent import reset_version
+from tahoe.spark.names.settings import settings_of
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation
 
@@ -55,7 +55,7 @@ def save_as_table(spark: SparkSession, asked: Save) -> None:
         return
     location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
     definition = TableDefinition(StructType(), tuple(asked.partition_by or ()))
-    parameters = _parameters_of_new(asked, _settings(spark))
+    parameters = _parameters_of_new(asked, settings_of(spark))
     how = _HOW[asked.mode]
     make_table(spark, Creation(asked.name, how, definition, location, asked.options, lambda: asked.data, parameters))
 
@@ -70,18 +70,13 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
     table = _table(spark, asked, entry)
     if table is None:
         return False
-    settings = _settings(spark)
+    settings = settings_of(spark)
     request = insert_request(
         asked.mode, asked.partition_by, asked.options, settings, merge_schema=asked.evolves, same_types=replacing
     )
     tells = replacing and request.options.replace_where is None
     insert(table, asked.data, request, _replacement(entry) if tells else None)
-    reset_version(spark)
     return True
-
-
-def _settings(spark: SparkSession) -> dict[str, str]:
-    return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
 
 
 def _table(spark: SparkSession, asked: Save, entry: JavaObject | None) -> Table | None:

@@ -15,10 +15,11 @@ from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.doors.reading import one_path
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
-from tahoe.spark.write.idempotent import reset_version
+from tahoe.spark.names.settings import settings_of
 
 __all__ = ["wrap_writer"]
 
@@ -49,10 +50,9 @@ def _save(
     given = _given(spark, writer)
     _refuse_layouts(writer)
     request = insert_request(
-        str(writer._jwrite.curmode().name()), _partition_by(writer), given, _settings(spark), merge_schema=_evolves(writer)
+        str(writer._jwrite.curmode().name()), _partition_by(writer), given, settings_of(spark), merge_schema=_evolves(writer)
     )
     insert(table_at(spark, one_path(path, given), given), writer._df, request)
-    reset_version(spark)
 
 
 def _save_as_table(
@@ -107,13 +107,9 @@ def _given(spark: SparkSession, writer: Any) -> dict[str, str]:
     return Jvm.of(spark).dictionary(writer._jwrite.extraOptions().originalMap())
 
 
-def _settings(spark: SparkSession) -> dict[str, str]:
-    return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
-
-
 def _partition_by(writer: Any) -> list[str] | None:
     columns = writer._jwrite.partitioningColumns()
-    return [str(columns.get().apply(place)) for place in range(columns.get().size())] if columns.isDefined() else None
+    return [str(one) for one in items(columns.get())] if columns.isDefined() else None
 
 
 def _evolves(writer: Any) -> bool:

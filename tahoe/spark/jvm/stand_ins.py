@@ -2,7 +2,7 @@
 
 A method answered in Python costs a crossing of the border, 0.3 ms; Spark asks a catalog for its name dozens of times a statement. So a
 stand-in is an object of the JVM: its class is written from the interfaces by reflection, whatever methods they have in this version of
-Spark, and compiled by Janino, the compiler that Spark brings along for its queries. It runs in the driver alone; nothing is shipped.
+Spark, and compiled (`tahoe.spark.jvm.compiled`). It runs in the driver alone.
 
 Errors go back as the JVM's own where the JVM raised them, for Spark catches some by their class (``NoSuchTableException``); those of Tahoe
 are kept for the caller of the query (`tahoe.spark.jvm.errors`).
@@ -16,23 +16,21 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import PACKAGE, compiled_object
 from tahoe.spark.jvm.errors import kept_for_the_caller
 
-__all__ = ["Proxied", "answered", "compiled", "constructed", "is_stand_in", "stand_in"]
+__all__ = ["PartialFunction", "Proxied", "answered", "is_stand_in", "stand_in"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_PACKAGE = "tahoe"
 _NUMBERS = itertools.count(1)
-_CLASSES: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary()
 
 
 def stand_in(
@@ -48,33 +46,17 @@ def stand_in(
     """
     jvm, names = Jvm.of(spark), sorted(methods)
     key = " ".join((*interfaces, *names, str(there.getClass().getName())))
-    known = _CLASSES.setdefault(jvm.gateway, {})
-    if key not in known:
+
+    def source() -> tuple[str, str]:
         name = f"StandIn{next(_NUMBERS)}"
-        known[key] = compiled(jvm, name, _source(jvm, name, there, names, interfaces))
-    return constructed(jvm, known[key], there, _Answers(answers))
+        return name, _source(jvm, name, there, names, interfaces)
+
+    return compiled_object(jvm, key, source, there, _Answers(answers))
 
 
 def is_stand_in(java: JavaObject) -> bool:
     """Whether an object of the JVM is one of these."""
-    return str(java.getClass().getName()).startswith(f"{_PACKAGE}.StandIn")
-
-
-def compiled(jvm: Jvm, name: str, source: str) -> JavaObject:
-    """The one constructor of a class of that name in Tahoe's package, of Java source."""
-    compiler = jvm.java_class("org.codehaus.janino.SimpleCompiler")()
-    compiler.setParentClassLoader(jvm.java_class("org.apache.spark.util.Utils").getContextOrSparkClassLoader())
-    compiler.cook(source)
-    return compiler.getClassLoader().loadClass(f"{_PACKAGE}.{name}").getConstructors()[0]
-
-
-def constructed(jvm: Jvm, constructor: JavaObject, *arguments: Any) -> JavaObject:
-    """A new object. Arguments may be Python objects that stand for interfaces."""
-    # py4j puts no proxy into an array; a list takes them.
-    given = jvm.java_class("java.util.ArrayList")()
-    for one in arguments:
-        given.add(one)
-    return constructor.newInstance(given.toArray())
+    return str(java.getClass().getName()).startswith(f"{PACKAGE}.StandIn")
 
 
 def answered(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -115,6 +97,38 @@ class Proxied:
     def equals(self, other: object) -> bool:
         """Identity."""
         return other is self
+
+
+class PartialFunction(Proxied):
+    """A Scala ``PartialFunction`` over the nodes of a plan.
+
+    Args:
+        change: gives what comes in a node's place; None for a node that stays.
+    """
+
+    def __init__(self, change: Callable[[JavaObject], JavaObject | None]) -> None:
+        self._change = change
+
+    @answered
+    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802 - Scala's name
+        """Whether something else comes in its place."""
+        return self._change(node) is not None
+
+    @answered
+    def apply(self, node: JavaObject) -> JavaObject:
+        """What comes in its place."""
+        return self._change(node)
+
+    @answered
+    def applyOrElse(self, node: JavaObject, otherwise: JavaObject) -> JavaObject:  # noqa: N802 - Scala's name
+        """What comes in its place; for a node that stays what `otherwise` says."""
+        other = self._change(node)
+        return otherwise.apply(node) if other is None else other
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.PartialFunction",)
 
 
 class _Answers(Proxied):
@@ -195,7 +209,7 @@ def _source(jvm: Jvm, name: str, there: JavaObject, answered_in_python: Sequence
             if in_python or has[method.owner] or not method.is_default:
                 signature = f"{method.name}({','.join(method.types)})"
                 methods.setdefault(signature, _written(method, has[method.owner] and not in_python))
-    return _CLASS.format(package=_PACKAGE, name=name, interfaces=", ".join(interfaces), methods="\n".join(methods.values()))
+    return _CLASS.format(package=PACKAGE, name=name, interfaces=", ".join(interfaces), methods="\n".join(methods.values()))
 
 
 def _texts(jvm: Jvm, array: JavaObject) -> list[str]:

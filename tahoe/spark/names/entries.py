@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied
+from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.sql.table_name import TableName
@@ -69,7 +69,7 @@ def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
 def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
     """The identifiers of a name, as Spark reads it. Raises PySpark's ``ParseException`` for what is none."""
     parts = spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(name)
-    return tuple(str(parts.apply(place)) for place in range(parts.size()))
+    return tuple(str(part) for part in items(parts))
 
 
 def path_of(parts: Sequence[str]) -> str | None:

@@ -9,14 +9,19 @@ from pyspark.sql import SparkSession
 from tahoe.knobs.of_sessions import session_has
 from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["look_at_settings"]
+__all__ = ["look_at_settings", "settings_of"]
 
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
+
+
+def settings_of(spark: SparkSession) -> dict[str, str]:
+    """All settings of the session, as texts."""
+    return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
 
 
 def look_at_settings(spark: SparkSession) -> None:
     """Tell of, or refuse, what the session has set (`session_has`): once a session, for asking takes Spark some milliseconds. Writers of
     DataFrames, who need the settings anyway, look each time."""
     if spark not in _LOOKED_AT:
-        session_has(Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll()))
+        session_has(settings_of(spark))
         _LOOKED_AT.add(spark)

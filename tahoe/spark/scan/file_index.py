@@ -31,6 +31,7 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import kept_for_the_caller
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_url, refuse_links_out
 from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
@@ -151,7 +152,7 @@ class FileIndex:
     @kept_for_the_caller
     def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """The files that a scan with these filters must read, by partition: a Scala `Seq` of ``PartitionDirectory``."""
-        partition, data = _elements(partition_filters), _elements(data_filters)
+        partition, data = list(items(partition_filters)), list(items(data_filters))
         exact = [(one, to_predicate(one, self._names, exact=True)) for one in partition]
         loose = [to_predicate(one, self._names, exact=False) for one in data]
         parts = [predicate for predicate in (*(found for _, found in exact), *loose) if predicate is not None]
@@ -271,7 +272,7 @@ class FileIndex:
 
     def _where(self, files: pa.Table, expression: JavaObject) -> pa.Table:
         """The files for whose partition values Catalyst itself finds the filter true."""
-        attributes = _elements(expression.references().toSeq())
+        attributes = list(items(expression.references().toSeq()))
         if not attributes:
             return files if expression.eval(None) else files.slice(0, 0)
         schema = (*self._snapshot.config.partition_schema, *self._hidden)
@@ -483,7 +484,3 @@ def _urls(paths: pa.ChunkedArray, root_url: str, sizes: pa.ChunkedArray | None =
     if plain:
         return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
     return pa.array([absolute_url(root_url, name) for name in names], pa.string())
-
-
-def _elements(seq: JavaObject) -> list[JavaObject]:
-    return [seq.apply(position) for position in range(seq.size())]

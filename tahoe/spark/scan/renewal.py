@@ -4,16 +4,14 @@ A DataFrame's plan is made once and run often: by `count`, by `show`, by a tempo
 plan, `Renewal` looks at each scan in it that follows a table, and puts the files of the newest version in the place of those that were
 the newest when the plan was made. What was asked for by version or time stays. (delta-spark does the same, by rules of its own.)
 
-Rules of the optimizer are classes, which Python cannot stand in for; so one is compiled, in the driver, by Janino, the compiler that Spark
-brings along to compile its queries. Its code is the constant below: it looks for our scans, and asks Python only where there is one.
+Rules of the optimizer are classes, so one is compiled (`tahoe.spark.jvm.compiled`). Its code is the constant below: it looks for our scans,
+and asks Python only where there is one.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -21,8 +19,9 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.schema.types import PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied
-from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed
+from tahoe.spark.jvm.compiled import add_optimizer_rule
+from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.jvm.stand_ins import PartialFunction, Proxied, answered
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.scan.file_index import FileIndex, has_vectors
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
@@ -59,18 +58,7 @@ _MOST_QUERIES = 64
 
 def follow_tables(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    experimental = spark._jsparkSession.experimental()
-    rules = experimental.extraOptimizations()
-    if any(str(rules.apply(place).ruleName()) == "tahoe.Renewal" for place in range(rules.size())):
-        return
-    jvm = Jvm.of(spark)
-    if jvm.gateway not in _CLASSES:
-        _CLASSES[jvm.gateway] = compiled(jvm, "Renewal", _RULE)
-    rule = constructed(jvm, _CLASSES[jvm.gateway], _Renewal(spark))
-    getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))
-
-
-_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
+    add_optimizer_rule(spark, "Renewal", _RULE, lambda: _Renewal(spark))
 
 
 class _Renewal(Proxied):
@@ -85,9 +73,8 @@ class _Renewal(Proxied):
     def apply(self, plan: JavaObject, tracker: JavaObject) -> JavaObject:
         """The plan with the newest files of every table that it follows."""
         versions = self._versions(tracker)
-        replacing = _Replacing()
-        leaves = plan.collectLeaves()
-        for leaf in (leaves.apply(place) for place in range(leaves.size())):
+        renewed: list[tuple[JavaObject, JavaObject]] = []
+        for leaf in items(plan.collectLeaves()):
             index = _index_of(leaf)
             if index is None or index.follows is None:
                 continue
@@ -95,8 +82,12 @@ class _Renewal(Proxied):
             if url not in versions:
                 versions[url] = index.follows.snapshot()
             if not index.shows(versions[url]):
-                replacing.add(leaf, self._renewed(leaf, index, versions[url]))
-        return plan.transformUp(replacing) if replacing.pairs else plan
+                renewed.append((leaf, self._renewed(leaf, index, versions[url])))
+        if not renewed:
+            return plan
+        return plan.transformUp(
+            PartialFunction(lambda node: next((other for leaf, other in renewed if leaf.fastEquals(node)), None))
+        )
 
     def _versions(self, tracker: JavaObject) -> dict[str, Snapshot]:
         """The version of each table that this query reads, filled by the first scan of it that is met."""
@@ -120,7 +111,7 @@ class _Renewal(Proxied):
         # The first vectors since the plan was made: the rows that they kill go out below what was planned.
         jvm, deleted_rows = self._jvm, StructField(DELETED_ROWS, PrimitiveType("binary"))
         newest = index.at(snapshot, deleted_rows)
-        shown = [leaf.output().apply(place) for place in range(leaf.output().size())]
+        shown = list(items(leaf.output()))
         # Spark makes the position of a row in one way for a scan: as a column, or as a field of the struct that the query asked for.
         asked = next((one for one in shown if one.name() == METADATA and '"row_index"' in str(one.dataType().json())), None)
         hidden = StructType((deleted_rows,) if asked is not None else (deleted_rows, ROW_INDEX))
@@ -147,41 +138,6 @@ class _Renewal(Proxied):
         implements = ("scala.Function2",)
 
 
-class _Replacing(Proxied):
-    """A partial function from leaves of a plan to what comes in their places."""
-
-    def __init__(self) -> None:
-        self.pairs: list[tuple[JavaObject, JavaObject]] = []
-
-    def add(self, leaf: JavaObject, other: JavaObject) -> None:
-        """Put `other` in the place of `leaf`."""
-        self.pairs.append((leaf, other))
-
-    def _other(self, node: JavaObject) -> JavaObject | None:
-        return next((other for leaf, other in self.pairs if leaf.fastEquals(node)), None)
-
-    @answered
-    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802 - Scala's name
-        """Whether it is one of the leaves."""
-        return self._other(node) is not None
-
-    @answered
-    def apply(self, node: JavaObject) -> JavaObject:
-        """What comes in the leaf's place."""
-        return self._other(node)
-
-    @answered
-    def applyOrElse(self, node: JavaObject, otherwise: JavaObject) -> JavaObject:  # noqa: N802 - Scala's name
-        """What comes in a leaf's place; for other nodes what `otherwise` says."""
-        other = self._other(node)
-        return otherwise.apply(node) if other is None else other
-
-    class Java:
-        """The interface that the JVM may call on this object."""
-
-        implements = ("scala.PartialFunction",)
-
-
 def _index_of(leaf: JavaObject) -> FileIndex | None:
     if str(leaf.getClass().getSimpleName()) != "LogicalRelation":
         return None
@@ -190,8 +146,7 @@ def _index_of(leaf: JavaObject) -> FileIndex | None:
 
 
 def _attributes(jvm: Jvm, columns: StructType) -> list[JavaObject]:
-    found = jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(columns.to_json()))
-    return [found.apply(place) for place in range(found.size())]
+    return list(items(jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(columns.to_json()))))
 
 
 def _refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:

@@ -26,6 +26,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import MaterializedColumns, materialized_columns
 from tahoe.schema.types import PrimitiveType, StructField
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.scan.file_index import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION
 
 __all__ = [
@@ -68,7 +69,7 @@ def with_file_metadata(jvm: Jvm, base: DataFrame) -> tuple[DataFrame, Column]:
     It has all fields of Spark's `_metadata` that are one for a block of a file, so it costs nothing where it is not used.
     """
     plan = _plan(base).withMetadataColumns()
-    *columns, found = (plan.output().apply(i) for i in range(plan.output().size()))
+    *columns, found = items(plan.output())
     struct = json.loads(found.dataType().json())
     struct["fields"] = [field for field in struct["fields"] if field["name"] != "row_index"]
     narrow = found.withDataType(jvm.data_type(json.dumps(struct)))
@@ -167,5 +168,4 @@ def _plan(frame: DataFrame) -> JavaObject:
 
 
 def _output(frame: DataFrame) -> list[JavaObject]:
-    output = _plan(frame).output()
-    return [output.apply(position) for position in range(output.size())]
+    return list(items(_plan(frame).output()))

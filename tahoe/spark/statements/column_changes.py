@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,17 +33,9 @@ __all__ = ["COLUMN_STATEMENTS"]
 _Stage = Callable[[Transaction, Snapshot], Operation | None]
 
 
-def _add(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "ALTER TABLE … ADD COLUMNS", _adding)
-
-
 def _adding(spark: SparkSession, plan: JavaObject) -> _Stage:
     columns = [_new_column(spark, one) for one in items(plan.columnsToAdd())]
     return lambda transaction, snapshot: stage_add_columns(transaction, snapshot, columns)
-
-
-def _drop(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "ALTER TABLE … DROP COLUMNS", _dropping)
 
 
 def _dropping(spark: SparkSession, plan: JavaObject) -> _Stage:
@@ -50,17 +43,9 @@ def _dropping(spark: SparkSession, plan: JavaObject) -> _Stage:
     return lambda transaction, snapshot: stage_drop_columns(transaction, snapshot, paths, if_exists=if_exists)
 
 
-def _rename(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "ALTER TABLE … RENAME COLUMN", _renaming)
-
-
 def _renaming(spark: SparkSession, plan: JavaObject) -> _Stage:
     path, name = _path(plan.column()), str(plan.newName())
     return lambda transaction, snapshot: stage_rename_column(transaction, snapshot, path, name)
-
-
-def _alter(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "ALTER TABLE … ALTER COLUMN", _altering)
 
 
 def _altering(spark: SparkSession, plan: JavaObject) -> _Stage:
@@ -68,23 +53,9 @@ def _altering(spark: SparkSession, plan: JavaObject) -> _Stage:
     return lambda transaction, snapshot: stage_change_columns(transaction, snapshot, changes)
 
 
-def _replace(spark: SparkSession, plan: JavaObject) -> Command | None:
-    return _command(spark, plan, "ALTER TABLE … REPLACE COLUMNS", _replacing)
-
-
 def _replacing(spark: SparkSession, plan: JavaObject) -> _Stage:
     columns = StructType(tuple(_new_column(spark, one).column for one in items(plan.columnsToAdd())))
     return lambda transaction, snapshot: stage_replace_columns(transaction, snapshot, columns)
-
-
-COLUMN_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
-    "AddColumns": _add,
-    "DropColumns": _drop,
-    "RenameColumn": _rename,
-    "AlterColumns": _alter,
-    "ReplaceColumns": _replace,
-}
-"""By the name of the plan's node."""
 
 
 def _command(
@@ -102,6 +73,16 @@ def _run(table: Table, stage: _Stage) -> None:
     operation = stage(transaction, transaction.existing())
     if operation is not None:
         table.commit(transaction, operation)
+
+
+COLUMN_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+    "AddColumns": partial(_command, words="ALTER TABLE … ADD COLUMNS", staging=_adding),
+    "DropColumns": partial(_command, words="ALTER TABLE … DROP COLUMNS", staging=_dropping),
+    "RenameColumn": partial(_command, words="ALTER TABLE … RENAME COLUMN", staging=_renaming),
+    "AlterColumns": partial(_command, words="ALTER TABLE … ALTER COLUMN", staging=_altering),
+    "ReplaceColumns": partial(_command, words="ALTER TABLE … REPLACE COLUMNS", staging=_replacing),
+}
+"""By the name of the plan's node."""
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------------

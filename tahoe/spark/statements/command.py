@@ -1,7 +1,7 @@
 """A statement on Delta tables as a plan: Spark's own node for commands of others, which runs once, when the statement is executed.
 
 EXPLAIN shows it and does not run it. The node answers one column of text; so a class of its own is derived from it, whose columns and rows
-are those of the command (compiled as `tahoe.spark.jvm.stand_ins` tells). Parameters of the statement are expressions of the node, which
+are those of the command (`tahoe.spark.jvm.compiled`). Parameters of the statement are expressions of the node, which
 Spark exchanges for their values.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
@@ -30,8 +29,9 @@ from pyspark.sql.types import (
 )
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.stand_ins import Proxied, answered, compiled, constructed
+from tahoe.spark.jvm.stand_ins import Proxied, answered
 
 __all__ = ["Command", "as_plan"]
 
@@ -100,15 +100,9 @@ class Command:
 def as_plan(spark: SparkSession, command: Command) -> JavaObject:
     """The logical plan that runs a command."""
     jvm = Jvm.of(spark)
-    if jvm.gateway not in _CLASSES:
-        _CLASSES[jvm.gateway] = compiled(jvm, "TableCommand", _NODE)
     output = jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(command.columns.json()))
-    runner = _Rows(spark, command)
-    values = jvm.seq(*command.parameters)
-    return constructed(jvm, _CLASSES[jvm.gateway], _Runner(), command.described, jvm.map({}), values, output, runner)
-
-
-_CLASSES: WeakKeyDictionary[Any, JavaObject] = WeakKeyDictionary()
+    arguments = (_Runner(), command.described, jvm.map({}), jvm.seq(*command.parameters), output, _Rows(spark, command))
+    return compiled_object(jvm, "TableCommand", lambda: ("TableCommand", _NODE), *arguments)
 
 
 class _Rows(Proxied):

@@ -17,6 +17,7 @@ from tahoe.schema.types import StructField, StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.statements.command import Command
@@ -91,7 +92,7 @@ def _asked(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: st
 def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
     """The schema of a parsed list of columns, generated ones as the protocol has them."""
     schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
-    for column in _items(columns):
+    for column in items(columns):
         if column.defaultValue().isDefined():
             raise _not_yet(f"A DEFAULT value (column '{column.name()}')", "Write the value with the rows.")
         if column.identityColumnSpec().isDefined():
@@ -110,7 +111,7 @@ def _with_delta_metadata(column: StructField) -> StructField:
 
 
 def _partition_columns(partitioning: JavaObject) -> Iterator[str]:
-    for transform in _items(partitioning):
+    for transform in items(partitioning):
         kind, references = str(transform.name()), transform.references()
         if kind in ("bucket", "sorted_bucket"):
             raise _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)")
@@ -123,17 +124,13 @@ def _partition_columns(partitioning: JavaObject) -> Iterator[str]:
 
 
 def _options(spec: JavaObject) -> Iterator[tuple[str, str]]:
-    for pair in _items(spec.optionExpression().options()):
+    for pair in items(spec.optionExpression().options()):
         yield str(pair._1()), str(pair._2().eval(None))
 
 
 def given(option: JavaObject) -> Any:
     """What a Scala ``Option`` holds; None for nothing."""
     return option.get() if option.isDefined() else None
-
-
-def _items(seq: JavaObject) -> Iterator[JavaObject]:
-    return (seq.apply(place) for place in range(seq.size()))
 
 
 def _not_allowed(what: str) -> Unsupported:

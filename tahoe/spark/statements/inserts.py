@@ -14,9 +14,9 @@ from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import field_names, has_field, items
+from tahoe.spark.names.settings import settings_of
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import Target, target_of
-from tahoe.spark.write.idempotent import reset_version
 
 __all__ = ["INSERT_STATEMENTS"]
 
@@ -35,10 +35,8 @@ def _insert(spark: SparkSession, plan: JavaObject) -> Command | None:
         rows = Jvm.of(spark).frame(spark._jsparkSession, query, spark)
         table = target.named.table
         named = rows if by_name else _named(rows, listed or table.schema().names, target)
-        settings = Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
-        request = insert_request(mode, None, target.options, settings, merge_schema=True, same_types=False)
+        request = insert_request(mode, None, target.options, settings_of(spark), merge_schema=True, same_types=False)
         insert(table, named, request)
-        reset_version(spark)
 
     return Command("INSERT WITH SCHEMA EVOLUTION", run)
 

@@ -15,7 +15,7 @@ from typing import Any
 from py4j import java_gateway
 from py4j.java_gateway import is_instance_of
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from tahoe.exceptions import Unsupported
 from tahoe.spark.commands.merge.builder import RESULT
@@ -23,21 +23,19 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.rows import AFFECTED
+from tahoe.spark.statements.shown import ANSWERS
+from tahoe.spark.statements.table_properties import SHOWN_PROPERTIES
 from tahoe.spark.statements.targets import NotKnownYet, analyzed, evaluated
 
 __all__ = ["in_script", "planned", "taken_out"]
 
 Statement = Callable[[SparkSession, JavaObject], Command | None]
-_DESCRIBED = StructType([StructField(name, StringType()) for name in ("col_name", "data_type", "comment")])
 _COLUMNS: Mapping[str, StructType] = {
     "DeleteFromTable": AFFECTED,
     "UpdateTable": AFFECTED,
     "MergeIntoTable": RESULT,
-    "DescribeRelation": _DESCRIBED,
-    "DescribeColumn": StructType([StructField("info_name", StringType()), StructField("info_value", StringType())]),
-    "ShowColumns": StructType([StructField("col_name", StringType())]),
-    "ShowTableProperties": StructType([StructField("key", StringType()), StructField("value", StringType())]),
-    "ShowCreateTable": StructType([StructField("createtab_stmt", StringType())]),
+    "ShowTableProperties": SHOWN_PROPERTIES,
+    **ANSWERS,
 }
 
 
@@ -107,11 +105,8 @@ def _later(
 def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:
     """The plan with values in the place of its parameters, put there by Spark's own rule."""
     jvm = Jvm.of(spark)
-    if _is_named(parameters[0]):
-        names = jvm.seq(*(str(one.name()) for one in parameters))
-        query = jvm.catalyst("analysis.NameParameterizedQuery")(plan, names, jvm.seq(*values))
-    else:
-        query = jvm.catalyst("analysis.PosParameterizedQuery")(plan, jvm.seq(*values))
+    names = [str(one.name()) for one in parameters] if _is_named(parameters[0]) else []
+    query = _parameterized(jvm, plan, names, values)
     bound = jvm.catalyst("analysis.BindParameters").apply(query)
     if "ParameterizedQuery" in str(bound.nodeName()):
         raise Unsupported(
@@ -120,6 +115,13 @@ def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObjec
             code="DELTA_OPERATION_NOT_ALLOWED",
         )
     return bound
+
+
+def _parameterized(jvm: Jvm, plan: JavaObject, names: Sequence[str], values: Sequence[JavaObject]) -> JavaObject:
+    """Spark's node of a plan with values for its parameters: by name, or by position where there are no names."""
+    if names:
+        return jvm.catalyst("analysis.NameParameterizedQuery")(plan, jvm.seq(*names), jvm.seq(*values))
+    return jvm.catalyst("analysis.PosParameterizedQuery")(plan, jvm.seq(*values))
 
 
 def _parameters(spark: SparkSession, plan: JavaObject) -> list[JavaObject]:
@@ -224,8 +226,4 @@ def taken_out(spark: SparkSession, plan: JavaObject, understood: Callable[[str],
         is_named = str(one.getClass().getSimpleName()) == "Alias"
         names += [str(one.name())] if is_named else []
         values.append(analyzed(spark, one.child() if is_named else one))
-    if not values:
-        return statement
-    if names:
-        return jvm.catalyst("analysis.NameParameterizedQuery")(statement, jvm.seq(*names), jvm.seq(*values))
-    return jvm.catalyst("analysis.PosParameterizedQuery")(statement, jvm.seq(*values))
+    return _parameterized(jvm, statement, names, values) if values else statement

@@ -13,6 +13,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
@@ -89,7 +90,7 @@ def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mappin
     columns, jvm = entry.partitionColumnNames(), Jvm.of(spark)
     return TableDefinition(
         schema,
-        tuple(str(columns.apply(place)) for place in range(columns.size())),
+        tuple(str(column) for column in items(columns)),
         {**_without_views_own(jvm.dictionary(entry.properties())), **properties},
         given(entry.comment()),
     )

@@ -7,13 +7,12 @@ no format ``delta``. A name of three parts it leaves alone; so the catalog is pu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied
-from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.jvm.stand_ins import PartialFunction
 from tahoe.spark.names.entries import SESSION_CATALOG
 
 __all__ = ["travels_by_path", "with_catalog"]
@@ -28,39 +27,19 @@ def travels_by_path(text: str) -> bool:
 
 def with_catalog(spark: SparkSession, plan: JavaObject) -> JavaObject:
     """The plan with the session catalog's name before each path that is read as of a time."""
-    return plan.transformUpWithSubqueries(_Named(spark))
+    return plan.transformUpWithSubqueries(PartialFunction(_Named(spark).of))
 
 
-class _Named(Proxied):
-    """A partial function from ``RelationTimeTravel`` and ``UnresolvedWith`` to the same with the catalog's name in them."""
+class _Named:
+    """``RelationTimeTravel`` and ``UnresolvedWith`` with the catalog's name in them."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
 
-    @answered
-    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802 - Scala's name
-        """Whether it is such a node."""
-        return self._change(node) is not None
-
-    @answered
-    def apply(self, node: JavaObject) -> JavaObject:
-        """The node with the name."""
-        change = self._change(node)
-        return node if change is None else change(node)
-
-    @answered
-    def applyOrElse(self, node: JavaObject, otherwise: JavaObject) -> JavaObject:  # noqa: N802 - Scala's name
-        """The node with the name; for other nodes what `otherwise` says."""
-        change = self._change(node)
-        return otherwise.apply(node) if change is None else change(node)
-
-    class Java:
-        """The interface that the JVM may call on this object."""
-
-        implements = ("scala.PartialFunction",)
-
-    def _change(self, node: JavaObject) -> Callable[[JavaObject], JavaObject] | None:
-        return {"RelationTimeTravel": self._travel, "UnresolvedWith": self._with}.get(str(node.nodeName()))
+    def of(self, node: JavaObject) -> JavaObject | None:
+        """The node with the name; None for a node of another kind."""
+        change = {"RelationTimeTravel": self._travel, "UnresolvedWith": self._with}.get(str(node.nodeName()))
+        return None if change is None else change(node)
 
     def _travel(self, node: JavaObject) -> JavaObject:
         relation = node.relation()
@@ -75,9 +54,8 @@ class _Named(Proxied):
     def _with(self, node: JavaObject) -> JavaObject:
         """The queries that a WITH names are no children of it."""
         found = []
-        for place in range(node.cteRelations().size()):
-            one = node.cteRelations().apply(place)
-            parts = [one.productElement(part) for part in range(one.productArity())]
+        for one in items(node.cteRelations()):
+            parts = list(items(one.productIterator().toSeq()))
             parts[1] = with_catalog(self._spark, parts[1])
             found.append(self._jvm.java_class(str(one.getClass().getName()))(*parts))
         return copied(node, cteRelations=self._jvm.seq(*found))

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.protocol.partition import deserialize
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field, items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
@@ -23,17 +24,19 @@ from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.table_properties import shown_properties
 from tahoe.spark.statements.targets import target_of
 
-__all__ = ["SHOWING_STATEMENTS"]
+__all__ = ["ANSWERS", "SHOWING_STATEMENTS"]
 
 Row = tuple[Any, ...]
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-def _texts(*names: str) -> StructType:
-    return StructType([StructField(name, StringType()) for name in names])
-
-
-_DESCRIBED = _texts("col_name", "data_type", "comment")
+ANSWERS: Mapping[str, StructType] = {
+    "DescribeRelation": text_columns("col_name", "data_type", "comment"),
+    "DescribeColumn": text_columns("info_name", "info_value"),
+    "ShowColumns": text_columns("col_name"),
+    "ShowCreateTable": text_columns("createtab_stmt"),
+}
+"""The columns of an answer, by the name of the plan's node."""
 
 
 def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -54,7 +57,7 @@ def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
         if is_extended:
             yield from _detail_rows(spark, named, snapshot)
 
-    return Command("DESCRIBE TABLE", run, _DESCRIBED)
+    return Command("DESCRIBE TABLE", run, ANSWERS["DescribeRelation"])
 
 
 def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
@@ -105,7 +108,7 @@ def _describe_column(spark: SparkSession, plan: JavaObject) -> Command | None:
         yield "data_type", data_type
         yield "comment", "NULL" if comment is None else comment
 
-    return Command("DESCRIBE TABLE … COLUMN", run, _texts("info_name", "info_value"))
+    return Command("DESCRIBE TABLE … COLUMN", run, ANSWERS["DescribeColumn"])
 
 
 def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -113,7 +116,7 @@ def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
     if target is None:
         return None
     table = target.named.table
-    return Command("SHOW COLUMNS", lambda: [(name,) for name in table.schema().names], _texts("col_name"))
+    return Command("SHOW COLUMNS", lambda: [(name,) for name in table.schema().names], ANSWERS["ShowColumns"])
 
 
 def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -161,7 +164,7 @@ def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
     if target is None:
         return None
     named = target.named
-    return Command("SHOW CREATE TABLE", lambda: [(_creation(spark, named),)], _texts("createtab_stmt"))
+    return Command("SHOW CREATE TABLE", lambda: [(_creation(spark, named),)], ANSWERS["ShowCreateTable"])
 
 
 def _creation(spark: SparkSession, named: NamedTable) -> str:

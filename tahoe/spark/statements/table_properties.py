@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
 from tahoe.table import Table
 
-__all__ = ["PROPERTY_STATEMENTS", "shown_properties"]
+__all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]
 
-_SHOWN = StructType([StructField("key", StringType()), StructField("value", StringType())])
+SHOWN_PROPERTIES = text_columns("key", "value")
+"""The columns of SHOW TBLPROPERTIES."""
 
 
 def _show(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -24,7 +26,7 @@ def _show(spark: SparkSession, plan: JavaObject) -> Command | None:
         return None
     key = str(plan.propertyKey().get()) if plan.propertyKey().isDefined() else None
     table = target.named.table
-    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, table, key).items()), _SHOWN)
+    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, table, key).items()), SHOWN_PROPERTIES)
 
 
 def _set(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -43,8 +45,7 @@ def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
     target = target_of(spark, plan.table())
     if target is None:
         return None
-    keys = plan.propertyKeys()
-    names, if_exists = [str(keys.apply(place)) for place in range(keys.size())], bool(plan.ifExists())
+    names, if_exists = [str(key) for key in items(plan.propertyKeys())], bool(plan.ifExists())
     table = target.named.table
 
     def run() -> None:

@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, entry_of, parts_of, table_identifier, table_named
 
 __all__ = ["NotKnownYet", "Target", "analyzed", "evaluated", "name_parts", "target_of"]
@@ -75,7 +76,7 @@ def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:
     kind = str(plan.nodeName())
     if kind in _NAMED:
         name = plan.nameParts() if kind == "UnresolvedIdentifier" else plan.multipartIdentifier()
-        return tuple(str(name.apply(place)) for place in range(name.size()))
+        return tuple(str(part) for part in items(name))
     if kind == "PlanWithUnresolvedIdentifier":
         return parts_of(spark, evaluated(spark, plan.identifierExpr()))
     return None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import SqlSyntaxError
-from tahoe.sql.parse import parse, with_values
+from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
     DescribeDetail,
@@ -104,26 +103,6 @@ def test_what_spark_parses_is_left_to_it(text):
 def test_what_cannot_be_understood_is_told_with_its_place(text, message):
     with pytest.raises(SqlSyntaxError, match=message):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "values", "bound"),
-    [
-        ("a = :x AND b = ':x' AND c::int = :y", {"x": "1", "y": "'it''s :x ?'"}, "a = 1 AND b = ':x' AND c::int = 'it''s :x ?'"),
-        ("a = ? -- ?\nAND `?` = ?", ["1", "CAST('2' AS DATE)"], "a = 1 -- ?\nAND `?` = CAST('2' AS DATE)"),
-        ("a = 1", {"unused": "2"}, "a = 1"),
-    ],
-)
-def test_parameters_are_replaced_where_they_are_parameters(text, values, bound):
-    assert with_values(text, values) == bound
-
-
-@pytest.mark.parametrize(
-    ("text", "values"), [("a = :x", {"y": "1"}), ("a = ? OR a = ?", ["1"]), ("a = ?", {"x": "1"}), ("a = :x", ["1"])]
-)
-def test_a_parameter_without_a_value_is_told(text, values):
-    with pytest.raises(InvalidRequest, match="unbound parameter"):
-        with_values(text, values)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def check_table(store: LogStore, *, deep: bool = False, progress: Progress = sil
     Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint
     and each checksum equal the replay of the commits; the snapshot equals it too; each live file is there with its size; each
     deletion vector decodes to its cardinality and marks rows that there are; statistics are JSON with a row count; partition values can
-    be read; where rows are tracked, no row id is given twice, or beyond the high-water mark.
+    be read; the footers of data files (the newest `MOST_FOOTERS`) are whole and agree with the statistics; where rows are tracked, no row
+    id is given twice, or beyond the high-water mark.
 
     Args:
         deep: read every live file and every change-data file too: see `tahoe.ops.upkeep.check_data`.
@@ -100,7 +101,7 @@ class TableCheck:
                 raise  # there is no table
             return [*violations, violation_of(error, "snapshot", "The newest version")]
         violations += _snapshot(self._newest, self._replay)
-        violations += check_live_files(self._newest, progress)
+        violations += check_live_files(self._newest, progress, footers=not deep)
         if deep:
             violations += check_data(self._newest, progress)
             violations += check_change_files(self._newest, self._replay.change_files, progress)

@@ -97,7 +97,7 @@ def many_commits(root: Path, commits: int) -> Path:
 
 
 def many_files(root: Path, files: int) -> Path:
-    """The synthetic log of `_log_tables` with a checkpoint, and its data files, sparse: none has a footer, so those looked at are findings."""
+    """The synthetic log of `_log_tables` with a checkpoint, and its data files, sparse: without footers, which is a finding."""
     place = _log_tables.make_table(root, files)[0]
     for add in tahoe.Table(place).files().select(["path", "size"]).to_pylist():
         name = place / add["path"]

@@ -17,7 +17,7 @@ from typing import Any
 from tests.attack.overlay import Damage
 from tests.attack.victims import Victim, kind_of
 
-__all__ = ["DAMAGES", "Case", "cases_of", "flips", "sample", "three_of_each_shape"]
+__all__ = ["DAMAGES", "Case", "cases_of", "few_of_each_shape", "flips", "sample"]
 
 STEP = 64
 TEXT = ("commit", "compaction", "checksum", "hint", "V2 checkpoint (json)")
@@ -190,15 +190,19 @@ def sample(cases: Iterable[Case], chance: random.Random, most: int | None) -> li
     return list(islice((case for turn in turns for case in turn if case is not None), most))
 
 
-def three_of_each_shape(cases: Iterable[Case], chance: random.Random) -> list[Case]:
-    """The cases without most of those that are alike: of each shape the first, the last and one between, by chance."""
+def few_of_each_shape(cases: Iterable[Case], victim: Victim, chance: random.Random) -> list[Case]:
+    """The cases without most of those that are alike: of each shape the first, the last and one between, by chance; of files that are
+    damaged in another table too, one by chance."""
     alike: dict[str, list[Case]] = defaultdict(list)
     for number, case in enumerate(cases):
         alike[case.shape or str(number)].append(case)
     chosen: list[Case] = []
     for members in alike.values():
-        between = [chance.choice(members[1:-1])] if len(members) > 2 else []
-        chosen += [members[0], *between, *members[1:][-1:]]
+        if len(members) > 1 and members[0].kind in victim.damaged_elsewhere:
+            chosen.append(chance.choice(members))
+        else:
+            between = [chance.choice(members[1:-1])] if len(members) > 2 else []
+            chosen += [members[0], *between, *members[1:][-1:]]
     return chosen
 
 

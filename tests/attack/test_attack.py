@@ -1,7 +1,7 @@
 """Every damage to every kind of file of every table: the right rows, or an error that names the table and the place.
 
 Each test runs many cases of one damage to one table, and tells all of its failures at once, grouped. A sample by seed
-(`TAHOE_ATTACK_SEED`) runs with the suite; all cases (of those that are alike, three by seed) and thousands of flipped bits carry the
+(`TAHOE_ATTACK_SEED`) runs with the suite; all cases (of those that are alike a few, by seed) and thousands of flipped bits carry the
 mark `soak`, and take some twenty minutes of one core.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 from tahoe.store.log_store import LogStore
 from tahoe.testing.store_suite import LogStoreContract
-from tests.attack.damages import DAMAGES, Case, cases_of, flips, sample, three_of_each_shape
+from tests.attack.damages import DAMAGES, Case, cases_of, few_of_each_shape, flips, sample
 from tests.attack.known import KNOWN, is_known
 from tests.attack.overlay import Overlay
 from tests.attack.verdict import LIMIT_SECONDS, Judge, table_of
@@ -52,7 +52,7 @@ def planned(table: str, damage: str, seed: int, most: int | None) -> list[Case]:
         wanted = FLIPS_IN_SOAK if most is None else most
         return sample(flips(found, chance, -(-wanted // len(found.kinds()))), chance, wanted)
     cases = cases_of(damage, found)
-    return three_of_each_shape(cases, chance) if most is None else sample(cases, chance, most)
+    return few_of_each_shape(cases, found, chance) if most is None else sample(cases, chance, most)
 
 
 def in_suite(table: str, damage: str) -> list[Case]:

@@ -283,8 +283,8 @@ def _parquet(table: pa.Table, *, write_page_checksum: bool = True) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-# The older checkpoint of these, which only a damaged newer one makes readers open, is that of the table `checkpoint`.
-_BESIDE_A_CLASSIC_ONE: dict[str, Any] = {"old_version": 7, "damaged_elsewhere": ("checkpoint",)}
+# Of these the newest checkpoint alone is not as in the table `checkpoint`.
+_AS_THE_CLASSIC_ONE = ("commit", "checksum", "data", "hint")
 _BUILDERS: dict[str, tuple[Callable[[str], Overlay], dict[str, Any]]] = {
     "plain": (_plain, {}),
     "partitioned": (_partitioned, {"filter": "part is null or id > 28"}),
@@ -294,12 +294,15 @@ _BUILDERS: dict[str, tuple[Callable[[str], Overlay], dict[str, Any]]] = {
     "tracked": (_tracked, {"tracks_rows": True}),
     "timed": (_timed, {"feed_from": 0}),
     "checkpoint": (_checkpointed, {"old_version": 7}),
-    "struct": (_stats_as_struct, {"old_version": 7}),
-    "parts": (_in_parts, _BESIDE_A_CLASSIC_ONE),
-    "sidecars": (lambda name: _second_edition(name, "parquet"), _BESIDE_A_CLASSIC_ONE),
+    "struct": (_stats_as_struct, {"old_version": 7, "damaged_elsewhere": _AS_THE_CLASSIC_ONE}),
+    "parts": (_in_parts, {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint")}),
+    "sidecars": (
+        lambda name: _second_edition(name, "parquet"),
+        {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint")},
+    ),
     "sidecars-json": (
         lambda name: _second_edition(name, "json"),
-        {"old_version": 7, "damaged_elsewhere": ("checkpoint", "sidecar")},
+        {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint", "sidecar")},
     ),
     "compacted": (_compacted, {"old_version": 5}),
     "foreign": (_foreign, {}),

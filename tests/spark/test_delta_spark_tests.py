@@ -1,0 +1,38 @@
+"""The runner of delta-spark's own tests (`scripts/delta_spark_tests.py`), on a clone that is made here. A Spark of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+from delta.tables import DeltaTable
+from delta.testing.utils import DeltaTestCase
+
+class Tests(DeltaTestCase):
+    def test_ours_holds(self):
+        self.spark.range(2).write.format("delta").save(self.tempFile)
+        with self.tempTable() as name:
+            self.spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{self.tempFile}'")
+            assert DeltaTable.forName(self.spark, name).toDF().count() == 2
+
+    def test_ours_fails(self):
+        assert not DeltaTable.isDeltaTable(self.spark, "/"), "no"
+        raise ValueError("as told")
+"""
+
+
+def test_outcomes_that_the_list_does_not_say_are_told_and_counted(tmp_path: Path, java_options: str) -> None:
+    folder = tmp_path / "python" / "delta" / "tests"
+    folder.mkdir(parents=True)
+    (folder / "test_sql.py").write_text(TESTS)
+    program = [sys.executable, str(ROOT / "scripts/delta_spark_tests.py"), "--checkout", str(tmp_path), "--only", "test_ours"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "JDK_JAVA_OPTIONS": java_options}
+    done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.endswith(
+        "1 of 2 passed; left for a reason: 0; other than the list says: 1\ntest_sql.test_ours_fails: ValueError: as told\n"
+    ), done.stdout + done.stderr

@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 def main() -> int:
-    """Run the tests; the number of those whose outcome is another than the list says."""
+    """Run the tests; 1 where the outcome is another than the list says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--checkout", type=Path, required=True, help="a clone of github.com/delta-io/delta, at any release from 4.0 on"
@@ -65,7 +65,7 @@ def _told(outcomes: dict[str, str], only: str) -> int:
     passed = sum(outcome == "passed" for outcome in outcomes.values())
     print(f"\n{passed} of {len(outcomes)} passed; left for a reason: {len(expected)}; other than the list says: {len(differ)}")
     print("\n".join(differ))
-    return len(differ)
+    return min(len(differ), 1)
 
 
 def _outcomes(folder: Path, only: str) -> dict[str, str]:
@@ -77,7 +77,7 @@ def _outcomes(folder: Path, only: str) -> dict[str, str]:
     outcomes: dict[str, str] = {}
     for name in FILES:
         if not (folder / f"{name}.py").exists():  # releases before 4.3 have no test_exceptions_init
-            outcomes |= {test: "the clone has no such file" for test in LEFT if test.startswith(f"{name}.")}
+            outcomes |= {test: "the clone has no such file" for test in LEFT if test.startswith(f"{name}.") and only in test}
             continue
         tests = unittest.defaultTestLoader.loadTestsFromModule(_loaded(folder / f"{name}.py"))
         own = unittest.TestSuite(test for test in _single(tests) if _is_of(folder, test) and only in _name(name, test))

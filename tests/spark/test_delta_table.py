@@ -171,8 +171,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
         ("restoreToVersion", (0,)),
         ("restoreToTimestamp", ("2026-01-01",)),
         ("generate", ("symlink_format_manifest",)),
-        ("upgradeTableProtocol", (1, 2)),
-        ("addFeatureSupport", ("deletionVectors",)),
         ("dropFeatureSupport", ("deletionVectors",)),
         ("clone", ("/elsewhere",)),
         ("cloneAtVersion", (0, "/elsewhere")),

@@ -51,7 +51,13 @@ def test_a_second_call_does_nothing_and_neither_loads_pyspark() -> None:
 def test_a_package_of_that_name_is_never_hidden(tmp_path: Path) -> None:
     (tmp_path / "delta").mkdir()
     (tmp_path / "delta" / "__init__.py").write_text("")
-    refused = "from tahoe import as_delta, exceptions\ntry:\n    as_delta.install()\nexcept exceptions.InvalidRequest as error:\n    print(error)"
+    refused = """
+from tahoe import as_delta, exceptions
+try:
+    as_delta.install()
+except exceptions.InvalidRequest as error:
+    print(error)
+"""
     there = tmp_path / "delta" / "__init__.py"
     assert answer(refused, tmp_path).startswith(f"[TAHOE_DELTA_SPARK_INSTALLED] `import delta` gives the package in {there}.")
     assert "TAHOE_DELTA_SPARK_INSTALLED" in answer(f"import delta\nsys.path.pop(0)\n{refused}", tmp_path)

@@ -17,7 +17,7 @@ from tahoe.table import Table
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 
-__all__ = ["after_commits", "hadoop_url", "refuse_links_out", "storage_options", "table_at"]
+__all__ = ["after_commits", "hadoop_path", "hadoop_url", "refuse_links_out", "storage_options", "table_at"]
 
 # A folder is listed whole rather than asked for each of so many files.
 _MANY = 100
@@ -36,6 +36,11 @@ _S3A = {
 def hadoop_url(url: str) -> str:
     """A table's URL with the scheme that Hadoop serves."""
     return "s3a" + url[2:] if url.startswith("s3://") else url
+
+
+def hadoop_path(url: str) -> str:
+    """A table's URL as Hadoop writes a path, and so delta-spark in what it answers: ``file:/data/t``."""
+    return f"file:{url[7:]}" if url.startswith("file:///") else hadoop_url(url)
 
 
 def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:

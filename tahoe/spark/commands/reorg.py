@@ -12,6 +12,7 @@ from tahoe.progress import shown
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.errors import told_once
+from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
@@ -50,7 +51,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[t
         table.commit(transaction, operation)
     metrics = _metrics(transaction, transaction.existing(), started, table.clock.now_ms())
     metrics["totalClusterParallelism"] = spark.sparkContext.defaultParallelism
-    return [(table.url, metrics)]
+    return [(hadoop_path(table.url), metrics)]
 
 
 def _metrics(transaction: Transaction, snapshot: Snapshot, started: int, ended: int) -> dict[str, Any]:

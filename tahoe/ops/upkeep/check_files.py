@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -40,6 +39,7 @@ R = TypeVar("R")
 
 _NUM_RECORDS = pa.struct([("numRecords", pa.int64())])
 _MOST_ASKED = 1_000
+_TOLD_OF_STORAGE = ("DELTA_FILE_NOT_FOUND", "TAHOE_DATA_FILE_SIZE")
 MOST_FOOTERS = 2_000
 """Each is a request: of larger tables the footers of the files that were added last are read, the others by a deep check alone."""
 
@@ -176,16 +176,19 @@ def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
     config = files.snapshot.config
     wanted = [index for index, name in enumerate(files.names) if isinstance(name, str)][-MOST_FOOTERS:]
     schema, mode, store = config.data_schema, config.column_mapping_mode, files.store
-    texts = files.column("stats")
+    texts, sizes = files.column("stats"), files.column("size")
 
     def look(index: int) -> list[Violation]:
         found: list[Violation] = []
         with Reported(found.append, "data", f"Data file {files.shown(index)}", file=files.shown(index)):
             # A checkpoint may hold statistics as a struct alone.
             stats = texts[index] or add_files(files.table.slice(index, 1))[0].stats
-            task = ReadTask(files.shown(index), None, {}, files.vectors[index], stats=stats)
-            with suppress(NotFound):  # told where storage is looked at
+            task = ReadTask(files.shown(index), sizes[index], {}, files.vectors[index], stats=stats)
+            try:
                 check_footer(task, schema, mode, store.open_input)
+            except (NotFound, CorruptTable) as error:
+                if error.code not in _TOLD_OF_STORAGE:
+                    raise
         return found
 
     # Where a file is at hand, threads cost more than it takes to read its footer.

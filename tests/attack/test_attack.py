@@ -2,7 +2,7 @@
 
 Each test runs many cases of one damage to one table, and tells all of its failures at once, grouped. A sample by seed
 (`TAHOE_ATTACK_SEED`) runs with the suite; all cases (of those that are alike a few, by seed) and thousands of flipped bits carry the
-mark `soak`, and take some twenty minutes of one core.
+mark `soak`.
 """
 
 from __future__ import annotations

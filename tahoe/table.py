@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
     from tahoe.ops.upkeep.check import Violation
+    from tahoe.ops.upkeep.optimize_report import Optimized
     from tahoe.protocol.iceberg_upgrade import Upgrade
     from tahoe.schema.types import StructType
     from tahoe.snapshot.snapshot import Snapshot
@@ -344,6 +345,38 @@ class Table(Readable, Alterable):
         with shown(self.clock) as progress:
             operation = stage_purge(transaction, where, progress)
         return self.version() if operation is None else self.commit(transaction, operation).version
+
+    def optimize(
+        self,
+        where: str | Predicate | None = None,
+        *,
+        zorder_by: Sequence[str] = (),
+        curve: str = "kd",
+        target_file_size: int | None = None,
+        min_file_size: int | None = None,
+        max_deleted_rows_ratio: float = 0.05,
+        dry_run: bool = False,
+        user_metadata: str | None = None,
+    ) -> Optimized:
+        """Write small files, and files with many deleted rows, anew as few large ones; others may read and write meanwhile.
+
+        Args:
+            where: on partition columns; only these partitions.
+            zorder_by: columns by which rows are clustered, so that conditions on any of them skip files; every file is written anew then.
+            dry_run: tell what would be done, and do nothing. For the others see `tahoe.ops.upkeep.optimize_plan.OptimizeRequest`.
+
+        Returns:
+            What was done, with the metrics of the SQL statement; see `tahoe.ops.upkeep.optimize_report.Optimized`.
+        """
+        from tahoe.ops.upkeep.optimize import optimize, rewritten_here
+        from tahoe.ops.upkeep.optimize_plan import OptimizeRequest
+
+        request = OptimizeRequest(
+            where, None, tuple(zorder_by), curve, target_file_size, min_file_size, max_deleted_rows_ratio, dry_run=dry_run
+        )
+        commit = partial(self.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return optimize(self.begin, commit, request, partial(rewritten_here, self.clock), progress)
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""

@@ -208,11 +208,10 @@ class LocalLogStore:
                     os.fsync(handle)
             os.replace(temporary, target)
             self._sync_folder(target)
-        except OSError as error:
+        except BaseException as error:
             _unlink_quietly(temporary)
-            raise self._failure("write", name, error) from error
-        except BaseException:
-            _unlink_quietly(temporary)
+            if isinstance(error, OSError) and not isinstance(error, StorageFailure):
+                raise self._failure("write", name, error) from error
             raise
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:

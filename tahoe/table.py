@@ -20,12 +20,12 @@ from tahoe.store.object_store import open_store
 # All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
     from tahoe.expr.tree.predicate import Predicate
+    from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
     from tahoe.ops.merge.explained import MergeExplained
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
     from tahoe.ops.upkeep.check import Violation
-    from tahoe.ops.upkeep.optimize_report import Optimized
     from tahoe.protocol.iceberg_upgrade import Upgrade
     from tahoe.schema.types import StructType
     from tahoe.snapshot.snapshot import Snapshot
@@ -363,13 +363,13 @@ class Table(Readable, Alterable):
         Args:
             where: on partition columns; only these partitions.
             zorder_by: columns by which rows are clustered, so that conditions on any of them skip files; every file is written anew then.
-            dry_run: tell what would be done, and do nothing. For the others see `tahoe.ops.upkeep.optimize_plan.OptimizeRequest`.
+            dry_run: tell what would be done, and do nothing. For the others see `tahoe.ops.layout.optimize_plan.OptimizeRequest`.
 
         Returns:
-            What was done, with the metrics of the SQL statement; see `tahoe.ops.upkeep.optimize_report.Optimized`.
+            What was done, with the metrics of the SQL statement; see `tahoe.ops.layout.optimize_report.Optimized`.
         """
-        from tahoe.ops.upkeep.optimize import optimize, rewritten_here
-        from tahoe.ops.upkeep.optimize_plan import OptimizeRequest
+        from tahoe.ops.layout.optimize import optimize, rewritten_here
+        from tahoe.ops.layout.optimize_plan import OptimizeRequest
 
         request = OptimizeRequest(
             where, None, tuple(zorder_by), curve, target_file_size, min_file_size, max_deleted_rows_ratio, dry_run=dry_run

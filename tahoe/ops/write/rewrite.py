@@ -7,10 +7,12 @@ Rows go through memory in batches. Readers of changes and streams see nothing of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
+
+import pyarrow as pa
 
 from tahoe.clock import Clock
 from tahoe.exceptions import StorageFailure
@@ -26,7 +28,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["footers", "reorg_operation", "rewrite_metrics", "rewritten", "stage_replacement", "stage_rewrite"]
+__all__ = ["footers", "reorg_operation", "rewrite_metrics", "rewritten", "stage_replacement", "stage_rewrite", "written_anew"]
 
 _FOOTERS_AT_ONCE = 16
 
@@ -45,14 +47,21 @@ def rewritten(snapshot: Snapshot, adds: Sequence[AddFile], clock: Clock, name: s
     Raises:
         StorageFailure: from the store; what was written is deleted as far as storage lets us.
     """
-    config, store = snapshot.config, snapshot.store
     try:
         with closing(Scan(snapshot).read_to_move(adds)) as rows:
-            written = write_stream(config_with_row_ids(config), store, rows, clock, name, adds[0].partition_values)
+            return written_anew(snapshot, rows, clock, name, adds[0].partition_values)
     except BaseException:
         with suppress(StorageFailure):
-            store.delete(name)
+            snapshot.store.delete(name)
         raise
+
+
+def written_anew(
+    snapshot: Snapshot, rows: Iterable[pa.RecordBatch], clock: Clock, name: str, partition_values: Mapping[str, str | None]
+) -> AddFile | None:
+    """As `rewritten`, of rows that `Scan.read_to_move` gave, in whatever order; what is left of a file that failed is the caller's."""
+    config = snapshot.config
+    written = write_stream(config_with_row_ids(config), snapshot.store, rows, clock, name, partition_values)
     return None if written is None else tagged(config, without_id_statistics(config, written))
 
 

@@ -24,10 +24,11 @@ from tahoe.clock import Clock
 from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, StorageFailure, TahoeError
 from tahoe.lazy import pc
 from tahoe.log.replay import add_files
+from tahoe.ops.layout.bins import Bin
+from tahoe.ops.layout.clustered import clustered
+from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
+from tahoe.ops.layout.optimize_report import Optimized, operation_of
 from tahoe.ops.rows.row_changes import snapshot_to_change
-from tahoe.ops.upkeep.bins import Bin
-from tahoe.ops.upkeep.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
-from tahoe.ops.upkeep.optimize_report import Optimized, operation_of
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import rewritten, stage_replacement
 from tahoe.progress import Progress, silent
@@ -52,7 +53,7 @@ class Written:
     added: tuple[AddFile, ...]
 
 
-Rewrite: TypeAlias = Callable[[Snapshot, Sequence[Bin], OptimizeRequest], Iterator[Written]]
+Rewrite: TypeAlias = Callable[[Snapshot, Sequence[Bin], OptimizePlan], Iterator[Written]]
 """Writes bins anew, and hands them over in their order. When it fails, it takes back what it has not handed over, at the least."""
 
 
@@ -86,14 +87,25 @@ def optimize(
     return Optimized(plan, run.version, tuple(run.removed), tuple(run.added), run.bins, run.batches, started, clock.now_ms())
 
 
-def rewritten_here(clock: Clock, snapshot: Snapshot, bins: Sequence[Bin], request: OptimizeRequest) -> Iterator[Written]:
-    """Bins written anew in this process, a few side by side: as many as there are processors, since each holds some row groups."""
+def rewritten_here(clock: Clock, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+    """Bins written anew in this process, a few files side by side: as many as there are processors, since each holds some row groups."""
+    threads = max(1, min(plan.request.threads, os.cpu_count() or 1))
+    if plan.clusters:
+        return (_clustered(clock, snapshot, one, plan, threads) for one in bins)
     names = [new_name(snapshot.config, clock, one.adds[0].partition_values, number) for number, one in enumerate(bins)]
-    threads = max(1, min(len(bins), request.threads, os.cpu_count() or 1))
     jobs = [partial(_compacted, snapshot, one, clock, name) for one, name in zip(bins, names, strict=True)]
-    if threads == 1:
-        yield from (job() for job in jobs)
-        return
+    if min(threads, len(jobs)) == 1:
+        return (job() for job in jobs)
+    return _side_by_side(snapshot, jobs, names, threads)
+
+
+def _clustered(clock: Clock, snapshot: Snapshot, one: Bin, plan: OptimizePlan, threads: int) -> Written:
+    return Written(one, tuple(clustered(snapshot, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)))
+
+
+def _side_by_side(
+    snapshot: Snapshot, jobs: Sequence[Callable[[], Written]], names: Sequence[str], threads: int
+) -> Iterator[Written]:
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-optimize") as pool:
         futures = [pool.submit(job) for job in jobs]
         try:
@@ -152,7 +164,7 @@ class _Run:
     def _rewritten(self, snapshot: Snapshot, bins: Sequence[Bin], before: Sequence[Written]) -> list[Written]:
         written: list[Written] = []
         try:
-            for one in self.rewrite(snapshot, bins, self.plan.request) if bins else ():
+            for one in self.rewrite(snapshot, bins, self.plan) if bins else ():
                 written.append(one)
                 self.told.more(len(one.bin.adds))
         except BaseException:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition
+from tahoe.ops.layout.cluster_columns import Path, cluster_columns
+from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.rows.conditions import partition_files
-from tahoe.ops.upkeep.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition
 from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 
@@ -23,7 +25,7 @@ class OptimizeRequest:
         where: SQL text or a predicate on partition columns; only these partitions.
         shown_where: how the history shows the condition; None for the text itself.
         zorder_by: columns, nested ones as ``a.b``, by which rows are clustered; none for bin-packing.
-        curve: how they are clustered: one of `tahoe.ops.upkeep.curves.CURVES`.
+        curve: how they are clustered: one of `tahoe.ops.layout.curves.CURVES`.
         target_file_size: bytes that a new file is to have; None for the table's ``delta.targetFileSize``, or 1 GB.
         min_file_size: files of fewer bytes are rewritten; None for the target.
         max_deleted_rows_ratio: files of whose rows a larger part is deleted are rewritten.
@@ -50,6 +52,12 @@ class OptimizeRequest:
         for name, size in sizes.items():
             if size is not None and size < 1:
                 raise InvalidRequest(f"{name} must be 1 byte or more, found {size}.", code="DELTA_ILLEGAL_OPTION", option=name)
+        if self.curve not in CURVES:
+            raise InvalidRequest(
+                f"There is no curve '{self.curve}' to cluster rows by; use one of {', '.join(CURVES)}.",
+                code="DELTA_ILLEGAL_OPTION",
+                option="curve",
+            )
         if not 0 <= self.max_deleted_rows_ratio <= 1:
             raise InvalidRequest(
                 f"max_deleted_rows_ratio must be from 0 to 1, found {self.max_deleted_rows_ratio}.",
@@ -69,6 +77,7 @@ class OptimizePlan:
         bins: what is written anew together.
         rules: by which the files were chosen.
         columns, columns_with_statistics: how many the table has.
+        paths: of the columns that rows are clustered by.
     """
 
     table: str
@@ -79,6 +88,7 @@ class OptimizePlan:
     rules: Rules
     columns: int
     columns_with_statistics: int
+    paths: tuple[Path, ...] = ()
 
     @property
     def clusters(self) -> bool:
@@ -124,11 +134,12 @@ class OptimizePlan:
 
 
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
-    """What an OPTIMIZE of a version will do. Raises `InvalidRequest` as `tahoe.ops.upkeep.optimize.optimize` says."""
+    """What an OPTIMIZE of a version will do. Raises `InvalidRequest` as `tahoe.ops.layout.optimize.optimize` says."""
     properties = snapshot.config.properties
     target = request.target_file_size or properties.target_file_size or GIGABYTE
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     adds = partition_files(snapshot, request.where)
+    paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
     bins = one_bin_a_partition(adds) if request.zorder_by else bins_of(adds, rules)
     columns, indexed = len(snapshot.schema), int(properties.get("delta.dataSkippingNumIndexedCols"))
     return OptimizePlan(
@@ -139,5 +150,6 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
         bins=tuple(bins),
         rules=rules,
         columns=columns,
-        columns_with_statistics=min(indexed, columns),
+        columns_with_statistics=min(indexed, columns) if indexed >= 0 else columns,
+        paths=paths,
     )

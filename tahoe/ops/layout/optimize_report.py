@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.ops.upkeep.optimize_plan import OptimizePlan, OptimizeRequest
+from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.write.rewrite import rewrite_metrics
 from tahoe.protocol.actions import AddFile
 from tahoe.txn.transaction import Operation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -10,10 +11,11 @@ import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure
-from tahoe.ops.upkeep.bins import Bin
-from tahoe.ops.upkeep.optimize import Written, optimize, rewritten_here
-from tahoe.ops.upkeep.optimize_plan import OptimizeRequest
-from tahoe.ops.upkeep.optimize_report import Optimized
+from tahoe.ops.layout.bins import Bin
+from tahoe.ops.layout.curves import CURVES
+from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
+from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
+from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.progress import Reported
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
@@ -56,17 +58,17 @@ def live_files(table: Table) -> set[str]:
     return set(table.files()["path"].to_pylist())
 
 
-def optimized_beside(table: Table, meanwhile: Callable[[int], object], request: OptimizeRequest = OptimizeRequest()) -> Optimized:
+def optimized_beside(table: Table, meanwhile: Callable[[int], object]) -> Optimized:
     """Optimize, while `meanwhile` happens each time before the commit."""
     times = 0
 
-    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], asked: OptimizeRequest) -> Iterator[Written]:
+    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
         nonlocal times
-        yield from rewritten_here(table.clock, snapshot, bins, asked)
+        yield from rewritten_here(table.clock, snapshot, bins, plan)
         meanwhile(times)
         times += 1
 
-    return optimize(table.begin, table.commit, request, rewrite)
+    return optimize(table.begin, table.commit, OptimizeRequest(), rewrite)
 
 
 @pytest.mark.parametrize("properties", [{}, VECTORS, TRACKED, {**TRACKED, "delta.columnMapping.mode": "name"}])
@@ -146,6 +148,51 @@ def test_values_that_make_no_sense_are_refused() -> None:
     for fault in ({"target_file_size": 0}, {"min_file_size": -1}, {"batch_size": 0}, {"max_deleted_rows_ratio": 2.0}):
         with pytest.raises(InvalidRequest, match=next(iter(fault))):
             OptimizeRequest(**fault)  # type: ignore[arg-type]
+
+
+# -- clustering ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_clustered_rows_are_the_same_rows_in_files_that_a_condition_on_any_column_skips(store: LogStore, curve: str) -> None:
+    schema = pa.schema({"p": pa.string(), "a": pa.int64(), "s": pa.struct({"b": pa.string()}), "row": pa.int64()})
+    table = Table.create(store.url, schema, partition_by=["p"], properties=TRACKED, store=store)
+    rows = [{"p": "xy"[i % 2], "a": i * 7919 % 997, "s": {"b": f"{i * 104_729 % 991:03}"}, "row": i} for i in range(2000)]
+    for part in range(4):
+        table.append(pa.Table.from_pylist(rows[part * 500 : part * 500 + 500], schema))
+    table.delete("row = 77")
+    before = table.to_arrow(row_ids=True).sort_by("row")
+    done = table.optimize(zorder_by=["a", "S.B"], curve=curve, target_file_size=1600)
+    assert table.to_arrow(row_ids=True).sort_by("row").equals(before)
+    files = table.files().num_rows
+    assert files >= 16
+    assert (done.metrics["partitionsOptimized"], done.metrics["zOrderStats"]["mergedFiles"]["num"]) == (2, 8)
+    assert len(table.files("a = 500")) <= files / 2
+    assert len(table.files("s.b = '500'")) <= files * 0.6
+    assert table.history(1)[0]["operationParameters"]["zOrderBy"] == '["a","S.B"]'
+    assert table.check(deep=True) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "code"),
+    [
+        (["p"], "DELTA_ZORDERING_ON_PARTITION_COLUMN"),
+        (["id", "nowhere"], "DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST"),
+        (["v"], "DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS"),
+    ],
+)
+def test_columns_that_nothing_is_gained_by_are_refused_as_the_reference_does(
+    store: LogStore, columns: list[str], code: str
+) -> None:
+    table = table_of(store, properties={"delta.dataSkippingNumIndexedCols": "1"})
+    with pytest.raises(InvalidRequest) as refused:
+        table.optimize(zorder_by=columns)
+    assert refused.value.code == code
+
+
+def test_a_curve_that_nobody_knows_is_refused(store: LogStore) -> None:
+    with pytest.raises(InvalidRequest, match="kd, hilbert, z"):
+        table_of(store).optimize(zorder_by=["id"], curve="dragon")
 
 
 # -- beside others ---------------------------------------------------------------------------------------------------------------
@@ -239,10 +286,8 @@ def test_storage_that_fails_leaves_the_table_as_it_was_and_no_files(store: LogSt
 def test_storage_that_fails_now_and_then_never_loses_a_row(store: LogStore, seed: int) -> None:
     before = contents(table_of(store))
     faulty = Table(store.url, store=FaultyStore(store, Faults(0.2, 0.2, 0.2, write_failed=0.1), seed=seed))
-    try:
+    with suppress(StorageFailure):
         faulty.optimize()
-    except StorageFailure:
-        pass
     table = Table(store.url, store=store)
     assert contents(table).equals(before)
     assert table.check(deep=True) == []

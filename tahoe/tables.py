@@ -1,13 +1,13 @@
 """`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
 
-What maintains tables (`vacuum`, `optimize`, …) is not in this version of Tahoe: such a method is there and refuses by name.
+What maintains tables (`vacuum`, `restoreToVersion`, …) is not in this version of Tahoe: such a method is there and refuses by name.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -26,6 +26,7 @@ from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
+from tahoe.spark.commands.upkeep import OPTIMIZE_ROW, optimize_table
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -34,7 +35,7 @@ from tahoe.spark.scan.relation import read_snapshot
 from tahoe.sql.table_name import table_name
 from tahoe.table import Table
 
-__all__ = ["DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
+__all__ = ["DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
 class DeltaTable:
@@ -170,15 +171,20 @@ class DeltaTable:
         """
         return merge_builder(self._spark, self._table, source, condition, self._alias, self._options)
 
+    # -- what keeps it in order --------------------------------------------------------------------------------------------
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Small files, and files with many deleted rows, become few large ones; nothing happens before it is executed.
+
+        ``table.optimize().where("date = '2026-03-01'").executeCompaction()``
+        """
+        return DeltaOptimizeBuilder(self._spark, self._table)
+
     # -- not in this version -----------------------------------------------------------------------------------------------
 
     def vacuum(self, retentionHours: float | None = None) -> NoReturn:
         """Raises `Unsupported`: files that no version needs stay where they are in this version of Tahoe."""
         _refuse("vacuum")
-
-    def optimize(self) -> NoReturn:
-        """Raises `Unsupported`: this version of Tahoe does not rewrite small files into larger ones."""
-        _refuse("optimize")
 
     def restoreToVersion(self, version: int) -> NoReturn:
         """Raises `Unsupported`: to go back, read the version (``versionAsOf``) and overwrite the table with it."""
@@ -224,6 +230,53 @@ class DeltaTable:
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> NoReturn:
         """Raises `Unsupported`: read the Parquet files with Spark and write them as a table."""
         _refuse("convertToDelta")
+
+
+class DeltaOptimizeBuilder:
+    """Says which partitions are meant, and executes OPTIMIZE. Made by `DeltaTable.optimize`."""
+
+    def __init__(self, spark: SparkSession, table: Table, conditions: tuple[str, ...] = ()) -> None:
+        self._spark = spark
+        self._table = table
+        self._conditions = conditions
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Only the partitions for which this is true, and what `where` said before.
+
+        Args:
+            partitionFilter: SQL text on partition columns.
+        """
+        _require(isinstance(partitionFilter, str), "Partition filter must be str.", partitionFilter)
+        self._conditions = (*self._conditions, partitionFilter)
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Write files anew as few large ones.
+
+        Returns:
+            One row: ``path``, and ``metrics`` of what was done.
+
+        Raises: see `tahoe.ops.layout.optimize.optimize`.
+        """
+        return self._execute(())
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Write all files of these partitions anew, their rows clustered by columns, so that conditions on any of them skip files.
+
+        Args:
+            cols: names of columns, or a list of them.
+
+        Returns:
+            As `executeCompaction`.
+        """
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+        for name in names:
+            _require(isinstance(name, str), "Z-order column must be str.", name)
+        return self._execute([str(name) for name in names])
+
+    def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
+        rows = optimize_table(self._spark, self._table, self._conditions, zorder_by)
+        return self._spark.createDataFrame(rows, OPTIMIZE_ROW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`tahoe`: looks at a table from a shell.
+"""`tahoe`: looks at a table from a shell, and keeps it in order.
 
 Exit codes: 0 all is well, 1 `check` found something wrong with the table, 2 the question could not be answered (one sentence on
 standard error says why). Importing this module costs nothing but typer: Arrow, the store and rich are loaded by the command that
@@ -19,6 +19,7 @@ from tahoe.cli.detail import detail
 from tahoe.cli.files import files
 from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history
+from tahoe.cli.optimize import optimize
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
@@ -40,6 +41,7 @@ app.command(short_help="schema, size, protocol, properties")(detail)
 app.command(short_help="who did what, newest first")(history)
 app.command(short_help="the live files, or those that a filter needs")(files)
 app.command(short_help="what is wrong with the table")(check)
+app.command(short_help="small files become few large ones")(optimize)
 app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 
@@ -81,7 +83,7 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback(
-    help="Look at a Delta table, without Spark and without a JVM.",
+    help="Look at a Delta table and keep it in order, without Spark and without a JVM.",
     epilog="Exit codes: 0 all is well, 1 check found something wrong, 2 the question could not be answered.",
 )
 def _options(

@@ -15,7 +15,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.lazy import cached_property
-from tahoe.log.replay import add_files
+from tahoe.log.replay import add_files, files_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import ENABLED, materialized_columns
@@ -28,7 +28,7 @@ from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "Scan", "ScannedVersion"]
+__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "BareVersion", "Scan", "ScannedVersion"]
 
 ROW_ID = "_row_id"
 """What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
@@ -59,6 +59,24 @@ class ScannedVersion(Protocol):
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
         """The live files that may hold rows for which `predicate` is true; all of them for None."""
+
+
+@dataclass(frozen=True)
+class BareVersion:
+    """What is needed of a version to read files that are known: a plain value that can be sent to another process."""
+
+    store: LogStore
+    version: int
+    config: TableConfig
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+        return self.config.schema
+
+    def files_matching(self, predicate: Predicate | None) -> pa.Table:
+        """No files: those that are read are given."""
+        return files_table(())
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import written_anew
 from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
-from tahoe.snapshot.scan import Scan
-from tahoe.snapshot.snapshot import Snapshot
+from tahoe.snapshot.scan import Scan, ScannedVersion
 
 __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]
 
@@ -35,7 +34,13 @@ _BYTES_OF_A_ROW = 32  # where a file does not tell its rows
 
 
 def clustered(
-    snapshot: Snapshot, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str, clock: Clock, threads: int = 1
+    version: ScannedVersion,
+    adds: Sequence[AddFile],
+    paths: Sequence[Path],
+    cells: int,
+    curve: str,
+    clock: Clock,
+    threads: int = 1,
 ) -> list[AddFile]:
     """Write the living rows of files of one partition as so many new files, or a few less, laid out by these columns.
 
@@ -50,32 +55,32 @@ def clustered(
     Raises:
         StorageFailure: from the store; what was written is deleted as far as storage lets us.
     """
-    where = placement_of(snapshot, adds, paths, cells, curve)
+    where = placement_of(version, adds, paths, cells, curve)
     names: list[str] = []
     try:
         with Spill(MOST_BYTES_IN_MEMORY) as spill:
-            with closing(Scan(snapshot).read_to_move(adds)) as batches:
+            with closing(Scan(version).read_to_move(adds)) as batches:
                 for batch in batches:
                     if batch.num_rows:
                         spill.add(batch, where.cells(key_columns(batch, paths)))
             found, values = spill.groups, adds[0].partition_values
-            names = [new_name(snapshot.config, clock, values, number) for number in range(len(found))]
+            names = [new_name(version.config, clock, values, number) for number in range(len(found))]
             with ThreadPoolExecutor(max(1, threads), thread_name_prefix="tahoe-cluster") as pool:
-                write = lambda cell, name: written_anew(snapshot, spill.take(cell), clock, name, values)  # noqa: E731
+                write = lambda cell, name: written_anew(version, spill.take(cell), clock, name, values)  # noqa: E731
                 return [new for new in pool.map(write, found, names) if new is not None]
     except BaseException:
         for name in names:
             with suppress(StorageFailure):
-                snapshot.store.delete(name)
+                version.store.delete(name)
         raise
 
 
-def placement_of(snapshot: Snapshot, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str) -> Placement:
+def placement_of(version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str) -> Placement:
     """How the rows of these files are laid out: from every n-th row of them, reading only the columns named."""
     rows = sum(add.num_records or add.size // _BYTES_OF_A_ROW for add in adds)
     step = max(1, rows // max(ROWS_OF_A_SAMPLE, ROWS_OF_A_CELL * cells))
-    columns = tuple(dict.fromkeys(snapshot.schema.field(path[0]).name for path in paths))
-    sampled = list(_sampled(lambda: Scan(snapshot, None, columns).read_to_move(adds), paths, step))
+    columns = tuple(dict.fromkeys(version.schema.field(path[0]).name for path in paths))
+    sampled = list(_sampled(lambda: Scan(version, None, columns).read_to_move(adds), paths, step))
     if not sampled:
         return placement([pa.nulls(0, pa.int64()) for _ in paths], 1, curve)
     return placement([pa.concat_arrays([part[i] for part in sampled]) for i in range(len(paths))], cells, curve)

@@ -33,6 +33,7 @@ from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import rewritten, stage_replacement
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
+from tahoe.snapshot.scan import ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
@@ -87,24 +88,24 @@ def optimize(
     return Optimized(plan, run.version, tuple(run.removed), tuple(run.added), run.bins, run.batches, started, clock.now_ms())
 
 
-def rewritten_here(clock: Clock, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
     """Bins written anew in this process, a few files side by side: as many as there are processors, since each holds some row groups."""
     threads = max(1, min(plan.request.threads, os.cpu_count() or 1))
     if plan.clusters:
-        return (_clustered(clock, snapshot, one, plan, threads) for one in bins)
-    names = [new_name(snapshot.config, clock, one.adds[0].partition_values, number) for number, one in enumerate(bins)]
-    jobs = [partial(_compacted, snapshot, one, clock, name) for one, name in zip(bins, names, strict=True)]
+        return (_clustered(clock, version, one, plan, threads) for one in bins)
+    names = [new_name(version.config, clock, one.adds[0].partition_values, number) for number, one in enumerate(bins)]
+    jobs = [partial(_compacted, version, one, clock, name) for one, name in zip(bins, names, strict=True)]
     if min(threads, len(jobs)) == 1:
         return (job() for job in jobs)
-    return _side_by_side(snapshot, jobs, names, threads)
+    return _side_by_side(version, jobs, names, threads)
 
 
-def _clustered(clock: Clock, snapshot: Snapshot, one: Bin, plan: OptimizePlan, threads: int) -> Written:
-    return Written(one, tuple(clustered(snapshot, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)))
+def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
+    return Written(one, tuple(clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)))
 
 
 def _side_by_side(
-    snapshot: Snapshot, jobs: Sequence[Callable[[], Written]], names: Sequence[str], threads: int
+    version: ScannedVersion, jobs: Sequence[Callable[[], Written]], names: Sequence[str], threads: int
 ) -> Iterator[Written]:
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-optimize") as pool:
         futures = [pool.submit(job) for job in jobs]
@@ -113,12 +114,12 @@ def _side_by_side(
                 yield future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
-            _delete(snapshot, (name for future, name in zip(futures, names, strict=True) if not future.cancelled()))
+            _delete(version, (name for future, name in zip(futures, names, strict=True) if not future.cancelled()))
             raise
 
 
-def _compacted(snapshot: Snapshot, one: Bin, clock: Clock, name: str) -> Written:
-    new = rewritten(snapshot, one.adds, clock, name)
+def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str) -> Written:
+    new = rewritten(version, one.adds, clock, name)
     return Written(one, () if new is None else (new,))
 
 
@@ -221,11 +222,11 @@ def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
     return {add.path: add for add in add_files(files.filter(pc.is_in(files["path"], value_set=paths)))}
 
 
-def _discard(snapshot: Snapshot, written: Iterable[Written]) -> None:
+def _discard(snapshot: ScannedVersion, written: Iterable[Written]) -> None:
     _delete(snapshot, (decode_path(add.path, snapshot.store.url) for one in written for add in one.added))
 
 
-def _delete(snapshot: Snapshot, names: Iterable[str]) -> None:
+def _delete(snapshot: ScannedVersion, names: Iterable[str]) -> None:
     """Take back files that no version has; those that storage keeps are left for VACUUM."""
     for name in names:
         with suppress(StorageFailure):

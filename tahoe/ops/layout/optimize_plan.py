@@ -32,6 +32,7 @@ class OptimizeRequest:
         batch_size: bytes of files after which what is done so far is committed; None for one commit of all.
         threads: bins are rewritten side by side by at most so many threads.
         need_statistics: refuse to cluster by columns without statistics, for which files cannot be skipped.
+        time_zone: of the session, for texts that become timestamps.
         dry_run: tell what would be done, and do nothing.
     """
 
@@ -45,6 +46,7 @@ class OptimizeRequest:
     batch_size: int | None = None
     threads: int = 15
     need_statistics: bool = True
+    time_zone: str = "UTC"
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -138,7 +140,7 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     properties = snapshot.config.properties
     target = request.target_file_size or properties.target_file_size or GIGABYTE
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
-    adds = partition_files(snapshot, request.where)
+    adds = partition_files(snapshot, request.where, request.time_zone)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
     bins = one_bin_a_partition(adds) if request.zorder_by else bins_of(adds, rules)
     columns, indexed = len(snapshot.schema), int(properties.get("delta.dataSkippingNumIndexedCols"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.write.rewrite import rewrite_metrics
-from tahoe.protocol.actions import AddFile
+from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.transaction import Operation
 from tahoe.wording import counted
 
@@ -90,7 +90,7 @@ def operation_of(request: OptimizeRequest, removed: Sequence[AddFile], added: Se
 
 
 def metrics_row(
-    removed: Sequence[AddFile],
+    removed: Sequence[AddFile | RemoveFile],
     added: Sequence[AddFile],
     *,
     considered: int,
@@ -109,8 +109,8 @@ def metrics_row(
         "numFilesAdded": len(added),
         "numFilesRemoved": len(removed),
         "filesAdded": _sizes([add.size for add in added]),
-        "filesRemoved": _sizes([add.size for add in removed]),
-        "partitionsOptimized": len({tuple(sorted(add.partition_values.items())) for add in removed}),
+        "filesRemoved": _sizes([add.size or 0 for add in removed]),
+        "partitionsOptimized": len({tuple(sorted((add.partition_values or {}).items())) for add in removed}),
         "zOrderStats": None,
         "clusteringStats": None,
         "numBins": len(removed),

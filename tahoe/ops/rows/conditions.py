@@ -43,7 +43,7 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
     return [add for add, met in zip(adds, mask.to_pylist(), strict=True) if met]
 
 
-def partition_files(snapshot: Snapshot, where: str | Predicate | None) -> list[AddFile]:
+def partition_files(snapshot: Snapshot, where: str | Predicate | None, time_zone: str = "UTC") -> list[AddFile]:
     """The live files of the partitions that are meant; all of them without a condition.
 
     Args:
@@ -51,7 +51,7 @@ def partition_files(snapshot: Snapshot, where: str | Predicate | None) -> list[A
 
     Raises `InvalidRequest` (`DELTA_NON_PARTITION_COLUMN_REFERENCE`) for a condition on other columns.
     """
-    condition, known = row_condition(where, snapshot.schema), snapshot.partition_columns
+    condition, known = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
     others = [name for name in condition.columns if name not in known]
     if others:
         raise InvalidRequest(

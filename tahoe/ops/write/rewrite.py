@@ -23,7 +23,7 @@ from tahoe.ops.write.writer import tagged
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.scan import Scan, ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
@@ -33,7 +33,7 @@ __all__ = ["footers", "reorg_operation", "rewrite_metrics", "rewritten", "stage_
 _FOOTERS_AT_ONCE = 16
 
 
-def rewritten(snapshot: Snapshot, adds: Sequence[AddFile], clock: Clock, name: str) -> AddFile | None:
+def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, name: str) -> AddFile | None:
     """Write the living rows of files as one new file, in the order of the files, with their ids where the table tracks rows.
 
     Args:
@@ -48,20 +48,20 @@ def rewritten(snapshot: Snapshot, adds: Sequence[AddFile], clock: Clock, name: s
         StorageFailure: from the store; what was written is deleted as far as storage lets us.
     """
     try:
-        with closing(Scan(snapshot).read_to_move(adds)) as rows:
-            return written_anew(snapshot, rows, clock, name, adds[0].partition_values)
+        with closing(Scan(version).read_to_move(adds)) as rows:
+            return written_anew(version, rows, clock, name, adds[0].partition_values)
     except BaseException:
         with suppress(StorageFailure):
-            snapshot.store.delete(name)
+            version.store.delete(name)
         raise
 
 
 def written_anew(
-    snapshot: Snapshot, rows: Iterable[pa.RecordBatch], clock: Clock, name: str, partition_values: Mapping[str, str | None]
+    version: ScannedVersion, rows: Iterable[pa.RecordBatch], clock: Clock, name: str, partition_values: Mapping[str, str | None]
 ) -> AddFile | None:
     """As `rewritten`, of rows that `Scan.read_to_move` gave, in whatever order; what is left of a file that failed is the caller's."""
-    config = snapshot.config
-    written = write_stream(config_with_row_ids(config), snapshot.store, rows, clock, name, partition_values)
+    config = version.config
+    written = write_stream(config_with_row_ids(config), version.store, rows, clock, name, partition_values)
     return None if written is None else tagged(config, without_id_statistics(config, written))
 
 

@@ -57,6 +57,7 @@ __all__ = [
     "rows_of_new",
     "rows_that_go",
     "rows_that_stay",
+    "user_metadata_of",
     "with_positions",
     "write_change_data",
     "write_rows",
@@ -96,8 +97,12 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
 def commit(spark: SparkSession, table: Table, transaction: Transaction, staged: Staged) -> RowsChanged:
     """As `Table.commit_rows`, with the user metadata that the session has set."""
     look_at_settings(spark)
-    user_metadata = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
-    return table.commit_rows(transaction, staged, user_metadata=user_metadata)
+    return table.commit_rows(transaction, staged, user_metadata=user_metadata_of(spark))
+
+
+def user_metadata_of(spark: SparkSession) -> str | None:
+    """The user metadata that the session has set for its commits; None for none."""
+    return spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
 
 
 def with_positions(

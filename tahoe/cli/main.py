@@ -14,17 +14,16 @@ from typing import Annotated
 import typer
 
 from tahoe.cli.arguments import NO_ANSWER
-from tahoe.cli.check import check
 from tahoe.cli.detail import detail
 from tahoe.cli.files import files
 from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history
-from tahoe.cli.optimize import optimize
 from tahoe.cli.secrets import without_secrets
 from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.cli.uniform import uniform
+from tahoe.cli.upkeep import check, optimize
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 

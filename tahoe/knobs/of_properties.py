@@ -8,7 +8,7 @@ from tahoe.knobs.knob import Knob, State, turned
 
 __all__ = ["PROPERTIES", "properties_set"]
 
-_LAYOUT = "files are laid out anew by OPTIMIZE and its kin, which come with a later version."
+_LAYOUT = "run OPTIMIZE; what compacts by itself comes with a later version."
 _KEPT = "It is kept in the table, where other clients see it."
 
 

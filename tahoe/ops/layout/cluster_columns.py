@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.statistics.collect import indexed_columns, multipart_names
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["Path", "cluster_columns"]
+__all__ = ["Path", "cluster_columns", "refuse_clustered"]
 
 Path: TypeAlias = tuple[str, ...]
 """The names of a column and of the structs around it, from the top down, in the schema's own spelling."""
@@ -40,6 +41,41 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
             columns=without,
         )
     return tuple(found)
+
+
+def refuse_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence[str]) -> None:
+    """Refuse to lay out a table that says itself by which columns it is clustered: this version of Tahoe does not cluster so.
+
+    Args:
+        where: whether only some partitions are meant.
+
+    Raises:
+        InvalidRequest: what the reference refuses too (`DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`, `DELTA_CLUSTERING_WITH_ZORDER_BY`).
+        Unsupported: the rest.
+    """
+    domain = snapshot.state.domains.get("delta.clustering")
+    columns = [] if domain is None or domain.removed else json.loads(domain.configuration).get("clusteringColumns", [])
+    if not columns:
+        return
+    table, shown = snapshot.config.table, ", ".join(".".join(column) for column in columns)
+    if where:
+        raise InvalidRequest(
+            f"Table {table} is clustered by {shown}; OPTIMIZE of a clustered table takes no condition. Leave WHERE out.",
+            code="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+            table=table,
+        )
+    if zorder_by:
+        raise InvalidRequest(
+            f"Table {table} is clustered by {shown}; OPTIMIZE of a clustered table takes no ZORDER BY. Leave it out.",
+            code="DELTA_CLUSTERING_WITH_ZORDER_BY",
+            table=table,
+        )
+    raise Unsupported(
+        f"Table {table} is clustered by {shown} (CLUSTER BY), and this version of Tahoe does not keep such a table clustered. Use another "
+        "Delta client to optimize it.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+        table=table,
+    )
 
 
 def _checked(snapshot: Snapshot, name: str) -> Path:

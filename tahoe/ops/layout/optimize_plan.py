@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition
-from tahoe.ops.layout.cluster_columns import Path, cluster_columns
+from tahoe.ops.layout.cluster_columns import Path, cluster_columns, refuse_clustered
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.protocol.actions import AddFile
@@ -140,6 +140,7 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     properties = snapshot.config.properties
     target = request.target_file_size or properties.target_file_size or GIGABYTE
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
+    refuse_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by)
     adds = partition_files(snapshot, request.where, request.time_zone)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
     bins = one_bin_a_partition(adds) if request.zorder_by else bins_of(adds, rules)

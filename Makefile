@@ -19,10 +19,10 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-oldest interop lint format docs bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-oldest delta-spark-tests interop lint format docs bench soak lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.package java ## make .venv from requirements.lock and see to a Java runtime (17 or newer)
 
@@ -61,6 +61,9 @@ test-spark: $(VENV)/.package ## the tests that start Spark, with all of Spark's 
 test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PySpark that is supported (4.0)
 	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest \
 	  -m "spark and not soak"
+
+delta-spark-tests: $(VENV)/.package ## delta-spark's own Python tests against Tahoe; CHECKOUT=DIR is a clone of github.com/delta-io/delta
+	@$(JAVA) $(BIN)/python scripts/delta_spark_tests.py --checkout "$(CHECKOUT)"
 
 interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"

@@ -7,7 +7,7 @@ What maintains tables (`vacuum`, `restoreToVersion`, …) is not in this version
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -19,23 +19,25 @@ from pyspark.sql.types import (
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions
+from tahoe.spark.commands.checked_arguments import check_clone, check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
-from tahoe.spark.commands.upkeep import OPTIMIZE_ROW, optimize_table
-from tahoe.spark.jvm.bridge import is_classic
+from tahoe.spark.commands.upkeep import DeltaOptimizeBuilder
+from tahoe.spark.jvm.bridge import JavaObject, is_classic
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.subfolders import table_root
 from tahoe.sql.table_name import table_name
 from tahoe.table import Table
 
-__all__ = ["DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
+__all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
 class DeltaTable:
@@ -81,10 +83,10 @@ class DeltaTable:
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether a path is the root of a Delta table."""
+        """Whether a path, which may be written as ``delta.`/path` ``, is the folder of a Delta table or one inside of it."""
         named = table_name(identifier)
         path = identifier if named is None or named.path is None else named.path
-        return table_at(sparkSession, path, {}).exists()
+        return table_root(sparkSession, path, {}) is not None
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
@@ -126,8 +128,8 @@ class DeltaTable:
         Args:
             limit: only so many.
         """
-        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
-            raise ValueError(f"limit needs to be an int but got '{type(limit)}'")
+        if limit is not None:
+            check_kind(limit, "limit", int)
         return history_frame(self._spark, self._table, limit)
 
     def detail(self) -> DataFrame:
@@ -180,6 +182,25 @@ class DeltaTable:
         """
         return DeltaOptimizeBuilder(self._spark, self._table)
 
+    # -- what changes the protocol -----------------------------------------------------------------------------------------
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the protocol to at least these versions; a table that has them stays as it is.
+
+        Raises: see `tahoe.ops.tables.alter.stage_set_properties`.
+        """
+        check_kind(readerVersion, "The readerVersion", int, "an integer")
+        check_kind(writerVersion, "The writerVersion", int, "an integer")
+        self._table.set_properties({"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)})
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table support a feature, and what that requires; the protocol becomes the weakest that can say so.
+
+        Raises `InvalidRequest` (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`): there is no such feature.
+        """
+        check_kind(featureName, "featureName", str)
+        self._table.set_properties({f"delta.feature.{featureName}": "supported"})
+
     # -- not in this version -----------------------------------------------------------------------------------------------
 
     def vacuum(self, retentionHours: float | None = None) -> NoReturn:
@@ -188,95 +209,50 @@ class DeltaTable:
 
     def restoreToVersion(self, version: int) -> NoReturn:
         """Raises `Unsupported`: to go back, read the version (``versionAsOf``) and overwrite the table with it."""
+        check_kind(version, "version", int)
         _refuse("restoreToVersion")
 
     def restoreToTimestamp(self, timestamp: str) -> NoReturn:
         """Raises `Unsupported`: to go back, read the moment (``timestampAsOf``) and overwrite the table with it."""
+        check_kind(timestamp, "timestamp", str)
         _refuse("restoreToTimestamp")
 
     def generate(self, mode: str) -> NoReturn:
         """Raises `Unsupported`: this version of Tahoe writes no manifests for readers that do not know Delta."""
         _refuse("generate")
 
-    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> NoReturn:
-        """Raises `Unsupported`: a table's features come with the properties that need them (``ALTER TABLE … SET TBLPROPERTIES``)."""
-        _refuse("upgradeTableProtocol")
-
-    def addFeatureSupport(self, featureName: str) -> NoReturn:
-        """Raises `Unsupported`: a table's features come with the properties that need them (``ALTER TABLE … SET TBLPROPERTIES``)."""
-        _refuse("addFeatureSupport")
-
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> NoReturn:
         """Raises `Unsupported`: a feature that a table has stays in this version of Tahoe."""
+        check_kind(featureName, "featureName", str)
+        if truncateHistory is not None:
+            check_kind(truncateHistory, "truncateHistory", bool)
         _refuse("dropFeatureSupport")
 
     def clone(self, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None) -> NoReturn:
         """Raises `Unsupported`: to copy a table, write what ``toDF()`` gives to another path."""
+        check_clone(target, isShallow, replace, properties)
         _refuse("clone")
 
     def cloneAtVersion(
         self, version: int, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
     ) -> NoReturn:
         """Raises `Unsupported`: read with ``versionAsOf`` and write that to another path."""
+        check_kind(version, "version", int)
+        check_clone(target, isShallow, replace, properties)
         _refuse("cloneAtVersion")
 
     def cloneAtTimestamp(
         self, timestamp: str, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
     ) -> NoReturn:
         """Raises `Unsupported`: read with ``timestampAsOf`` and write that to another path."""
+        check_kind(timestamp, "timestamp", str)
+        check_clone(target, isShallow, replace, properties)
         _refuse("cloneAtTimestamp")
 
     @classmethod
     def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> NoReturn:
         """Raises `Unsupported`: read the Parquet files with Spark and write them as a table."""
         _refuse("convertToDelta")
-
-
-class DeltaOptimizeBuilder:
-    """Says which partitions are meant, and executes OPTIMIZE. Made by `DeltaTable.optimize`."""
-
-    def __init__(self, spark: SparkSession, table: Table, conditions: tuple[str, ...] = ()) -> None:
-        self._spark = spark
-        self._table = table
-        self._conditions = conditions
-
-    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only the partitions for which this is true, and what `where` said before.
-
-        Args:
-            partitionFilter: SQL text on partition columns.
-        """
-        _require(isinstance(partitionFilter, str), "Partition filter must be str.", partitionFilter)
-        self._conditions = (*self._conditions, partitionFilter)
-        return self
-
-    def executeCompaction(self) -> DataFrame:
-        """Write files anew as few large ones.
-
-        Returns:
-            One row: ``path``, and ``metrics`` of what was done.
-
-        Raises: see `tahoe.ops.layout.optimize.optimize`.
-        """
-        return self._execute(())
-
-    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Write all files of these partitions anew, their rows clustered by columns, so that conditions on any of them skip files.
-
-        Args:
-            cols: names of columns, or a list of them.
-
-        Returns:
-            As `executeCompaction`.
-        """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
-        for name in names:
-            _require(isinstance(name, str), "Z-order column must be str.", name)
-        return self._execute([str(name) for name in names])
-
-    def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
-        rows = optimize_table(self._spark, self._table, self._conditions, zorder_by)
-        return self._spark.createDataFrame(rows, OPTIMIZE_ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +275,7 @@ class DeltaTableBuilder:
         self._columns: list[StructField] = []
         self._partition_by: tuple[str, ...] = ()
         self._properties: dict[str, str] = {}
+        self._jbuilder = _ScalaBuilder(self)
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
         """The table's name in the session's catalog, or ``delta.`/path` ``."""
@@ -412,6 +389,17 @@ class DeltaTableBuilder:
         table = table_at(self._spark, path, {})
         create_table(table, definition, self._how)
         return DeltaTable(self._spark, table)
+
+
+class _ScalaBuilder:
+    """What programs find in `_jbuilder` of delta-spark's builder: its method that takes a sequence of Scala."""
+
+    def __init__(self, builder: DeltaTableBuilder) -> None:
+        self._builder = builder
+
+    def partitionedBy(self, columns: JavaObject) -> _ScalaBuilder:
+        self._builder.partitionedBy([str(name) for name in items(columns)])
+        return self
 
 
 def _named(spark: SparkSession, name: str) -> Table:

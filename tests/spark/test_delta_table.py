@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound, TahoeError, Unsupported
 from tahoe.spark.commands.frames import DETAIL, HISTORY
 from tahoe.table import Table
 from tahoe.tables import DeltaTable, IdentityGenerator
@@ -52,7 +53,7 @@ def test_detail_has_the_references_columns(table, path):
     assert detail.schema == DETAIL
     row = detail.first()
     assert row.format == "delta"
-    assert row.location == f"file://{path}"
+    assert row.location == f"file:{path}"
     assert row.partitionColumns == ["p"]
     assert row.numFiles == Table(path).snapshot().num_files
     assert row.properties == {"delta.checkpointInterval": "5"}
@@ -63,6 +64,8 @@ def test_detail_has_the_references_columns(table, path):
 def test_tables_are_found_by_path_and_by_the_name_of_a_path(spark, table, path, tmp_path):
     assert DeltaTable.isDeltaTable(spark, path)
     assert DeltaTable.isDeltaTable(spark, f"delta.`{path}`")
+    assert DeltaTable.isDeltaTable(spark, f"{path}/p=1")
+    assert not DeltaTable.isDeltaTable(spark, f"{path}/_delta_log")
     assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "nothing"))
     assert DeltaTable.forName(spark, f"delta.`{path}`").toDF().count() == 4
     with pytest.raises(NotFound):
@@ -167,8 +170,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
         ("restoreToVersion", (0,)),
         ("restoreToTimestamp", ("2026-01-01",)),
         ("generate", ("symlink_format_manifest",)),
-        ("upgradeTableProtocol", (1, 2)),
-        ("addFeatureSupport", ("deletionVectors",)),
         ("dropFeatureSupport", ("deletionVectors",)),
         ("clone", ("/elsewhere",)),
         ("cloneAtVersion", (0, "/elsewhere")),
@@ -179,3 +180,38 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
 def test_what_is_not_in_this_version_refuses_by_name(table, name, arguments):
     with pytest.raises(Unsupported, match=name):
         getattr(table, name)(*arguments)
+
+
+def test_a_protocol_is_raised_and_never_lowered(spark, table):
+    table.upgradeTableProtocol(1, 3)
+    table.upgradeTableProtocol(1, 2)
+    found = table.detail().first()
+    assert (found.minReaderVersion, found.minWriterVersion) == (1, 3)
+    table.addFeatureSupport("deletionVectors")
+    found = table.detail().first()
+    assert (found.minReaderVersion, found.minWriterVersion) == (3, 7)
+    assert found.tableFeatures == ["appendOnly", "checkConstraints", "deletionVectors", "invariants"]
+    with pytest.raises(InvalidRequest) as error:
+        table.addFeatureSupport("abc")
+    assert error.value.code == "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda table: table.upgradeTableProtocol("1", 3), "The readerVersion needs to be an integer but got '<class 'str'>'"),
+        (lambda table: table.upgradeTableProtocol(1, []), "The writerVersion needs to be an integer"),
+        (lambda table: table.addFeatureSupport(1), "featureName needs to be a string"),
+        (lambda table: table.dropFeatureSupport("a", 1), "truncateHistory needs to be a boolean"),
+        (lambda table: table.restoreToVersion("0"), "version needs to be an int but got '<class 'str'>'"),
+        (lambda table: table.restoreToTimestamp(0), "timestamp needs to be a string"),
+        (lambda table: table.clone(1), "target needs to be a string"),
+        (lambda table: table.clone("a", properties={"k": 1}), "All property values including 1 needs to be a string"),
+        (lambda table: table.cloneAtVersion(True, "a"), "version needs to be an int"),
+        (lambda table: table.cloneAtTimestamp("2024-01-01", "a", isShallow=1), "isShallow needs to be a boolean"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_delta_sparks_words(table, call, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        call(table)
+    assert not isinstance(error.value, TahoeError)

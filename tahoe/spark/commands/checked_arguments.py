@@ -1,10 +1,36 @@
-"""Arguments that are expressions, checked in the words of delta-spark, which programs written for it may look for."""
+"""Arguments checked in the words of delta-spark, which programs written for it may look for."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 
-__all__ = ["checked_expression", "checked_expressions"]
+__all__ = ["check_clone", "check_kind", "checked_expression", "checked_expressions"]
+
+_KINDS = {int: "an int", str: "a string", bool: "a boolean", dict: "a dict"}
+
+
+def check_kind(given: object, name: str, kind: type, called: str | None = None) -> None:
+    """Raises `ValueError` for what is not of a type; a bool is no int.
+
+    Args:
+        called: the type's name in the message, where it is not that of `_KINDS`.
+    """
+    if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
+        raise ValueError(f"{name} needs to be {called or _KINDS[kind]} but got '{type(given)}'.")
+
+
+def check_clone(target: object, is_shallow: object, replace: object, properties: object) -> None:
+    """Raises `ValueError` for what CLONE cannot take."""
+    check_kind(target, "target", str)
+    check_kind(is_shallow, "isShallow", bool)
+    check_kind(replace, "replace", bool)
+    if properties is None:
+        return
+    check_kind(properties, "properties", dict)
+    assert isinstance(properties, dict)
+    for key, value in properties.items():
+        check_kind(key, f"All property keys including {key}", str)
+        check_kind(value, f"All property values including {value}", str)
 
 
 def checked_expression(given: object, name: str = "'condition'") -> str | Column | None:

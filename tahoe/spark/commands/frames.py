@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.table import Table
 
 __all__ = ["DETAIL", "HISTORY", "detail_frame", "detail_rows", "history_frame", "history_rows", "text_columns"]
@@ -43,8 +44,9 @@ def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]
 
 
 def detail_rows(table: Table) -> list[tuple[Any, ...]]:
-    """The row of `detail_frame`."""
+    """The row of `detail_frame`; the location as Hadoop writes a path."""
     told = table.detail()
+    told["location"] = hadoop_path(told["location"])
     return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
 
 

@@ -6,6 +6,8 @@ Data files go from storage to an executor and back; only actions reach the drive
 lets rows that are clustered wait on its disk.
 """
 
+# ruff: noqa: N802, N803 - the names of the builder are delta-spark's
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
@@ -27,15 +29,17 @@ from tahoe.progress import shown
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.checked_arguments import check_kind
 from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.store.location import decode_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["OPTIMIZE_ROW", "optimize_table", "purge"]
+__all__ = ["OPTIMIZE_ROW", "DeltaOptimizeBuilder", "optimize_table", "purge"]
 
 _SIZES = "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
 _CUBE = "struct<num: bigint, size: bigint>"
@@ -100,6 +104,54 @@ def optimize_table(
     return _row(spark, table, done.metrics)
 
 
+class DeltaOptimizeBuilder:
+    """Says which partitions are meant, and executes OPTIMIZE. Made by `DeltaTable.optimize`."""
+
+    def __init__(self, spark: SparkSession, table: Table, conditions: tuple[str, ...] = ()) -> None:
+        self._spark = spark
+        self._table = table
+        self._conditions = conditions
+
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
+        """Only the partitions for which this is true, and what `where` said before.
+
+        Args:
+            partitionFilter: SQL text on partition columns.
+        """
+        check_kind(partitionFilter, "Partition filter", str)
+        self._conditions = (*self._conditions, partitionFilter)
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Write files anew as few large ones.
+
+        Returns:
+            One row: ``path``, and ``metrics`` of what was done.
+
+        Raises: see `tahoe.ops.layout.optimize.optimize`.
+        """
+        return self._execute(())
+
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Write all files of these partitions anew, their rows clustered by columns, so that conditions on any of them skip files.
+
+        Args:
+            cols: names of columns, or a list of them.
+
+        Returns:
+            As `executeCompaction`.
+        """
+        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+        for name in names:
+            if not isinstance(name, str):
+                raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
+        return self._execute([str(name) for name in names])
+
+    def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
+        rows = optimize_table(self._spark, self._table, self._conditions, zorder_by)
+        return self._spark.createDataFrame(rows, OPTIMIZE_ROW)
+
+
 def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[Row]:
     """Purge the table (`tahoe.table.Table.purge`), and tell what was done as the reference does: a row of `OPTIMIZE_ROW`.
 
@@ -116,7 +168,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
 
 
 def _row(spark: SparkSession, table: Table, metrics: dict[str, Any]) -> list[Row]:
-    return [(table.url, metrics | {"totalClusterParallelism": spark.sparkContext.defaultParallelism})]
+    return [(hadoop_path(table.url), metrics | {"totalClusterParallelism": spark.sparkContext.defaultParallelism})]
 
 
 def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tahoe.spark.scan.relation import condition_of
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["Subfolder", "subfolder_of"]
+__all__ = ["Subfolder", "subfolder_of", "table_root"]
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -72,18 +72,25 @@ def subfolder_of(spark: SparkSession, request: ReadRequest, options: Mapping[str
     if "=" not in request.path or table_at(spark, request.path, options).exists():
         return None
     request = travelling(request) or request if "@" in request.path else request
-    path, _, last = request.path.rstrip("/").rpartition("/")
-    fragment = last
-    while path and not path.endswith((":", "/")):
+    path = table_root(spark, request.path, options)
+    if path is None:
+        return None
+    fragment = request.path.rstrip("/")[len(path) + 1 :]
+    tell_once(
+        "load of a partition's folder",
+        f"A partition of table {path} is loaded by the path of its folder '{fragment}'. "
+        f'Better load the table and use a condition: spark.read.format("delta").load("{path}").where(…).',
+    )
+    return Subfolder(replace(request, path=path), fragment)
+
+
+def table_root(spark: SparkSession, path: str, options: Mapping[str, str]) -> str | None:
+    """The nearest table that a path is of, the path itself or a folder above it; None where there is none, and inside of a log."""
+    path = path.rstrip("/")
+    while path and not path.endswith((":", "/")) and path.rpartition("/")[2] != "_delta_log":
         if table_at(spark, path, options).exists():
-            tell_once(
-                "load of a partition's folder",
-                f"A partition of table {path} is loaded by the path of its folder '{fragment}'. "
-                f'Better load the table and use a condition: spark.read.format("delta").load("{path}").where(…).',
-            )
-            return Subfolder(replace(request, path=path), fragment)
-        path, _, last = path.rpartition("/")
-        fragment = f"{last}/{fragment}"
+            return path
+        path = path.rpartition("/")[0]
     return None
 
 

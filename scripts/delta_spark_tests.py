@@ -1,0 +1,186 @@
+"""delta-spark's own Python tests, run against Tahoe: `delta_spark_tests.py --checkout DIR [--only TEXT]`.
+
+DIR is a clone of https://github.com/delta-io/delta that you made; nothing of it is part of this repository. The four files of `FILES` in
+``python/delta/tests`` are run as they are: `tahoe.as_delta` answers for the modules ``delta.*``, and ``delta.testing.utils`` gives a session
+in which Tahoe is on. The outcome is held against `delta_spark_tests_left.py`, which says of each test that cannot pass yet why, and fails
+on a difference either way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from delta_spark_tests_left import LEFT
+
+FILES = ("test_deltatable", "test_sql", "test_exceptions", "test_exceptions_init")
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "5",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "5",
+}
+
+
+def main() -> int:
+    """Run the tests; 1 where the outcome is another than the list says."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--checkout", type=Path, required=True, help="a clone of github.com/delta-io/delta, at any release from 4.0 on"
+    )
+    parser.add_argument("--only", default="", help="run only tests whose names contain this")
+    arguments = parser.parse_args()
+    folder = arguments.checkout.resolve() / "python" / "delta" / "tests"
+    if not folder.is_dir():
+        parser.error(f"{folder} is no folder: give the root of a clone of delta-io/delta")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with tempfile.TemporaryDirectory() as workplace:
+        os.chdir(workplace)  # the tests' tables go to `spark-warehouse` below it
+        outcomes = _outcomes(folder, arguments.only)
+        os.chdir("/")
+    return _told(outcomes, arguments.only)
+
+
+def _told(outcomes: dict[str, str], only: str) -> int:
+    expected = {test: why for test, why in LEFT.items() if only in test}
+    differ = [f"{test}: {outcome}" for test, outcome in outcomes.items() if outcome != "passed" and test not in expected]
+    differ += [
+        f"{test}: passed, and stands among those left: {expected[test]}" for test in expected if outcomes.get(test) == "passed"
+    ]
+    differ += [f"{test}: stands among those left, and was not found" for test in expected if test not in outcomes]
+    passed = sum(outcome == "passed" for outcome in outcomes.values())
+    print(f"\n{passed} of {len(outcomes)} passed; left for a reason: {len(expected)}; other than the list says: {len(differ)}")
+    print("\n".join(differ))
+    return min(len(differ), 1)
+
+
+def _outcomes(folder: Path, only: str) -> dict[str, str]:
+    """What became of each test, by ``file.test``: ``passed``, or the last line of what went wrong."""
+    from tahoe import as_delta
+
+    as_delta.install()
+    _give_test_case()
+    outcomes: dict[str, str] = {}
+    for name in FILES:
+        if not (folder / f"{name}.py").exists():  # releases before 4.3 have no test_exceptions_init
+            outcomes |= {test: "the clone has no such file" for test in LEFT if test.startswith(f"{name}.") and only in test}
+            continue
+        tests = unittest.defaultTestLoader.loadTestsFromModule(_loaded(folder / f"{name}.py"))
+        own = unittest.TestSuite(test for test in _single(tests) if _is_of(folder, test) and only in _name(name, test))
+        outcome = unittest.TextTestRunner(verbosity=2, resultclass=_Result, warnings="ignore").run(own)
+        assert isinstance(outcome, _Result)
+        outcomes |= {_name(name, test): told for test, told in outcome.told.items()}
+    return outcomes
+
+
+def _name(file: str, test: unittest.TestCase) -> str:
+    return f"{file}.{test.id().rpartition('.')[2]}"
+
+
+def _single(tests: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    for test in tests:
+        if isinstance(test, unittest.TestSuite):
+            yield from _single(test)
+        else:
+            yield test
+
+
+def _is_of(folder: Path, test: unittest.TestCase) -> bool:
+    """Whether a test stands in a file of the folder; PySpark's base classes bring some of their own."""
+    return Path(inspect.getfile(getattr(type(test), test.id().rpartition(".")[2]))).parent == folder
+
+
+def _loaded(file: Path) -> ModuleType:
+    """A file of tests as a module, under no name that a package has."""
+    spec = importlib.util.spec_from_file_location(f"delta_spark_{file.stem}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Result(unittest.TextTestResult):
+    """Keeps what became of each test."""
+
+    def __init__(self, *arguments: object, **named: object) -> None:
+        super().__init__(*arguments, **named)  # type: ignore[arg-type]
+        self.told: dict[unittest.TestCase, str] = {}
+
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+        super().addSuccess(test)
+        self.told.setdefault(test, "passed")
+
+    def addFailure(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
+        super().addFailure(test, err)  # type: ignore[arg-type]
+        self.told[test] = self._last(err)
+
+    def addError(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
+        super().addError(test, err)  # type: ignore[arg-type]
+        self.told[test] = self._last(err)
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
+        super().addSkip(test, reason)
+        self.told[test] = f"skipped: {reason}"
+
+    @staticmethod
+    def _last(err: object) -> str:
+        kind, error = err[:2]  # type: ignore[index]
+        return f"{kind.__name__}: {error}".partition("\n")[0]
+
+
+def _give_test_case() -> None:
+    """``delta.testing.utils``, which delta-spark does not ship: a session in which Tahoe is on, and a folder for each test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark import SparkConf
+        from pyspark.testing.sqlutils import ReusedSQLTestCase
+
+    import tahoe
+
+    class DeltaTestCase(ReusedSQLTestCase):
+        @classmethod
+        def conf(cls) -> SparkConf:
+            return super().conf().setAppName(cls.__name__).setMaster("local[4]").setAll(list(SETTINGS.items()))
+
+        @classmethod
+        def setUpClass(cls) -> None:
+            super().setUpClass()
+            tahoe.enable(cls.spark)
+
+        def setUp(self) -> None:
+            super().setUp()
+            self.tempPath = tempfile.mkdtemp()
+            self.tempFile = os.path.join(self.tempPath, "tempFile")
+
+        def tearDown(self) -> None:
+            super().tearDown()
+            shutil.rmtree(self.tempPath, ignore_errors=True)
+
+        @contextmanager
+        def tempTable(self) -> Iterator[str]:  # noqa: N802
+            name = f"table_{uuid.uuid4().hex}"
+            with self.table(name):
+                yield name
+
+    testing, utils = ModuleType("delta.testing"), ModuleType("delta.testing.utils")
+    testing.__path__ = []  # type: ignore[attr-defined]
+    utils.DeltaTestCase = DeltaTestCase  # type: ignore[attr-defined]
+    sys.modules |= {"delta.testing": testing, "delta.testing.utils": utils}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The tests of delta-spark's own that do not pass yet, each with the reason; `delta_spark_tests.py` holds the outcome against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["LEFT"]
+
+_OPTIMIZE = "OPTIMIZE is not built yet"
+_VACUUM = "VACUUM is not built yet"
+_RESTORE = "RESTORE is not built yet"
+_CONVERT = "CONVERT TO DELTA is not built yet"
+_GENERATE = "manifests for readers that do not know Delta (GENERATE) are not built yet"
+_CLUSTERING = "liquid clustering is not built yet"
+_JAR = "makes an exception of delta-spark's JAR in the JVM; there is none"
+
+LEFT: Mapping[str, str] = {
+    "test_deltatable.test_convertToDelta": _CONVERT,
+    "test_deltatable.test_create_replace_table_with_cluster_by": _CLUSTERING,
+    "test_deltatable.test_create_table_geo_types": "geometry and geography are not built yet, and PySpark 4.0 has no such types",
+    "test_deltatable.test_create_table_with_cluster_by": _CLUSTERING,
+    "test_deltatable.test_create_table_with_identity_column": "identity columns are not built yet",
+    "test_deltatable.test_dropFeatureSupport": "features cannot be dropped yet, and it needs delta-spark's features for tests",
+    "test_deltatable.test_generate": _GENERATE,
+    "test_deltatable.test_optimize": _OPTIMIZE,
+    "test_deltatable.test_optimize_w_partition_filter": _OPTIMIZE,
+    "test_deltatable.test_optimize_zorder_by": _OPTIMIZE,
+    "test_deltatable.test_optimize_zorder_by_w_partition_filter": _OPTIMIZE,
+    "test_deltatable.test_replace_table_with_cluster_by": _CLUSTERING,
+    "test_deltatable.test_restore_to_timestamp": _RESTORE,
+    "test_deltatable.test_restore_to_version": _RESTORE,
+    "test_deltatable.test_vacuum": _VACUUM,
+    "test_sql.test_convert": _CONVERT,
+    "test_sql.test_generate": _GENERATE,
+    "test_sql.test_vacuum": _VACUUM,
+    "test_exceptions.test_capture_concurrent_append_exception": _JAR,
+    "test_exceptions.test_capture_concurrent_delete_delete_exception": _JAR,
+    "test_exceptions.test_capture_concurrent_delete_read_exception": _JAR,
+    "test_exceptions.test_capture_concurrent_transaction_exception": _JAR,
+    "test_exceptions.test_capture_concurrent_write_exception": _JAR,
+    "test_exceptions.test_capture_delta_analysis_exception": _JAR,
+    "test_exceptions.test_capture_delta_illegal_argument_exception": _JAR,
+    "test_exceptions.test_capture_metadata_changed_exception": _JAR,
+    "test_exceptions.test_capture_protocol_changed_exception": _JAR,
+}
+"""``file.test`` → why."""

@@ -45,6 +45,7 @@ class Table(Readable, Alterable):
         path: a folder, or a URL (``file:``, ``s3:``, ``gs:``, ``az:``, ``memory:``).
         storage_options: for the object store (``aws_access_key_id``, ``endpoint``, …); never shown.
         clock: time and chance; tests give their own.
+        hooks: what else follows each commit made through this value; one that fails is told in the log and fails nobody.
     """
 
     def __init__(
@@ -55,10 +56,12 @@ class Table(Readable, Alterable):
         clock: Clock = SYSTEM_CLOCK,
         store: LogStore | None = None,
         policy: RetryPolicy | None = None,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self.store = store if store is not None else open_store(path, storage_options)
         self.clock = clock
         self.policy = policy
+        self._more_hooks = tuple(hooks)
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -385,9 +388,7 @@ class Table(Readable, Alterable):
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
         """Prepare and commit a transaction, then run what follows a commit."""
-        committed = commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
-        self._latest = committed.snapshot
-        return committed
+        return commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
 
     def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
         """Commit what a DELETE, UPDATE or MERGE has staged; where no row is to be changed, nothing is committed."""
@@ -404,6 +405,9 @@ class Table(Readable, Alterable):
         from tahoe.protocol.iceberg_compat import uniform_is_enabled
         from tahoe.txn.hooks import default_hooks
 
+        def remember(committed: Committed) -> None:
+            self._latest = committed.snapshot
+
         def convert(committed: Committed) -> None:
             # Only a table that asks for it pays for loading what makes Iceberg of it.
             if uniform_is_enabled(committed.snapshot.config.properties):
@@ -412,7 +416,7 @@ class Table(Readable, Alterable):
 
                 after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
 
-        return [*default_hooks(self.clock), convert]
+        return [remember, *default_hooks(self.clock), convert, *self._more_hooks]
 
     def _delta_side(self) -> DeltaSide:
         from tahoe.log.files.commits import read_commit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +16,8 @@ from tahoe.spark.catalog.table_changes import give_table_changes
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.stand_ins import is_stand_in, stand_in
+from tahoe.spark.jvm.storage import after_commits
+from tahoe.spark.scan.cached import recache
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.statements.parser import parser
 
@@ -34,6 +37,7 @@ def give_names(spark: SparkSession) -> None:
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)
     follow_tables(spark)
+    after_commits(partial(recache, spark))
     plan_dynamic_overwrites(spark)
     give_table_changes(spark)
 

@@ -18,7 +18,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, made
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, table_identifier
+from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, filled, is_delta, location_of, path_of, table_identifier
 from tahoe.spark.names.options import ReadRequest, travelling, version_of
 from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.table import Table
@@ -69,7 +69,7 @@ class _SessionCatalog:
             how: a version or a time, privileges to write, or both in one value with the reader's options (Spark 4.3).
         """
         parts = [str(part) for part in (*ident.namespace(), ident.name())]
-        path = _path(parts)
+        path = path_of(parts)
         if path is not None:
             return self._at_path(parts, path, *how)
         entry = entry_at(self._entries, table_identifier(self._jvm, parts)) if len(parts) == 2 else None
@@ -129,10 +129,6 @@ class _SessionCatalog:
 
 def _key(identifier: JavaObject) -> str:
     return "\0".join(str(part) for part in (identifier.catalog().get(), identifier.database().get(), identifier.table()))
-
-
-def _path(parts: list[str]) -> str | None:
-    return parts[1] if len(parts) == 2 and parts[0].lower() == "delta" and "/" in parts[1] else None
 
 
 def _asked(*how: JavaObject) -> tuple[Travel, bool]:

@@ -1,4 +1,5 @@
-"""`spark.catalog`: `createTable` makes an empty table, or a name for one that is there; `refreshTable` is REFRESH TABLE."""
+"""`spark.catalog`: `createTable` makes an empty table, or a name for one that is there; `refreshTable` is REFRESH TABLE, `tableExists`
+knows paths."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
 
 __all__ = ["wrap_catalog"]
@@ -24,6 +26,7 @@ def wrap_catalog() -> None:
     """Let ``spark.catalog`` know Delta, in sessions where it is on."""
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "refreshTable", _refresh_table)
+    wrap(Catalog, "tableExists", _table_exists)
 
 
 def _create_table(
@@ -45,6 +48,12 @@ def _create_table(
     location = path if path is not None else next((text for key, text in options.items() if key.lower() == "path"), None)
     make_table(spark, Creation(parts, "create", TableDefinition(columns, comment=description or None), location, options))
     return spark.table(tableName)
+
+
+def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803 - PySpark's
+    spark: SparkSession = catalog._sparkSession
+    path = path_of(parts_of(spark, tableName)) if takes_names(spark) and dbName is None else None
+    return original(catalog, tableName, dbName) if path is None else table_at(spark, path, {}).exists()
 
 
 def _refresh_table(original: Callable[..., None], catalog: Any, tableName: str) -> None:  # noqa: N803 - PySpark's name

@@ -14,8 +14,10 @@ from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
+from tahoe.txn.commit import Committed
+from tahoe.txn.hooks import Hook
 
-__all__ = ["hadoop_path", "hadoop_url", "refuse_links_out", "storage_options", "table_at"]
+__all__ = ["after_commits", "hadoop_path", "hadoop_url", "refuse_links_out", "storage_options", "table_at"]
 
 # A folder is listed whole rather than asked for each of so many files.
 _MANY = 100
@@ -134,7 +136,25 @@ def _is_link(folder: str, file: str, size: int | None) -> bool:
 
 @lru_cache(maxsize=128)
 def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
-    return Table(url, storage_options=dict(options))
+    return Table(url, storage_options=dict(options), hooks=(_FOLLOWER.follow,))
+
+
+class _Follower:
+    """What follows the commits that sessions make through these tables; the session enabled last says what that is."""
+
+    after: Hook | None = None
+
+    def follow(self, committed: Committed) -> None:
+        if self.after is not None:
+            self.after(committed)
+
+
+_FOLLOWER = _Follower()
+
+
+def after_commits(hook: Hook) -> None:
+    """Have a hook run after each commit made through `table_at`, in the place of the one before."""
+    _FOLLOWER.after = hook
 
 
 def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:

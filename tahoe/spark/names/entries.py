@@ -73,9 +73,9 @@ def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
 
 
 def path_of(parts: Sequence[str]) -> str | None:
-    """The path in ``delta.`/path` ``; None for another name."""
+    """The path in ``delta.`/path` ``; None for another name, as ``delta.t`` is: the table `t` of a database of that name."""
     words = [part.lower() for part in parts[:-1]]
-    return parts[-1] if words in (["delta"], [SESSION_CATALOG, "delta"]) else None
+    return parts[-1] if words in (["delta"], [SESSION_CATALOG, "delta"]) and "/" in parts[-1] else None
 
 
 def entry_of(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -52,6 +53,7 @@ __all__ = [
 ]
 
 _BLOCK_SIZE = 134_217_728
+_NEWEST = "Tahoe, the newest version"
 BASE_ROW_ID = StructField("__tahoe_base_row_id", PrimitiveType("long"))
 DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", PrimitiveType("long"))
 """Hidden partition columns: what the log says of the ids and versions of a file's rows."""
@@ -95,18 +97,24 @@ class FileIndex:
         self._follows = follows
         chosen = "all files" if files is None else _digest(files, ["path", *(column.name for column in hidden)])
         self._identity = (
-            f"Tahoe[{snapshot.store.url}, {'' if follows is None else 'newest '}version {snapshot.version}, id {snapshot.metadata.id}, "
+            f"{'Tahoe' if follows is None else _NEWEST}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
             f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
         )
         if follows is not None:
-            _FOLLOWING[self._identity] = self
+            # Kept as long as any index of the same text is: the JVM may still hold one when others are gone.
+            with _FOLLOWING_LOCK:
+                first = _FOLLOWING.setdefault(self._identity, self)
+            self._first = None if first is self else first
 
     # -- following a table -------------------------------------------------------------------------------------------------
 
     @staticmethod
     def following(relation: JavaObject) -> FileIndex | None:
-        """The index of a ``HadoopFsRelation``, if it is one that follows its table."""
-        return _FOLLOWING.get(str(relation.location().toString()))
+        """The index of a ``HadoopFsRelation``, if it is one that follows its table; one with the same text lists the same files."""
+        text = str(relation.location().toString())
+        index = _FOLLOWING.get(text)
+        assert index is not None or not text.startswith(f"{_NEWEST}["), text
+        return index
 
     @property
     def snapshot(self) -> Snapshot:
@@ -286,6 +294,7 @@ class FileIndex:
 
 # Those that follow a table, by their texts: py4j gives no Python object back for what the JVM holds of it.
 _FOLLOWING: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
+_FOLLOWING_LOCK = Lock()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.scan.file_index import FileIndex, has_vectors
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
-__all__ = ["follow_tables"]
+__all__ = ["follow_tables", "index_of"]
 
 _RULE = """
 package tahoe;
@@ -75,7 +75,7 @@ class _Renewal(Proxied):
         versions = self._versions(tracker)
         renewed: list[tuple[JavaObject, JavaObject]] = []
         for leaf in items(plan.collectLeaves()):
-            index = _index_of(leaf)
+            index = index_of(leaf)
             if index is None or index.follows is None:
                 continue
             url = index.follows.url
@@ -138,7 +138,8 @@ class _Renewal(Proxied):
         implements = ("scala.Function2",)
 
 
-def _index_of(leaf: JavaObject) -> FileIndex | None:
+def index_of(leaf: JavaObject) -> FileIndex | None:
+    """What a leaf of a plan lists its files by, where it is a scan that follows its table."""
     if str(leaf.getClass().getSimpleName()) != "LogicalRelation":
         return None
     relation = leaf.relation()

@@ -44,8 +44,8 @@ _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] 
     **LIKE_STATEMENTS,
     **LOCATION_STATEMENTS,
 }
-# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at. INSERT arrives at the table that is written.
-_QUERY = re.compile(r"\s*(?:select|from|values|table|set|use|insert(?!\s+with\b))\b", re.IGNORECASE)
+# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
+_QUERY = re.compile(r"\s*(?:select|from|values|table|set|use)\b", re.IGNORECASE)
 
 
 def parser(there: JavaObject, spark: SparkSession) -> JavaObject:

@@ -61,11 +61,11 @@ def differences_of(name: str, kind: str, ours: Outcomes, pyspark: str) -> list[s
         pyspark: the version of the session, as some reasons are of one version.
     """
     theirs, told, met = reference(name, kind), [], set()
-    if list(theirs) != list(ours):
-        return [f"{name}: the recorded statements are {list(theirs)}: record anew"]
+    if theirs.keys() != ours.keys():
+        return [f"{name}: not recorded: {ours.keys() - theirs.keys()}, not run: {theirs.keys() - ours.keys()}"]
     for text in ours:
         for key, left, right in _differing(theirs[text], ours[text]):
-            known = [one for one in DIFFERENCES if _is_of(one, name, kind, pyspark) and _names(one, text, key)]
+            known = [one for one in DIFFERENCES if _is_of(one, name, kind, pyspark) and _names(one, text, key, left, right)]
             met.update(known)
             if not known:
                 told.append(f"{name} ({kind}): {text}\n    {key}\n      reference: {left}\n      Tahoe:     {right}")
@@ -79,8 +79,9 @@ def _is_of(one: Difference, name: str, kind: str, pyspark: str) -> bool:
     return fnmatchcase(name, one.life) and kind in one.kinds and pyspark.startswith(one.pyspark)
 
 
-def _names(one: Difference, text: str, key: str) -> bool:
-    return fnmatchcase(text, one.statement.replace("[", "[[]")) and fnmatchcase(key, one.key)
+def _names(one: Difference, text: str, key: str, left: object, right: object) -> bool:
+    found = ((text, one.statement), (key, one.key), (str(left), one.theirs), (str(right), one.ours))
+    return all(fnmatchcase(value, pattern) for value, pattern in found)
 
 
 def _differing(left: Any, right: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -187,6 +187,8 @@ def _is_of_the_run(key: str) -> bool:
 
 def _error(error: Exception) -> str:
     """As a program may catch it: the class of PySpark, and the condition."""
-    kind = next((known.__name__ for known in type(error).__mro__ if known.__module__.startswith("pyspark.errors")), type(error).__name__)
+    kind = next(
+        (known.__name__ for known in type(error).__mro__ if known.__module__.startswith("pyspark.errors")), type(error).__name__
+    )
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     return f"{kind} {condition}" if condition else kind

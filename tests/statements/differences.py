@@ -51,7 +51,9 @@ def _listed(reason: str, life: str, statement: str, *keys: str, kinds: Sequence[
     yield from (Difference(reason, life, statement, key, kinds=kinds) for key in keys)
 
 
-_COPIED = "after REPLACE delta-spark copies schema and properties into the entry, where later commits leave them; here it stays empty"
+_COPIED = (
+    "after REPLACE delta-spark copies schema and properties into the entry, where later commits leave them; here it stays empty"
+)
 _NO_STRUCT = "delta-spark makes of NULL a struct of NULLs when it casts; NULL stays NULL here"
 _LATER = "delta-spark 4.0 does not have it yet; later ones do"
 _EVOLUTION = "the clause asks for the new column, and delta-spark 4.0.1 leaves it out"

@@ -154,14 +154,14 @@ class _Place:
             return None
         found = self.catalog.getTable(DATABASE, name)
         dictionary = Jvm.of(self.spark).dictionary
-        properties = dict(dictionary(found.properties()))
+        properties, storage = dictionary(found.properties()), dictionary(found.storage().properties())
         return {
             "type": str(found.tableType().name()),
             "provider": str(found.provider().get()) if found.provider().isDefined() else None,
             "schema": json.loads(str(found.schema().json()))["fields"],
             "partitions": int(found.partitionColumnNames().size()),
             "properties": {key: self._plain(value) for key, value in sorted(properties.items()) if not _is_of_the_run(key)},
-            "storage": {key: self._plain(value) for key, value in sorted(dictionary(found.storage().properties()).items())},
+            "storage": {key: self._plain(value) for key, value in sorted(storage.items()) if not _is_of_the_run(key)},
             "comment": str(found.comment().get()) if found.comment().isDefined() else None,
             "location": self._plain(str(found.location().getPath())) if found.storage().locationUri().isDefined() else None,
         }
@@ -182,7 +182,8 @@ class _Place:
 
 
 def _is_of_the_run(key: str) -> bool:
-    return key.startswith(("transient", "view.")) or key == "delta.lastCommitTimestamp"
+    """Whether a property of an entry is the catalog's own, or told of the time."""
+    return key.startswith(("transient", "view.")) or key in ("delta.lastCommitTimestamp", "serialization.format")
 
 
 def _error(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -60,6 +60,9 @@ class ScannedVersion(Protocol):
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
         """The live files that may hold rows for which `predicate` is true; all of them for None."""
 
+    def naming_origins(self) -> AbstractContextManager[None]:
+        """Inside, an error about what the log says is told with the version, and the file of the log that says it."""
+
 
 @dataclass(frozen=True)
 class BareVersion:
@@ -77,6 +80,10 @@ class BareVersion:
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
         """No files: those that are read are given."""
         return files_table(())
+
+    def naming_origins(self) -> AbstractContextManager[None]:
+        """Nothing is known here of where the log says what."""
+        return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -257,8 +264,10 @@ class Scan:
         return RowTracking(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
 
     def _task(self, add: AddFile) -> ReadTask:
+        with self.snapshot.naming_origins():
+            name = decode_path(add.path, self.snapshot.store.url)
         return ReadTask(
-            name=decode_path(add.path, self.snapshot.store.url),
+            name=name,
             size=add.size,
             partition_values=dict(add.partition_values),
             deletion_vector=add.deletion_vector,

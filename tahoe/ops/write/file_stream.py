@@ -17,6 +17,7 @@ from tahoe.ops.write.writer import file_name
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
+from tahoe.schema.evolve import check_holds_data
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
@@ -51,6 +52,7 @@ def write_stream(
     Raises:
         StorageFailure: from the store; nothing is left under the name.
     """
+    check_holds_data(config.schema)
     layout, configuration = Layout.of(config), config.metadata.configuration
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)
     collected = StatisticsCollector(indexed, string_prefix_length(configuration))

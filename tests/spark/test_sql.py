@@ -213,7 +213,7 @@ def test_a_table_is_upgraded_to_uniform_and_synchronised(spark, tmp_path):
     spark.sql(f"DELETE FROM {t} WHERE id = 0")
     (row,) = spark.sql(f"REORG TABLE {t} APPLY (PURGE)").collect()
     done, (new,) = row.metrics, table.files()["size"].to_pylist()
-    assert (row.path, done.numFilesAdded, done.numFilesRemoved, done.totalConsideredFiles) == (table.url, 1, 1, 1)
+    assert (row.path, done.numFilesAdded, done.numFilesRemoved, done.totalConsideredFiles) == (f"file:{tmp_path}/t", 1, 1, 1)
     assert tuple(done.filesAdded) == (new, new, float(new), 1, new)
     assert tuple(done.deletionVectorStats) == (1, 1)
     assert (done.zOrderStats, done.clusteringStats, done.numTableColumns) == (None, None, 4)

@@ -23,7 +23,7 @@ from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsuppo
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
-from tahoe.ops.layout.optimize_report import metrics_row
+from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.progress import shown
 from tahoe.protocol.properties import parse_size
@@ -97,11 +97,13 @@ def optimize_table(
             code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
             table=table.url,
         )
-    request = _request(spark, conditions, zorder_by)
+    return _row(spark, table, _optimized(spark, table, _request(spark, conditions, zorder_by)).metrics)
+
+
+def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown_jobs(spark, table.clock), told_once(spark):
-        done = optimize(table.begin, commit, request, partial(_on_executors, spark))
-    return _row(spark, table, done.metrics)
+        return optimize(table.begin, commit, request, partial(_on_executors, spark))
 
 
 class DeltaOptimizeBuilder:
@@ -141,15 +143,25 @@ class DeltaOptimizeBuilder:
         Returns:
             As `executeCompaction`.
         """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
-        for name in names:
-            if not isinstance(name, str):
-                raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
-        return self._execute([str(name) for name in names])
+        return self._execute(_names(cols))
+
+    def explain(self, *cols: str | list[str] | tuple[str, ...]) -> Optimized:
+        """What `executeCompaction` would do now, or with columns `executeZOrderBy`; ``print`` shows it, and nothing is done."""
+        refuse_connect(self._spark, "OPTIMIZE")
+        request = _request(self._spark, self._conditions, _names(cols))
+        return _optimized(self._spark, self._table, replace(request, dry_run=True))
 
     def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
         rows = optimize_table(self._spark, self._table, self._conditions, zorder_by)
         return self._spark.createDataFrame(rows, OPTIMIZE_ROW)
+
+
+def _names(cols: Sequence[str | list[str] | tuple[str, ...]]) -> list[str]:
+    names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
+    return [str(name) for name in names]
 
 
 def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[Row]:

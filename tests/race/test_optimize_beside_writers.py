@@ -20,7 +20,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.int64()), ("times", pa.int
 
 @pytest.mark.parametrize("tracked", ["true", "false"])
 def test_no_writer_fails_and_every_row_is_there_once(tracked: str) -> None:
-    """Each writer changes rows of its own, which lie in files with those of the others. Some seconds: each change is begun again and again."""
+    """Each writer changes rows of its own, which lie in files with those of the others. Some seconds: changes are begun again and again."""
     store = open_store(f"memory://{uuid.uuid4()}/table")
     properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": tracked}
     Table.create(store.url, SCHEMA, properties=properties, store=store)

@@ -38,8 +38,8 @@ Printed by `make docs`; the lists are those that tests hold.
 +spark = tahoe.enable(SparkSession.builder.getOrCreate())
 ```
 
-`delta.exceptions` is `tahoe.exceptions`, with the reference's names and PySpark's bases. Where the imports cannot be changed, one call at the head of the
-program lets them stay: `from tahoe import as_delta; as_delta.install()` (design/017-delta-modules.md).
+`delta.exceptions` is `tahoe.exceptions`, with the reference's names and PySpark's bases. Where the imports cannot be changed, one call at the
+head of the program lets them stay: `from tahoe import as_delta; as_delta.install()` (design/017-delta-modules.md).
 
 ## What is no longer needed
 
@@ -50,9 +50,9 @@ program lets them stay: `from tahoe import as_delta; as_delta.install()` (design
 
 ## What stays
 
-Tables, names, properties, options, statements, the entries in a metastore, the form of the history: `tests/statements` has {statements} statements in {lives}
-lives of tables, each by name, external and by path, and holds rows, schemas, entries of the catalog and the history's operations, parameters and metrics
-against what delta-spark 4.0.1 made of the same statements."""
+Tables, names, properties, options, statements, the entries in a metastore, the form of the history: `tests/statements` has {statements}
+statements in {lives} lives of tables, each by name, external and by path, and holds rows, schemas, entries of the catalog and the history's
+operations, parameters and metrics against what delta-spark 4.0.1 made of the same statements."""
 
 WHY = """## Where statements do otherwise
 

@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 from array import array
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,7 +68,9 @@ def main() -> None:
             started, cpu = time.perf_counter(), time.process_time()
             found = check_table(LocalLogStore(place), deep=deep)
             seconds = f"{time.perf_counter() - started:.1f}"
-            grid.add_row(label, seconds, f"{time.process_time() - cpu:.1f}", "; ".join(map(str, found[:2])) or "none")
+            counts = Counter(each.code for each in found)
+            findings = ", ".join(f"{count:,} of {code}" for code, count in counts.items())
+            grid.add_row(label, seconds, f"{time.process_time() - cpu:.1f}", findings or "none")
     Console(width=140).print(grid)
 
 
@@ -94,7 +97,7 @@ def many_commits(root: Path, commits: int) -> Path:
 
 
 def many_files(root: Path, files: int) -> Path:
-    """The synthetic log of `_log_tables` with a checkpoint, and its data files, sparse."""
+    """The synthetic log of `_log_tables` with a checkpoint, and its data files, sparse: without footers, which is a finding."""
     place = _log_tables.make_table(root, files)[0]
     for add in tahoe.Table(place).files().select(["path", "size"]).to_pylist():
         name = place / add["path"]
@@ -105,7 +108,7 @@ def many_files(root: Path, files: int) -> Path:
 
 
 def vector(root: Path, megabytes: int, *, inline: bool) -> Path:
-    """One file, of whose rows every third is dead."""
+    """One file, of whose rows every third is dead; its footer knows of one row alone, which is a finding."""
     table = tahoe.Table.create(root, pa.schema([("id", pa.int64())]), properties={"delta.enableDeletionVectors": "true"})
     table.append(pa.table({"id": [0]}))
     (add,) = (line["add"] for line in lines(root, 1) if "add" in line)

@@ -29,7 +29,6 @@ _SHELL = "one command: from a shell, and what it tells"
 # Names that stand in more than one folder, each with the reason.
 MIRRORS: Mapping[str, str] = {
     "assignments": _TWO_SIDES,
-    "check": _SHELL,
     "conditions": _TWO_SIDES,
     "create": _TWO_SIDES,
     "delete": _TWO_SIDES,
@@ -42,6 +41,7 @@ MIRRORS: Mapping[str, str] = {
     "row_changes": _TWO_SIDES,
     "row_ids": _TWO_SIDES,
     "update": _TWO_SIDES,
+    "upkeep": "what keeps a table in order: on Spark, and from a shell",
     "writer": _TWO_SIDES,
 }
 

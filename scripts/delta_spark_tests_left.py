@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 __all__ = ["LEFT"]
 
-_OPTIMIZE = "OPTIMIZE is not built yet"
 _VACUUM = "VACUUM is not built yet"
 _RESTORE = "RESTORE is not built yet"
 _CONVERT = "CONVERT TO DELTA is not built yet"
@@ -22,10 +21,6 @@ LEFT: Mapping[str, str] = {
     "test_deltatable.test_create_table_with_identity_column": "identity columns are not built yet",
     "test_deltatable.test_dropFeatureSupport": "features cannot be dropped yet, and it needs delta-spark's features for tests",
     "test_deltatable.test_generate": _GENERATE,
-    "test_deltatable.test_optimize": _OPTIMIZE,
-    "test_deltatable.test_optimize_w_partition_filter": _OPTIMIZE,
-    "test_deltatable.test_optimize_zorder_by": _OPTIMIZE,
-    "test_deltatable.test_optimize_zorder_by_w_partition_filter": _OPTIMIZE,
     "test_deltatable.test_replace_table_with_cluster_by": _CLUSTERING,
     "test_deltatable.test_restore_to_timestamp": _RESTORE,
     "test_deltatable.test_restore_to_version": _RESTORE,

@@ -16,6 +16,7 @@ _DAMAGE = "tests/unit/log/test_damaged_log.py"
 _MERGE = "tests/unit/ops/merge/test_merge.py"
 _MODEL = "tests/model/test_table_machine.py"
 _COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
+_OPTIMIZE = "tests/unit/ops/layout/test_optimize.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
@@ -41,7 +42,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
     },
     "one command of `tahoe`, whose words and exit code are tested as a user calls it": {
-        "cli/check": _COMMAND,
+        "cli/upkeep": _COMMAND,
         "cli/detail": _COMMAND,
         "cli/files": _COMMAND,
         "cli/history": _COMMAND,
@@ -110,6 +111,17 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "a step of a conversion, held by the verifier that reads what was written with another library": {
         "uniform/convert/manifest_draft": "tests/unit/uniform/convert/test_data_manifests.py",
         "uniform/convert/manifest_folder": "tests/unit/uniform/convert/test_data_manifests.py",
+    },
+    "a part of OPTIMIZE: what is planned, laid out and told shows in the table and in the history": {
+        "ops/maintainable": _OPTIMIZE,
+        "ops/layout/cluster_columns": _OPTIMIZE,
+        "ops/layout/clustered": _OPTIMIZE,
+        "ops/layout/optimize_plan": _OPTIMIZE,
+        "ops/layout/optimize_report": _OPTIMIZE,
+    },
+    "a part of writing files, held by what is read back": {
+        "ops/write/parquet_files": "tests/unit/ops/write/test_writer.py",
+        "ops/write/stored_layout": "tests/unit/ops/write/test_writer.py",
     },
     "ALTER TABLE's columns: what is staged shows in the table": {
         "ops/tables/alterable": _COLUMNS,

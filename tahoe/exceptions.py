@@ -29,6 +29,7 @@ loaded for that: a program that names its classes has loaded it.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -98,12 +99,12 @@ class TahoeError(Exception):
         parts = []
         if table is not None and table not in self.message:
             parts.append(f"Table {table}")
-        if version is not None and f"ersion {version}" not in self.message:
-            parts.append(f"version {version}" if parts else f"Version {version}")
+        if version is not None and not re.search(rf"ersion {version}\b", self.message):
+            parts.append(f"version {version}")
         if file is not None and file not in self.message:
-            parts.append(f"file '{file}'" if parts else f"File '{file}'")
+            parts.append(f"file '{file}'")
         if parts:
-            self.message = f"{', '.join(parts)}: {self.message}"
+            self.message = _with_place(self.message, parts, self.facts.get("table", table))
             self.args = (f"[{self.code}] {self.message}",)
         for name, value in {"table": table, "version": version, "file": file}.items():
             if value is not None:
@@ -137,6 +138,15 @@ class TahoeError(Exception):
 
     def getBreakingChangeInfo(self) -> None:  # noqa: N802
         """None: no error comes of a change of versions alone."""
+
+
+def _with_place(message: str, parts: list[str], table: str | None) -> str:
+    """A message that says where it happened: behind the table that it begins with, else before all."""
+    begin, colon, rest = message.partition(": ")
+    if colon and (begin == f"Table {table}" or begin.startswith(f"Table {table}, ")):
+        return f"{', '.join([begin, *parts])}: {rest}"
+    first, *others = parts
+    return f"{', '.join([first[0].upper() + first[1:], *others])}: {message}"
 
 
 _MADE: dict[tuple[type, type], type[Any]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.ops.maintainable import Maintainable
 from tahoe.ops.tables.alterable import Alterable
 from tahoe.progress import Progress, shown, tracked
 from tahoe.snapshot.readable import Readable, skipping_of
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
     from tahoe.uniform.convert.conversion import DeltaSide
     from tahoe.uniform.handle import UniformHandle
 
+    _Stage = Callable[[Transaction, Progress], Staged]
+
 __all__ = ["Table", "commit_transaction", "parse_timestamp"]
 
 
-class Table(Readable, Alterable):
+class Table(Readable, Alterable, Maintainable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:
@@ -260,10 +263,7 @@ class Table(Readable, Alterable):
         """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.rows.delete`."""
         from tahoe.ops.rows.delete import stage_delete
 
-        transaction = self.begin()
-        with shown(self.clock) as progress:
-            staged = stage_delete(transaction, where, progress=progress)
-        return self.commit_rows(transaction, staged, user_metadata=user_metadata)
+        return self._changed_rows(lambda transaction, told: stage_delete(transaction, where, progress=told), user_metadata)
 
     def update(
         self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
@@ -275,10 +275,9 @@ class Table(Readable, Alterable):
         """
         from tahoe.ops.rows.update import stage_update
 
-        transaction = self.begin()
-        with shown(self.clock) as progress:
-            staged = stage_update(transaction, values, where, progress=progress)
-        return self.commit_rows(transaction, staged, user_metadata=user_metadata)
+        return self._changed_rows(
+            lambda transaction, told: stage_update(transaction, values, where, progress=told), user_metadata
+        )
 
     def merge(
         self,
@@ -301,10 +300,8 @@ class Table(Readable, Alterable):
         from tahoe.ops.merge.merge import explain_merge, stage_merge
 
         def run(statement: MergeStatement) -> RowsChanged:
-            transaction = self.begin()
-            with shown(self.clock) as progress:
-                staged = stage_merge(transaction, statement, progress)
-            return self.commit_rows(transaction, staged, user_metadata=user_metadata)
+            again = not isinstance(source, pa.RecordBatchReader)
+            return self._changed_rows(lambda transaction, told: stage_merge(transaction, statement, told), user_metadata, again)
 
         def look(statement: MergeStatement) -> MergeExplained:
             return explain_merge(self.begin(), statement)
@@ -336,19 +333,6 @@ class Table(Readable, Alterable):
         first = None if start_timestamp is None else parse_timestamp(start_timestamp)
         last = None if end_timestamp is None else parse_timestamp(end_timestamp)
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
-
-    def purge(self, where: str | Predicate | None = None) -> int:
-        """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
-
-        Args:
-            where: on partition columns; only these partitions.
-        """
-        from tahoe.ops.upkeep.purge import stage_purge
-
-        transaction = self.begin()
-        with shown(self.clock) as progress:
-            operation = stage_purge(transaction, where, progress)
-        return self.version() if operation is None else self.commit(transaction, operation).version
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, and return that version."""
@@ -401,6 +385,16 @@ class Table(Readable, Alterable):
             metrics = dict(staged.operation.metrics)
             version = self.commit(transaction, staged.operation, user_metadata=user_metadata).version
         return RowsChanged(version, staged.num_updated_rows, staged.num_deleted_rows, staged.num_inserted_rows, metrics)
+
+    def _changed_rows(self, stage: _Stage, user_metadata: str | None, can_run_again: bool = True) -> RowsChanged:
+        from tahoe.txn.rearranged import again_where_rearranged
+
+        def run() -> RowsChanged:
+            with shown(self.clock) as progress:
+                staged = stage(transaction := self.begin(), progress)
+            return self.commit_rows(transaction, staged, user_metadata=user_metadata)
+
+        return again_where_rearranged(run, can_run_again=can_run_again)
 
     @cached_property
     def _hooks(self) -> list[Hook]:

@@ -1,6 +1,6 @@
 """`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
 
-What maintains tables (`vacuum`, `optimize`, …) is not in this version of Tahoe: such a method is there and refuses by name.
+What maintains tables (`vacuum`, `restoreToVersion`, …) is not in this version of Tahoe: such a method is there and refuses by name.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
@@ -26,6 +26,7 @@ from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
+from tahoe.spark.commands.upkeep import DeltaOptimizeBuilder
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -178,6 +179,15 @@ class DeltaTable:
         """
         return merge_builder(self._spark, self._table, source, condition, self._alias, self._options)
 
+    # -- what keeps it in order --------------------------------------------------------------------------------------------
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Small files, and files with many deleted rows, become few large ones; nothing happens before it is executed.
+
+        ``table.optimize().where("date = '2026-03-01'").executeCompaction()``
+        """
+        return DeltaOptimizeBuilder(self._spark, self._table)
+
     # -- what changes the protocol -----------------------------------------------------------------------------------------
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
@@ -202,10 +212,6 @@ class DeltaTable:
     def vacuum(self, retentionHours: float | None = None) -> NoReturn:
         """Raises `Unsupported`: files that no version needs stay where they are in this version of Tahoe."""
         _refuse("vacuum")
-
-    def optimize(self) -> NoReturn:
-        """Raises `Unsupported`: this version of Tahoe does not rewrite small files into larger ones."""
-        _refuse("optimize")
 
     def restoreToVersion(self, version: int) -> NoReturn:
         """Raises `Unsupported`: to go back, read the version (``versionAsOf``) and overwrite the table with it."""
@@ -261,13 +267,6 @@ class IdentityGenerator:
 
     start: int = 1
     step: int = 1
-
-
-class DeltaOptimizeBuilder:
-    """What `DeltaTable.optimize` would give; there is none in this version of Tahoe, so making one raises `Unsupported`."""
-
-    def __init__(self, *_arguments: Any, **_named: Any) -> None:
-        _refuse("optimize")
 
 
 class DeltaTableBuilder:

@@ -1,4 +1,4 @@
-"""`tahoe`: looks at a table from a shell.
+"""`tahoe`: looks at a table from a shell, and keeps it in order.
 
 Exit codes: 0 all is well, 1 `check` found something wrong with the table, 2 the question could not be answered (one sentence on
 standard error says why). Importing this module costs nothing but typer: Arrow, the store and rich are loaded by the command that
@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 
 from tahoe.cli.arguments import NO_ANSWER
-from tahoe.cli.check import check
 from tahoe.cli.detail import detail
 from tahoe.cli.files import files
 from tahoe.cli.hints import in_shell_words
@@ -24,6 +23,7 @@ from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.cli.uniform import uniform
+from tahoe.cli.upkeep import check, optimize
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 
@@ -40,6 +40,7 @@ app.command(short_help="schema, size, protocol, properties")(detail)
 app.command(short_help="who did what, newest first")(history)
 app.command(short_help="the live files, or those that a filter needs")(files)
 app.command(short_help="what is wrong with the table")(check)
+app.command(short_help="small files become few large ones")(optimize)
 app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 
@@ -81,7 +82,7 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback(
-    help="Look at a Delta table, without Spark and without a JVM.",
+    help="Look at a Delta table and keep it in order, without Spark and without a JVM.",
     epilog="Exit codes: 0 all is well, 1 check found something wrong, 2 the question could not be answered.",
 )
 def _options(

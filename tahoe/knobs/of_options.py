@@ -26,7 +26,7 @@ WRITER_OPTIONS: tuple[Knob, ...] = (
         Knob(name, State.REFUSED, _REPLACING, _WRITER)
         for name in ("replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO")
     ),
-    Knob("optimizeWrite", State.LATER, "Rows are not shuffled before a write; that comes with OPTIMIZE.", _WRITER, ("false",)),
+    Knob("optimizeWrite", State.LATER, "Rows are not shuffled before a write; run OPTIMIZE afterwards.", _WRITER, ("false",)),
     Knob(
         "writePartitionColumns",
         State.LATER,

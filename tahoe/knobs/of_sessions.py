@@ -16,14 +16,15 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 """Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
 
 _WORKS = """
-    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata properties.defaults.minReaderVersion
+    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
+    optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion schema.autoMerge.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
     (
         State.LATER,
-        "OPTIMIZE and what compacts by itself come with a later version.",
+        "What compacts and clusters by itself comes with a later version.",
         """
             autoCompact.earlySkipPartitionTable.enabled=true autoCompact.enabled autoCompact.maxFileSize
             autoCompact.maxNumModifiedPartitions=128 autoCompact.maxTablePartitionStats autoCompact.minFileSize
@@ -31,13 +32,18 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             autoCompact.nonBlindAppend.enabled=false autoCompact.partitionStatsSize
             autoCompact.recordPartitionStats.enabled=true autoCompact.reservePartitions.enabled=true
             clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
-            import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true optimize.batchSize
+            import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
             optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
             optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
-            optimize.maxDeletedRowsRatio=0.05 optimize.maxFileSize optimize.maxThreads=15 optimize.minFileSize
-            optimize.repartition.enabled=false optimize.zorder.checkStatsCollection.enabled=true
-            optimize.zorder.fastInterleaveBits.enabled=false optimizeWrite.binSize=512 optimizeWrite.enabled
-            optimizeWrite.maxShufflePartitions=2000 optimizeWrite.numShuffleBlocks=50000000
+            optimizeWrite.binSize=512 optimizeWrite.enabled optimizeWrite.maxShufflePartitions=2000
+            optimizeWrite.numShuffleBlocks=50000000
+        """,
+    ),
+    (
+        State.NOTHING,
+        "OPTIMIZE writes each bin by a task of Spark, and clusters by a k-d grid.",
+        """
+            optimize.maxThreads=15 optimize.repartition.enabled=false optimize.zorder.fastInterleaveBits.enabled=false
         """,
     ),
     (

@@ -33,7 +33,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.wording import counted
 
 __all__ = [
-    "DoubtedCompactions",
     "check_adds_of_checkpoint",
     "check_checkpoint",
     "check_files",
@@ -50,10 +49,6 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-class DoubtedCompactions(Exception):
-    """The checksum contradicts a log that was read from compactions."""
 
 
 def check_checkpoint(store: LogStore, reader: CheckpointReader, hint: LastCheckpoint | None, tail: Tail) -> None:
@@ -247,12 +242,10 @@ def _compared(file: AddFile) -> tuple[object, ...]:
 
 
 def _report(store: LogStore, segment: LogSegment, tail: Tail, found: Sequence[str]) -> None:
-    """Raise what a trustworthy checksum does not agree with; compactions are doubted first, then the checkpoint."""
+    """Raise what a trustworthy checksum does not agree with; the checkpoint is doubted first."""
     if not found or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
         return
     what = "; ".join(found)
-    if segment.compactions:
-        raise DoubtedCompactions(what)
     name = checksum_name(segment.version)
     begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {what}."
     if segment.checkpoint is not None:

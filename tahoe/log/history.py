@@ -10,9 +10,9 @@ from typing import Any
 from tahoe.exceptions import NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import parse
+from tahoe.log.places import no_in_commit_timestamp
 from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import no_in_commit_timestamp
 from tahoe.store.log_store import LogStore
 
 __all__ = ["CommitTime", "commit_times", "history", "in_commit_timestamps_from", "states_its_time", "version_at"]

@@ -26,11 +26,11 @@ def check_keys(
         CorruptTable: they do not, and come from commits.
     """
     try:
-        check_partition_keys(files, schema, partition_columns, url)
+        check_partition_keys(files, schema, partition_columns, url if checkpoint is None else "")
     except CorruptTable as error:
         if checkpoint is None:
             raise
-        raise DamagedCheckpoint(url, checkpoint, checkpoint.names[0], error.message, error.message) from error
+        raise DamagedCheckpoint(url, checkpoint, checkpoint.names[0], error.message) from error
     return files
 
 

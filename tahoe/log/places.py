@@ -18,7 +18,7 @@ from tahoe.log.files.seal import has_seal
 from tahoe.protocol.actions import CommitInfo
 from tahoe.protocol.config import TableConfig
 
-__all__ = ["Place", "PlaceCheck", "check_places", "check_times", "place_of"]
+__all__ = ["Place", "PlaceCheck", "check_places", "check_times", "no_in_commit_timestamp", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,19 @@ def check_times(places: Sequence[Place], config: TableConfig) -> None:
         if earlier is not None and later is not None and later <= earlier and after.read_version != before.version:
             what = f"its in-commit timestamp {later} is not after {earlier}, that of {commit_name(before.version)}"
             raise _misplaced(after.version, config.table, what)
+
+
+def no_in_commit_timestamp(url: str, version: int) -> CorruptTable:
+    """The error of a commit without the time that in-commit timestamps demand: another time would choose other versions."""
+    name = commit_name(version)
+    return CorruptTable(
+        f"Table {url}: the commit {name} of version {version} has no commitInfo with an inCommitTimestamp, which "
+        "delta.enableInCommitTimestamps demands. Restore the commit from a backup.",
+        code="DELTA_MISSING_COMMIT_TIMESTAMP",
+        table=url,
+        version=version,
+        file=name,
+    )
 
 
 def _commit_info(body: bytes) -> CommitInfo:

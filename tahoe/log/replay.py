@@ -10,16 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import pc
 from tahoe.log.agreement import (
-    DoubtedCompactions,
     check_adds_of_checkpoint,
     check_checkpoint,
     check_files,
@@ -40,11 +38,14 @@ from tahoe.log.files.live_files import (
     key_of,
     without_rows,
 )
+from tahoe.log.files.paths import commit_name
 from tahoe.log.matching_files import ScanPlan, plan_scan, scan_checkpoint
+from tahoe.log.origin import located_in_log
 from tahoe.log.partition_keys import check_keys, check_keys_for
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.skipping import keep
 from tahoe.protocol.table_state import TableState, advance_state
 from tahoe.schema.arrow_values import array
@@ -73,14 +74,16 @@ class LogReader:
     def __init__(self, store: LogStore, segment: LogSegment) -> None:
         self._store = store
         self._version = segment.version
-        # Another segment's where this one's compactions or checkpoint turn out to be damaged.
+        # Another segment's where this one's checkpoint turns out to be damaged.
         self._files_read = _SegmentReader(store, segment)
 
     def state(self) -> TableState:
         """Protocol, metadata, transactions and domains: reads the tail, and of the checkpoint only the row groups that hold them.
 
         Raises:
-            CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where the log has no protocol or no metadata; or a damaged file.
+            CorruptTable: ``DELTA_STATE_RECOVER_ERROR`` where the log has no protocol or no metadata; a damaged file; or metadata that
+                contradicts itself.
+            Unsupported: the table needs reader features that this version of Tahoe lacks.
         """
         return self._answer(_SegmentReader.state)
 
@@ -116,30 +119,29 @@ class LogReader:
         return self._answer(lambda segment: segment.scan(plan))
 
     def _answer(self, read: Callable[[_SegmentReader], T]) -> T:
-        """What `read` gives of the segment; where its compactions or its checkpoint cannot be right, of what can take their place."""
+        """What `read` gives of the segment; where its checkpoint cannot be right, of what can take its place."""
         store, current = self._store, self._files_read
         damaged: set[str] = set()
         first: DamagedCheckpoint | None = None
-        without_compactions = False
         while True:
             try:
                 answer = read(current)
-            except DoubtedCompactions as error:
-                logger.warning("%s: compactions were not used, for with them the log gives %s", store.url, error)
-                without_compactions = True
-                segment = current.segment
             except DamagedCheckpoint as error:
                 first = first or error
                 damaged.update(error.names)
                 try:
                     segment = segment_for(store, self._version, without=damaged)
                 except (NotFound, CorruptTable):
+                    if isinstance(first.__cause__, Unsupported):
+                        raise first.__cause__ from error  # a checkpoint that says so is not damaged by that
                     raise first from error
                 logger.warning("%s It is read from %s instead.", error.message, _origin(segment))
+            except (CorruptTable, Unsupported) as error:
+                raise located_in_log(error, store, current.segment) from error.__cause__
             else:
                 self._files_read = current
                 return answer
-            current = _SegmentReader(store, replace(segment, compactions=()) if without_compactions else segment)
+            current = _SegmentReader(store, segment)
 
 
 class _SegmentReader:
@@ -175,7 +177,8 @@ class _SegmentReader:
         metadata = tail.metadata or newest(older, Metadata)
         if protocol is None or metadata is None:
             missing = "protocol" if protocol is None else "metaData"
-            raise no_state(store, segment.version, missing, "the log up to that version holds none")
+            first = commit_name(0) if segment.checkpoint is None else segment.checkpoint.names[0]
+            raise no_state(store, segment.version, missing, f"the log from {first} up to that version holds none")
         transactions = {a.app_id: a for a in older if isinstance(a, SetTransaction)} | dict(tail.transactions)
         domains = {a.domain: a for a in older if isinstance(a, DomainMetadata)} | dict(tail.domains)
         info = tail.commit_info
@@ -188,7 +191,20 @@ class _SegmentReader:
             info.transaction_id if info else None,
         )
         check_state(store, segment, state, tail)
+        self._check_readable(state)
         return state
+
+    def _check_readable(self, state: TableState) -> None:
+        """Raise where the state is none that can be read; where a checkpoint alone says so, the commits before it are asked first."""
+        try:
+            TableConfig(state.protocol, state.metadata, self.store.url).ensure_readable()
+        except (CorruptTable, Unsupported) as error:
+            checkpoint = self.segment.checkpoint
+            if checkpoint is None or self.tail.metadata is not None or error.facts.get("action") != "metaData":
+                raise
+            raise DamagedCheckpoint(
+                self.store.url, checkpoint, checkpoint.names[0], error.message, code=error.code
+            ) from located_in_log(error, self.store, self.segment)
 
     def files(self) -> pa.Table:
         """See `LogReader.files`."""

@@ -12,7 +12,7 @@ from tahoe.log.files.listing import Checkpoint, Listing, checkpoints_in, fill_ga
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, file_name, parse
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "no_table", "segment_for"]
+__all__ = ["Checkpoint", "LogSegment", "TailFile", "checkpoints_in", "no_table", "not_to_be_joined", "segment_for"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class LogSegment:
         checkpoint: where replay begins; None when it begins with version 0.
         commits: the commits after the checkpoint, oldest first. Before them stands the checkpoint's own commit, where the log
             still has it, for its `commitInfo`.
-        compactions: read instead of the commits that they cover; damaged ones are left out and the commits are read.
+        compactions: read only in the place of commits that are missing or damaged: nothing in the table vouches for a compaction.
         checksum: the version's ``.crc``, where there is one.
         checkpoint_checksum: the ``.crc`` of the checkpoint's version.
         hint: what ``_last_checkpoint`` says of this checkpoint.
@@ -56,18 +56,21 @@ class LogSegment:
         """The first version that is read as commits."""
         return 0 if self.checkpoint is None else self.checkpoint.version + 1
 
-    def tail(self, without: Collection[str] = ()) -> tuple[TailFile, ...]:
-        """The commits and compactions after the checkpoint in the order of replay, each version once.
+    def tail(self, without: Collection[str] = ()) -> tuple[TailFile, ...] | None:
+        """The commits after the checkpoint in the order of replay, and compactions where commits are missing; each version once.
 
         Args:
-            without: names of compactions that must not be used.
+            without: names of commits and compactions that must not be used.
+
+        Returns:
+            None where the files that are left cannot be put together to the version.
         """
         files = [TailFile(version, version, entry) for version, entry in self._commits_by_version().items()]
         for entry in self.compactions:
             parsed = parse(entry.name)
-            if parsed is not None and entry.name not in without:
+            if parsed is not None:
                 files.append(TailFile(parsed.version, parsed.last_version, entry))
-        return _fewest(files, self.first_version, self.version)
+        return _fewest_compactions([file for file in files if file.entry.name not in without], self.first_version, self.version)
 
     def commit(self) -> Entry | None:
         """The commit of `version` itself, where it is in the log."""
@@ -108,6 +111,16 @@ def no_table(url: str) -> NotFound:
         f"There is no Delta table at {url}: its folder {LOG_FOLDER} is missing or empty. Check the path, or create the table.",
         code="DELTA_TABLE_NOT_FOUND",
         table=url,
+    )
+
+
+def not_to_be_joined(store: LogStore, segment: LogSegment) -> CorruptTable:
+    """The error of compactions that overlap so that they cannot stand for the commits that are missing."""
+    there = {entry.name for entry in segment.commits}
+    return _gap(
+        store,
+        next(v for v in range(segment.first_version, segment.version + 1) if commit_name(v) not in there),
+        segment.version,
     )
 
 
@@ -235,22 +248,26 @@ def _hint_of(checkpoint: Checkpoint | None, hint: LastCheckpoint | None) -> Last
     return hint if hint.parts == parts else None
 
 
-def _fewest(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...]:
-    """The smallest choice of files that covers each version once: the shortest path over versions, backwards."""
+def _fewest_compactions(files: list[TailFile], first: int, last: int) -> tuple[TailFile, ...] | None:
+    """The choice that covers each version once and needs the fewest compactions: the shortest path over versions, backwards.
+
+    None where a version is in none of the files.
+    """
     starting: dict[int, list[TailFile]] = {}
     for file in files:
         if file.last <= last:
             starting.setdefault(file.first, []).append(file)
     best: dict[int, tuple[int, TailFile | None]] = {last + 1: (0, None)}
     for version in range(last, first - 1, -1):
-        choices = [(best[f.last + 1][0] + 1, f) for f in starting.get(version, ()) if f.last + 1 in best]
+        choices = [(best[f.last + 1][0] + (f.first != f.last), f) for f in starting.get(version, ()) if f.last + 1 in best]
         if choices:
             best[version] = min(choices, key=lambda choice: choice[0])
     path = []
     version = first
     while version <= last:
-        step = best[version][1]
-        assert step is not None, "the segment was checked to be whole"
+        step = best.get(version, (0, None))[1]
+        if step is None:
+            return None
         path.append(step)
         version = step.last + 1
     return tuple(path)

@@ -23,7 +23,7 @@ from tahoe.log.files.live_files import (
     without_rows,
 )
 from tahoe.log.places import Place, check_places, place_of
-from tahoe.log.segment import LogSegment, TailFile
+from tahoe.log.segment import LogSegment, TailFile, not_to_be_joined
 from tahoe.log.totals import FileTotals
 from tahoe.protocol.actions import (
     Action,
@@ -78,38 +78,42 @@ class Tail:
 
 
 def read_tail(store: LogStore, segment: LogSegment) -> Tail:
-    """Read and reconcile the segment's commits and compactions; a damaged compaction is told and its commits are read.
+    """Read and reconcile the segment's commits; where one is damaged, a compaction may take its place, and that is told.
 
     Raises:
-        CorruptTable: for a damaged commit, naming it.
+        CorruptTable: for a damaged commit that no compaction holds, naming it.
         NotFound: a commit was removed while the log was read.
     """
-    damaged: set[str] = set()
-    while True:
-        files = segment.tail(damaged)
-        bodies, checksums = _read(store, files, [each for each in (segment.checksum, segment.checkpoint_checksum) if each])
+    damaged: dict[str, CorruptTable] = {}
+    files = segment.tail()
+    while files is not None:
         try:
-            tail = _reconcile(store, files, bodies)
-        except _DamagedCompaction as error:
-            damaged.add(error.name)
-            logger.warning("%s was not used, its commits are read instead: %s", error.name, error.reason)
-            continue
-        places = [place_of(file.first, body) for file, body in zip(files, bodies, strict=True) if file.first == file.last]
-        unsealed = tuple(place for place in places if place is not None)
-        check_places(unsealed, store.url)
-        own, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
-        return replace(tail, places=unsealed, checksum=own, checkpoint_checksum=older)
+            tail = _read_files(store, segment, files)
+        except CorruptTable as error:
+            name = error.facts.get("file")
+            if not any(file.entry.name == name for file in files):
+                raise
+            damaged[str(name)] = error
+            files = segment.tail(damaged)
+        else:
+            for fault in damaged.values():
+                logger.warning("%s It is read from a compaction instead.", fault.message)
+            return tail
+    raise next(iter(damaged.values()), None) or not_to_be_joined(store, segment)
+
+
+def _read_files(store: LogStore, segment: LogSegment, files: Sequence[TailFile]) -> Tail:
+    bodies, checksums = _read(store, files, [each for each in (segment.checksum, segment.checkpoint_checksum) if each])
+    tail = _reconcile(store, files, bodies)
+    places = [place_of(file.first, body) for file, body in zip(files, bodies, strict=True) if file.first == file.last]
+    unsealed = tuple(place for place in places if place is not None)
+    check_places(unsealed, store.url)
+    own, older = (checksums.get(each.name) if each else None for each in (segment.checksum, segment.checkpoint_checksum))
+    return replace(tail, places=unsealed, checksum=own, checkpoint_checksum=older)
 
 
 # Below this the exact reader is as fast, for Arrow's has a price to begin with.
 _BYTES_WORTH_COLUMNS = 256 << 10
-
-
-class _DamagedCompaction(Exception):
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(reason)
-        self.name = name
-        self.reason = reason
 
 
 def _read(
@@ -244,7 +248,7 @@ def _newest_of_actions(store: LogStore, files: Sequence[TailFile], bodies: Seque
     for file, body in zip(files, bodies, strict=True):
         commit_info = None
         in_this_file: set[str] = set()
-        for action in _parse(store, file, body):
+        for action in parse_commit(file.entry.name, body, store.url):
             if isinstance(action, AddFile | RemoveFile):
                 key = key_of(action, store.url)
                 if key in in_this_file:  # spelt in two ways; `parse_commit` has found those spelt alike
@@ -272,12 +276,3 @@ def _newest_of_actions(store: LogStore, files: Sequence[TailFile], bodies: Seque
         domains=single.domains,
         commit_info=commit_info,
     )
-
-
-def _parse(store: LogStore, file: TailFile, body: bytes) -> Sequence[Action]:
-    try:
-        return parse_commit(file.entry.name, body, store.url)
-    except CorruptTable as error:
-        if file.first != file.last:
-            raise _DamagedCompaction(file.entry.name, error.message) from error
-        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -106,19 +107,21 @@ class TableConfig:
         return self.is_active("inCommitTimestamp")
 
     def ensure_readable(self) -> None:
-        """Raises where this version of Tahoe cannot read the table right; the message names the features."""
-        check_readable(self.protocol, self.table)
+        """Raises where this version of Tahoe cannot read the table right; the message names the features, and the fact ``action`` says
+        whether it is about the ``protocol`` or the ``metaData``."""
+        with _about("protocol", self.table):
+            check_readable(self.protocol, self.table)
+        with _about("metaData", self.table):
+            self._check_metadata()
+
+    def _check_metadata(self) -> None:
         if self.metadata.format_provider.lower() != "parquet":
             raise Unsupported(
                 f"Table {self.table} keeps its data as {self.metadata.format_provider}; only parquet is supported.",
                 code="TAHOE_DATA_FORMAT",
             )
-        try:
-            check_mapping_of_columns(self.schema, self.column_mapping_mode)
-            check_type_changes(self.schema)
-        except TahoeError as error:
-            error.located(table=self.table)
-            raise
+        check_mapping_of_columns(self.schema, self.column_mapping_mode)
+        check_type_changes(self.schema)
         self._check_names()
 
     def _check_names(self) -> None:
@@ -191,6 +194,17 @@ class TableConfig:
                 yield "allowColumnDefaults", f"allowColumnDefaults (column {column.name})"
             if "__CHAR_VARCHAR_TYPE_STRING" in keys:
                 yield "char/varchar", f"char/varchar length (column {column.name})"
+
+
+@contextmanager
+def _about(action: str, table: str) -> Iterator[None]:
+    """Errors raised inside say of which action they are, and of which table."""
+    try:
+        yield
+    except TahoeError as error:
+        error.facts.setdefault("action", action)
+        error.located(table=table)
+        raise
 
 
 def features_wanted_by(metadata: Metadata) -> frozenset[str]:

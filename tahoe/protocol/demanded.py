@@ -28,7 +28,6 @@ __all__ = [
     "check_partition_values",
     "fault_of_files",
     "is_misspelt",
-    "no_in_commit_timestamp",
 ]
 
 
@@ -134,17 +133,6 @@ def check_partition_values(
         physical_name = schema.field(name).physical_name
         if values is None or physical_name not in values:
             raise _no_key(path, None if values is None else list(values), physical_name, url)
-
-
-def no_in_commit_timestamp(url: str, version: int) -> CorruptTable:
-    """The error of a commit without the time that in-commit timestamps demand: another time would choose other versions."""
-    return CorruptTable(
-        f"Table {url}: the commit of version {version} has no commitInfo with an inCommitTimestamp, which "
-        "delta.enableInCommitTimestamps demands. Restore the commit from a backup.",
-        code="DELTA_MISSING_COMMIT_TIMESTAMP",
-        table=url,
-        version=version,
-    )
 
 
 _VERSION = _Member(int, True, 0)

@@ -13,7 +13,7 @@ from typing import Any
 from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.knobs.of_properties import properties_set
 
-__all__ = ["FEATURE_PREFIX", "TableProperties", "parse_interval_ms", "validate_properties"]
+__all__ = ["FEATURE_PREFIX", "TableProperties", "parse_interval_ms", "parse_size", "validate_properties"]
 
 FEATURE_PREFIX = "delta.feature."
 FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
@@ -90,6 +90,12 @@ class TableProperties:
     def enable_expired_log_cleanup(self) -> bool:
         """Whether a checkpoint is followed by the cleaning of the log."""
         return bool(self.get("delta.enableExpiredLogCleanup"))
+
+    @property
+    def target_file_size(self) -> int | None:
+        """How many bytes OPTIMIZE gives a data file; None where the table leaves it to the writer."""
+        found = self.get("delta.targetFileSize")
+        return None if found is None else int(found)
 
     @property
     def enable_deletion_vectors(self) -> bool:
@@ -178,6 +184,17 @@ def parse_interval_ms(text: str) -> int:
     if total < 0:
         raise ValueError(text)
     return total
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``134217728``, ``128mb``, ``1g``. Raises ValueError for nonsense and for none."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None or not int(found[1]):
+        raise ValueError(text)
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+
+
+_SIZE = re.compile(r"(\d+)\s*(?:([kmgt])(?:i?b)?|b)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +287,7 @@ _ALL_ROWS = (
     ),
     _bool_row("delta.autoOptimize.optimizeWrite"),
     _bool_row("delta.autoOptimize"),
+    _Row("delta.targetFileSize", None, parse_size, "needs to be a size such as '134217728' or '128mb'"),
     _bool_row("delta.compatibility.symlinkFormatManifest.enabled"),
     _bool_row("delta.enableRowTracking"),
     _bool_row("delta.rowTrackingSuspended"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, TahoeError
+from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import pc, pq
@@ -29,13 +29,13 @@ from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physic
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import row_groups_that_may_match
 from tahoe.snapshot.give_back import GiveBack
-from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES, cannot_be_read, check_text
+from tahoe.snapshot.read_errors import check_text, told_as_damage
 from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "read_file", "wrong_size"]
+__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "check_footer", "read_file", "wrong_size"]
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
@@ -117,8 +117,7 @@ def read_file(
     """
     reader = _FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
-    source = _opened(task, open_input)
-    try:
+    with _opened(task, open_input) as source, told_as_damage(task.name):
         for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages):
             alive = _alive(vector, start, batch.num_rows)
             logical = reader.logical(batch, start)
@@ -128,12 +127,19 @@ def read_file(
                 yield logical
             else:
                 yield from filter_table(predicate, pa.Table.from_batches([logical])).to_batches()
-    except TahoeError:
-        raise
-    except OF_DAMAGED_BYTES as error:
-        raise cannot_be_read(task.name, error) from error
-    finally:
-        source.close()
+
+
+def check_footer(
+    task: ReadTask, schema: StructType, column_mapping_mode: str, open_input: Callable[[str], pa.NativeFile]
+) -> None:
+    """Raise what `read_file` raises of a file before it has read a row, but for what its deletion vector and its partition give.
+
+    Args:
+        schema: the logical columns that data files hold.
+    """
+    reader = _FileReader(task, schema, column_mapping_mode, (), None, None)
+    with _opened(task, open_input) as source, told_as_damage(task.name):
+        reader.checked(source)
 
 
 def _opened(task: ReadTask, open_input: Callable[[str], pa.NativeFile]) -> pa.NativeFile:
@@ -191,9 +197,7 @@ class _FileReader:
         self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
-        self._check_bytes_of_footer(source)
-        file = _parquet(source, verify_pages=verify_pages)
-        self._check_footer(file)
+        file = self.checked(source, verify_pages)
         if vector is not None and len(vector) and vector.max() >= file.metadata.num_rows:
             raise CorruptTable(
                 f"The deletion vector of file '{self.task.name}' removes row {vector.max()}, but the file has "
@@ -219,6 +223,13 @@ class _FileReader:
                 del batch
                 give_back.passed(size)
                 start += rows
+
+    def checked(self, source: pa.NativeFile, verify_pages: bool = False) -> pq.ParquetFile:
+        """The opened file, its footer looked at and held against the log's statistics."""
+        self._check_bytes_of_footer(source)
+        file = _parquet(source, verify_pages=verify_pages)
+        self._check_footer(file)
+        return file
 
     def _check_bytes_of_footer(self, source: pa.NativeFile) -> None:
         """Raise `CorruptTable` for a footer of which Arrow would end the process."""

@@ -22,9 +22,10 @@ from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.history import commit_times, in_commit_timestamps_from, states_its_time, version_at
+from tahoe.log.places import no_in_commit_timestamp
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
+from tahoe.protocol.demanded import check_partition_values
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.schema.evolve import is_widening

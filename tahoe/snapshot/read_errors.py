@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tahoe.exceptions import CorruptTable, TahoeError
 
-__all__ = ["OF_DAMAGED_BYTES", "cannot_be_read", "check_text", "located_batches", "locating"]
+__all__ = ["OF_DAMAGED_BYTES", "cannot_be_read", "check_text", "located_batches", "locating", "told_as_damage"]
 
 OF_DAMAGED_BYTES = (
     pa.ArrowException,
@@ -38,12 +38,22 @@ def locating(table: str, version: int | None, file: str) -> Iterator[None]:
         file: its store name.
     """
     try:
-        yield
+        with told_as_damage(file):
+            yield
     except TahoeError as error:
         error.located(table=table, version=version, file=file)
         raise
+
+
+@contextmanager
+def told_as_damage(file: str) -> Iterator[None]:
+    """What Arrow raises inside is the error of a data file that cannot be read."""
+    try:
+        yield
+    except TahoeError:
+        raise
     except OF_DAMAGED_BYTES as error:
-        raise cannot_be_read(file, error).located(table=table, version=version) from error
+        raise cannot_be_read(file, error) from error
 
 
 def located_batches(batches: Iterator[pa.RecordBatch], table: str, version: int | None, file: str) -> Iterator[pa.RecordBatch]:

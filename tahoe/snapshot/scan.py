@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -15,7 +15,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
 from tahoe.lazy import cached_property
-from tahoe.log.replay import add_files
+from tahoe.log.replay import add_files, files_table
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import ENABLED, materialized_columns
@@ -28,7 +28,7 @@ from tahoe.snapshot.read_errors import located_batches
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "Scan", "ScannedVersion"]
+__all__ = ["MOST_BYTES_AHEAD", "ROW_COMMIT_VERSION", "ROW_ID", "BareVersion", "Scan", "ScannedVersion"]
 
 ROW_ID = "_row_id"
 """What `Scan` and `Table.to_arrow` call a row's stable id, which Spark calls ``_metadata.row_id``."""
@@ -59,6 +59,31 @@ class ScannedVersion(Protocol):
 
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
         """The live files that may hold rows for which `predicate` is true; all of them for None."""
+
+    def naming_origins(self) -> AbstractContextManager[None]:
+        """Inside, an error about what the log says is told with the version, and the file of the log that says it."""
+
+
+@dataclass(frozen=True)
+class BareVersion:
+    """What is needed of a version to read files that are known: a plain value that can be sent to another process."""
+
+    store: LogStore
+    version: int
+    config: TableConfig
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+        return self.config.schema
+
+    def files_matching(self, predicate: Predicate | None) -> pa.Table:
+        """No files: those that are read are given."""
+        return files_table(())
+
+    def naming_origins(self) -> AbstractContextManager[None]:
+        """Nothing is known here of where the log says what."""
+        return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -163,26 +188,41 @@ class Scan:
         schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
         return pa.Table.from_batches(self._located(batches, add.path), schema)
 
+    def read_to_move(self, adds: Sequence[AddFile]) -> Generator[pa.RecordBatch, None, None]:
+        """All living rows of these files, file by file, as they are written to other files: with the columns in which data files keep row
+        ids and row commit versions where the table tracks rows. A few files are read ahead, within `MOST_BYTES_AHEAD`."""
+        names = materialized_columns(self.snapshot.config)
+        tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
+        files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
+        streams = [partial(self._moved, files, task, tracking) for task in tasks]
+        return self._in_order(streams, tasks)
+
+    def _moved(self, files: DataFiles, task: ReadTask, tracking: RowTracking | None) -> Iterator[pa.RecordBatch]:
+        return self._located(files.read(task, self.schema, row_tracking=tracking), task.name)
+
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
         return pa.Table.from_batches(self.batches(), self.arrow_schema)
 
     def _batches(self, tasks: Sequence[ReadTask], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
         """The rows of the tasks in their order, a few files read ahead side by side unless there is no gain in it."""
-        store = self.snapshot.store
         # Of its own, so that what is kept of vectors goes when the last row has come.
-        files = DataFiles(store, self.snapshot.config)
+        files = DataFiles(self.snapshot.store, self.snapshot.config)
         wanted = self.arrow_schema.names
         read_schema = self._read_schema()
         streams = [partial(self._read, files, task, read_schema) for task in tasks]
-        small = store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
-        if small or not ahead or len(tasks) == 1:
-            batches: Generator[pa.RecordBatch, None, None] = (batch for stream in streams for batch in stream())
-        else:
-            batches = read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
-        with closing(batches):
+        with closing(self._in_order(streams, tasks, ahead=ahead)) as batches:
             for batch in batches:
                 yield batch if batch.num_columns == len(wanted) else batch.select(wanted)
+
+    def _in_order(
+        self, streams: Sequence[Callable[[], Iterator[pa.RecordBatch]]], tasks: Sequence[ReadTask], *, ahead: bool = True
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """The batches of the streams, one for each task, read ahead where there is a gain in it."""
+        small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
+        if small or not ahead or len(tasks) == 1:
+            return (batch for stream in streams for batch in stream())
+        return read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
 
     def _read_schema(self) -> StructType:
         """What is read: the columns wanted, and those that predicate and condition need."""
@@ -224,8 +264,10 @@ class Scan:
         return RowTracking(ROW_ID, ROW_COMMIT_VERSION, columns.row_id, columns.row_commit_version)
 
     def _task(self, add: AddFile) -> ReadTask:
+        with self.snapshot.naming_origins():
+            name = decode_path(add.path, self.snapshot.store.url)
         return ReadTask(
-            name=decode_path(add.path, self.snapshot.store.url),
+            name=name,
             size=add.size,
             partition_values=dict(add.partition_values),
             deletion_vector=add.deletion_vector,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import cached_property
 from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.log.intents import notice
-from tahoe.log.places import check_places, place_of
+from tahoe.log.origin import located_in_log
+from tahoe.log.places import check_places, no_in_commit_timestamp, place_of
 from tahoe.log.replay import (
     LogReader,
     TableState,
@@ -27,7 +29,7 @@ from tahoe.log.replay import (
 from tahoe.log.segment import LogSegment, segment_for
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
+from tahoe.protocol.demanded import check_partition_values
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 
@@ -69,13 +71,7 @@ class Snapshot:
         """
         segment = segment_for(store, version)
         log = LogReader(store, segment)
-        snapshot = cls(store, segment, log.state(), log=log)
-        try:
-            snapshot.config.ensure_readable()
-        except CorruptTable as error:
-            error.located(version=snapshot.version)
-            raise
-        return snapshot
+        return cls(store, segment, log.state(), log=log)
 
     @classmethod
     def first(cls, store: LogStore, actions: Sequence[Action], entry: Entry) -> Snapshot:
@@ -116,12 +112,8 @@ class Snapshot:
 
     @property
     def schema(self) -> StructType:
-        """The logical schema, partition columns included. Raises `CorruptTable`, naming the version, where the metadata holds none."""
-        try:
-            return self.config.schema
-        except CorruptTable as error:
-            error.located(version=self.version)
-            raise
+        """The logical schema, partition columns included."""
+        return self.config.schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -149,11 +141,21 @@ class Snapshot:
         if self.base is not None:
             for action in self.base[1]:
                 if isinstance(action, AddFile):
-                    check_partition_values(
-                        action.path, action.partition_values, self.schema, self.partition_columns, self.store.url
-                    )
+                    with self.naming_origins():
+                        check_partition_values(
+                            action.path, action.partition_values, self.schema, self.partition_columns, self.store.url
+                        )
             return advance_files(*self.base, self.store.url)
         return self._log.files()
+
+    @contextmanager
+    def naming_origins(self) -> Iterator[None]:
+        """Inside, an error about what the log says is told with the version, and the file of the log that says it."""
+        try:
+            yield
+        except (CorruptTable, Unsupported) as error:
+            located_in_log(error, self.store, self.segment)
+            raise
 
     def files(self) -> pa.Table:
         """The live files: `tahoe.log.replay.FILES_SCHEMA`, one row a file. Made on first use and kept."""
@@ -241,7 +243,8 @@ class Snapshot:
         check_places([place for place in places if place is not None], self.store.url)
         for entry, body in zip(following, bodies, strict=True):
             snapshot = snapshot.after(parse_commit(entry.name, body, self.store.url), entry)
-        snapshot.config.ensure_readable()
+        with snapshot.naming_origins():
+            snapshot.config.ensure_readable()
         return snapshot
 
     def _newer_commits(self) -> list[Entry]:

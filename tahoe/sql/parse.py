@@ -16,6 +16,7 @@ from tahoe.sql.statements import (
     DescribeHistory,
     DropConstraint,
     NotYet,
+    Optimize,
     Purge,
     Statement,
     SyncMetadata,
@@ -110,6 +111,39 @@ def _reorg(cursor: Cursor) -> Statement | None:
     return UpgradeUniform(table, version)
 
 
+def _optimize(cursor: Cursor) -> Statement | None:
+    cursor.need("OPTIMIZE")
+    if (table := _table_or_path(cursor)) is None:
+        return None
+    is_full = cursor.take("FULL")
+    where = cursor.slice_until("ZORDER", ";") if cursor.take("WHERE") else None
+    columns = _zorder_columns(cursor) if cursor.take("ZORDER", "BY") else []
+    cursor.end()
+    return Optimize(table, where, tuple(columns), is_full)
+
+
+def _zorder_columns(cursor: Cursor) -> list[str]:
+    """Columns, in brackets or without, each as it is written, in back-ticks where it needs them."""
+
+    def column() -> str:
+        parts = [cursor.identifier()]
+        while cursor.take_symbol("."):
+            parts.append(cursor.identifier())
+        return ".".join(map(_quoted, parts))
+
+    if cursor.peek().is_symbol("("):
+        return cursor.listed(column)
+    found = [column()]
+    while cursor.take_symbol(","):
+        found.append(column())
+    return found
+
+
+def _quoted(name: str) -> str:
+    """A name as it is, or in back-ticks where it needs them."""
+    return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
+
+
 def _later(*words: str) -> Callable[[Cursor], Statement | None]:
     """A statement that a later version carries out; its table, or a path as a string, follows the words."""
 
@@ -143,7 +177,7 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "REORG": _reorg,
     "CREATE": _clone,
     "REPLACE": _clone,
-    "OPTIMIZE": _later("OPTIMIZE"),
+    "OPTIMIZE": _optimize,
     "VACUUM": _later("VACUUM"),
     "RESTORE": _later("RESTORE"),
     "CONVERT": _later("CONVERT", "TO", "DELTA"),

@@ -12,6 +12,7 @@ __all__ = [
     "DescribeHistory",
     "DropConstraint",
     "NotYet",
+    "Optimize",
     "Purge",
     "Statement",
     "SyncMetadata",
@@ -76,6 +77,16 @@ class Purge:
 
 
 @dataclass(frozen=True, slots=True)
+class Optimize:
+    """``OPTIMIZE … [FULL] [WHERE condition] [ZORDER BY (columns)]``."""
+
+    table: TableName
+    where: str | None
+    zorder_by: tuple[str, ...]
+    is_full: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NotYet:
     """A statement of Delta that this version of Tahoe does not carry out.
 
@@ -88,4 +99,6 @@ class NotYet:
     table: TableName | None
 
 
-Statement = AddConstraint | DropConstraint | DescribeDetail | DescribeHistory | SyncMetadata | UpgradeUniform | Purge | NotYet
+Statement = (
+    AddConstraint | DropConstraint | DescribeDetail | DescribeHistory | SyncMetadata | UpgradeUniform | Purge | Optimize | NotYet
+)

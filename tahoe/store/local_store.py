@@ -22,6 +22,7 @@ import itertools
 import os
 import stat
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -193,6 +194,26 @@ class LocalLogStore:
         except OSError as error:
             raise self._failure("write", name, error) from error
 
+    @contextlib.contextmanager
+    def open_output(self, name: str) -> Iterator[BinaryIO]:
+        """See `LogStore.open_output`: a temporary file that is renamed."""
+        target = self._inside(name, follow=False)
+        temporary = ""
+        try:
+            handle, temporary = self._open_temporary(target)
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                if self._fsync:
+                    os.fsync(handle)
+            os.replace(temporary, target)
+            self._sync_folder(target)
+        except BaseException as error:
+            _unlink_quietly(temporary)
+            if isinstance(error, OSError) and not isinstance(error, StorageFailure):
+                raise self._failure("write", name, error) from error
+            raise
+
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`: by a hard link, which the file system makes for one caller only."""
         target = self._inside(name, follow=False)
@@ -281,15 +302,8 @@ class LocalLogStore:
     # -- writing -----------------------------------------------------------------------------------------------------------
 
     def _write_temporary(self, target: str, data: bytes) -> str:
-        """A new file beside `target` that holds `data`; its folder is made where it is missing."""
-        folder = os.path.dirname(target)
-        temporary = f"{folder}/{_PREFIX}{os.getpid()}-{_PROCESS_TOKEN}-{next(_counter)}{_SUFFIX}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            handle = os.open(temporary, flags, 0o666)
-        except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
-            handle = os.open(temporary, flags, 0o666)
+        """A new file beside `target` that holds `data`."""
+        handle, temporary = self._open_temporary(target)
         try:
             try:
                 _write_all(handle, data)
@@ -301,6 +315,18 @@ class LocalLogStore:
             _unlink_quietly(temporary)
             raise
         return temporary
+
+    @staticmethod
+    def _open_temporary(target: str) -> tuple[int, str]:
+        """A new file beside `target`, open to be written; its folder is made where it is missing."""
+        folder = os.path.dirname(target)
+        temporary = f"{folder}/{_PREFIX}{os.getpid()}-{_PROCESS_TOKEN}-{next(_counter)}{_SUFFIX}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            return os.open(temporary, flags, 0o666), temporary
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            return os.open(temporary, flags, 0o666), temporary
 
     def _link(self, temporary: str, target: str, name: str) -> PutOutcome:
         try:

@@ -8,8 +8,9 @@ refuses those that leave the root. Every implementation passes `tahoe.testing.st
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -96,6 +97,12 @@ class LogStore(Protocol):
 
     def put(self, name: str, data: bytes) -> None:
         """Write the object whole, replacing what is there; a reader sees the old or the new bytes, never a part."""
+
+    def open_output(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """A file to write an object to that need not fit into memory.
+
+        When the context ends, the object is there whole, replacing what was there. When it ends with an error, nothing is.
+        """
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         """Write the object whole unless the name is taken; of any number of callers at most one gets `Created`. Never raises

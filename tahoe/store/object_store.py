@@ -17,10 +17,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, TypeVar
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, TypeVar
 
 import obstore
 import pyarrow as pa
@@ -192,6 +194,14 @@ class ObjectLogStore:
     def put(self, name: str, data: bytes) -> None:
         """See `LogStore.put`."""
         self._ask("write", name, lambda: obstore.put(self._reads, self._key(name), data))
+
+    @contextmanager
+    def open_output(self, name: str) -> Iterator[BinaryIO]:
+        """See `LogStore.open_output`: on this machine's disk first, so that what fails half way leaves nothing in the store."""
+        with TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            self._ask("write", name, lambda: obstore.put(self._reads, self._key(name), file))
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`: by the store's own conditional write."""

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar, cast
+from io import BytesIO
+from typing import Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
 
@@ -83,6 +84,13 @@ class WrappedStore:
     def put(self, name: str, data: bytes) -> None:
         """See `LogStore.put`."""
         self._call("put", name, lambda: self.inner.put(name, data))
+
+    @contextlib.contextmanager
+    def open_output(self, name: str) -> Iterator[BinaryIO]:
+        """See `LogStore.open_output`: one `put`, when all is written."""
+        file = BytesIO()
+        yield file
+        self.put(name, file.getvalue())
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`."""

@@ -222,6 +222,33 @@ class LogStoreContract:
 
     # -- put if absent -------------------------------------------------------------------------------------------------------
 
+    def test_an_output_is_there_whole_when_it_ends_and_not_before(self, store: LogStore) -> None:
+        """What was there stays until then."""
+        store.put("folder/name", b"old")
+        with store.open_output("folder/name") as file:
+            for number in range(100):
+                file.write(bytes([number]) * 1000)
+            assert store.get("folder/name") == b"old"
+        assert store.get("folder/name") == b"".join(bytes([number]) * 1000 for number in range(100))
+        with store.open_output("new/name"):
+            pass
+        assert store.get("new/name") == b""
+
+    def test_an_output_that_ends_with_an_error_leaves_nothing(self, store: LogStore) -> None:
+        """The error is the writer's own, and what was there stays."""
+
+        def fail(name: str) -> None:
+            with store.open_output(name) as file:
+                file.write(b"new")
+                raise ZeroDivisionError
+
+        store.put("name", b"old")
+        for name in ("name", "other"):
+            with pytest.raises(ZeroDivisionError):
+                fail(name)
+        assert store.get("name") == b"old"
+        assert [entry.name for entry in store.walk()] == ["name"]
+
     def test_a_free_name_is_created_and_a_taken_one_is_left_as_it_is(self, store: LogStore) -> None:
         name = f"{LOG}/{0:020d}.json"
         assert store.put_if_absent(name, b"first") == Created()

@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
+from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
@@ -293,6 +294,14 @@ class TableMachine(RuleBasedStateMachine):
         before = len(self.versions) - 1
         if self.table.purge() != before:
             self.done(self.rows)
+
+    @rule(
+        columns=st.sampled_from([(), (), ("v",), ("k", "v")]),
+        curve=st.sampled_from(sorted(CURVES)),
+        size=st.sampled_from([None, 1500]),
+    )
+    def optimize(self, columns: Sequence[str], curve: str, size: int | None) -> None:
+        self.done_if(self.table.optimize(zorder_by=columns, curve=curve, target_file_size=size).version, self.rows)
 
     # ---- sessions
 

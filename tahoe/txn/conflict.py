@@ -217,7 +217,7 @@ def _deleted(mine: PreparedCommit, winner: Winner, file: RemoveFile | AddFile, d
     return ConcurrentDeleteReadException(
         f"{_told(winner)} {did} file {file.path}{_partition(file)}, which this operation on table {mine.config.table} read. "
         f"Run the operation again.{hint}",
-        **_facts(mine, winner, file=file.path, avoiding=avoiding),
+        **_facts(mine, winner, file=file.path, avoiding=avoiding, only_rearranged=winner.only_rearranges),
     )
 
 
@@ -236,7 +236,7 @@ def _past_changes_of_the_same_files(
         raise ConcurrentDeleteDeleteException(
             f"{_told(winner)} removed or changed file {remove.path}{_partition(remove)}, which this operation on table {root} "
             "removes or changes too. Run the operation again.",
-            **_facts(mine, winner, file=remove.path),
+            **_facts(mine, winner, file=remove.path, only_rearranged=winner.only_rearranges),
         )
     kept = [a for a in mine.actions if not isinstance(a, (AddFile, RemoveFile)) or canonical_path(a.path, root) not in found]
     return replace(mine, actions=(*kept, *(action for pair in found.values() for action in pair)))

@@ -17,7 +17,7 @@ from typing import Any
 from tests.attack.overlay import Damage
 from tests.attack.victims import Victim, kind_of
 
-__all__ = ["DAMAGES", "Case", "cases_of", "flips", "sample"]
+__all__ = ["DAMAGES", "Case", "cases_of", "few_of_each_shape", "flips", "sample"]
 
 STEP = 64
 TEXT = ("commit", "compaction", "checksum", "hint", "V2 checkpoint (json)")
@@ -33,25 +33,27 @@ class Case:
         what: the damage in words, with the place.
         files: what is different.
         damage: what kind of damage it is.
+        shape: the same for cases that are alike but for the file, or the line of it, that they hit; empty where none is like it.
     """
 
     kind: str
     what: str
     files: Damage = field(repr=False)
     damage: str = ""
+    shape: str = ""
 
 
 def truncations(victim: Victim) -> Iterator[Case]:
     """Every file cut at every 64th byte, and a byte before its end."""
     for name, data in victim.files.items():
-        for end in sorted({*range(0, len(data), STEP), max(len(data) - 1, 0)}):
+        for end in sorted({*range(0, len(data), _step(victim, name)), max(len(data) - 1, 0)}):
             yield _case(name, f"cut at byte {end}", data[:end])
 
 
 def zeros(victim: Victim) -> Iterator[Case]:
     """Every file whose tail was never written: zeros from every 64th byte on."""
     for name, data in victim.files.items():
-        for end in range(0, len(data), STEP):
+        for end in range(0, len(data), _step(victim, name)):
             yield _case(name, f"zeros from byte {end}", data[:end] + bytes(len(data) - end))
 
 
@@ -106,9 +108,11 @@ def lost_fields(victim: Victim) -> Iterator[Case]:
             value = json.loads(line)
             for path in _paths(value):
                 place = ".".join(map(str, path))
+                member = ".".join(part for part in path if isinstance(part, str))
                 for what, change in _CHANGES.items():
                     changed = _Later(name, partial(_with_other_line, lines, number, value, path, change))
-                    yield Case(kind_of(name), f"{name} {place} {what} in line {number}", changed)
+                    shape = f"{kind_of(name)} {member} {what}"
+                    yield Case(kind_of(name), f"{name} {place} {what} in line {number}", changed, shape=shape)
 
 
 def swaps(victim: Victim) -> Iterator[Case]:
@@ -186,6 +190,22 @@ def sample(cases: Iterable[Case], chance: random.Random, most: int | None) -> li
     return list(islice((case for turn in turns for case in turn if case is not None), most))
 
 
+def few_of_each_shape(cases: Iterable[Case], victim: Victim, chance: random.Random) -> list[Case]:
+    """The cases without most of those that are alike: of each shape the first, the last and one between, by chance; of files that are
+    damaged in another table too, one by chance."""
+    alike: dict[str, list[Case]] = defaultdict(list)
+    for number, case in enumerate(cases):
+        alike[case.shape or str(number)].append(case)
+    chosen: list[Case] = []
+    for members in alike.values():
+        if len(members) > 1 and members[0].kind in victim.damaged_elsewhere:
+            chosen.append(chance.choice(members))
+        else:
+            between = [chance.choice(members[1:-1])] if len(members) > 2 else []
+            chosen += [members[0], *between, *members[1:][-1:]]
+    return chosen
+
+
 class _Later(Mapping[str, bytes | None]):
     """One file whose new contents are made when somebody asks for them: of thousands of cases a sample takes a few."""
 
@@ -206,6 +226,11 @@ class _Later(Mapping[str, bytes | None]):
 
     def __len__(self) -> int:
         return 1
+
+
+def _step(victim: Victim, name: str) -> int:
+    """Bytes from one place of damage to the next; more in files such as another table has them too, and which are damaged there."""
+    return STEP * 8 if kind_of(name) in victim.damaged_elsewhere else STEP
 
 
 def _case(name: str, what: str, data: bytes | None) -> Case:

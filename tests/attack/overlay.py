@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -91,6 +94,12 @@ class Overlay:
         self._check(name)
         with self._lock:
             self._write(name, data)
+
+    @contextmanager
+    def open_output(self, name: str) -> Iterator[BinaryIO]:
+        file = BytesIO()
+        yield file
+        self.put(name, file.getvalue())
 
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         self._check(name)

@@ -93,7 +93,7 @@ def test_a_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(table: s
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("table", TABLES_IN_SOAK)
 def test_every_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(table: str, write: str) -> None:
-    assert_kept(table, write, 200)
+    assert_kept(table, write, 50)
 
 
 def assert_kept(table: str, write: str, most: int) -> None:

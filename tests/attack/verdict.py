@@ -169,11 +169,13 @@ def table_of(victim: Victim, damage: Damage) -> Table:
 
 
 def names_its_place(error: TahoeError, victim: Victim) -> bool:
-    """Whether the message names the table, and a file or a version."""
+    """Whether the message names the table, a version, and a file: of the log, or one that the log names."""
     message = error.message
-    if victim.url not in message:
+    if victim.url not in message or not re.search(r"\b[Vv]ersions? -?\d|_delta_log/(_\w+|\d{20})", message):
         return False
-    return re.search(r"\bversions? -?\d|_delta_log", message) is not None or any(
+    if error.code == "DELTA_VERSION_NOT_FOUND":
+        return True  # of a version that is not there no file is
+    return re.search(r"_delta_log/\w|[Ff]iles? '[^']", message) is not None or any(
         name.rpartition("/")[2] in message for name in victim.files
     )
 

@@ -37,6 +37,7 @@ class Victim:
         old_version: one that is not the newest.
         feed_from: first version of its change data feed; None where it has none.
         tracks_rows: whether its rows have ids.
+        damaged_elsewhere: kinds of its files that another table has as they are here.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Victim:
     old_version: int
     feed_from: int | None = None
     tracks_rows: bool = False
+    damaged_elsewhere: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -281,6 +283,8 @@ def _parquet(table: pa.Table, *, write_page_checksum: bool = True) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
+# Of these the newest checkpoint alone is not as in the table `checkpoint`.
+_AS_THE_CLASSIC_ONE = ("commit", "checksum", "data", "hint")
 _BUILDERS: dict[str, tuple[Callable[[str], Overlay], dict[str, Any]]] = {
     "plain": (_plain, {}),
     "partitioned": (_partitioned, {"filter": "part is null or id > 28"}),
@@ -290,10 +294,16 @@ _BUILDERS: dict[str, tuple[Callable[[str], Overlay], dict[str, Any]]] = {
     "tracked": (_tracked, {"tracks_rows": True}),
     "timed": (_timed, {"feed_from": 0}),
     "checkpoint": (_checkpointed, {"old_version": 7}),
-    "struct": (_stats_as_struct, {"old_version": 7}),
-    "parts": (_in_parts, {"old_version": 7}),
-    "sidecars": (lambda name: _second_edition(name, "parquet"), {"old_version": 7}),
-    "sidecars-json": (lambda name: _second_edition(name, "json"), {"old_version": 7}),
+    "struct": (_stats_as_struct, {"old_version": 7, "damaged_elsewhere": _AS_THE_CLASSIC_ONE}),
+    "parts": (_in_parts, {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint")}),
+    "sidecars": (
+        lambda name: _second_edition(name, "parquet"),
+        {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint")},
+    ),
+    "sidecars-json": (
+        lambda name: _second_edition(name, "json"),
+        {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint", "sidecar")},
+    ),
     "compacted": (_compacted, {"old_version": 5}),
     "foreign": (_foreign, {}),
 }

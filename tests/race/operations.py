@@ -72,6 +72,7 @@ OPERATIONS: dict[str, Operation] = {
     "overwrite of the partitions written": Operation(
         lambda table: table.overwrite(rows("b", 100), dynamic_partitions=True), {("a", 1), ("a", 2), ("a", 3), ("b", 100)}
     ),
+    "optimize": Operation(lambda table: table.optimize().version, BEFORE),
     "set properties": Operation(lambda table: table.set_properties({"owner": "me"}), BEFORE),
     "unset properties": Operation(lambda table: table.unset_properties(["note"]), BEFORE),
 }

@@ -19,7 +19,7 @@ from tahoe.exceptions import DeltaConcurrentModificationException, InvalidReques
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.spark.commands.delete import stage_delete
-from tahoe.spark.commands.row_changes import FILE, ROW, changes_of, commit, with_positions
+from tahoe.spark.commands.row_changes import FILE, ROW, changes_of, with_positions
 from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
@@ -330,13 +330,13 @@ class TestWriters:
         transaction = table.begin()
         staged = stage_delete(transaction, spark, "id in (5, 6)")
         other.delete("id = 7")
-        assert commit(spark, table, transaction, staged).num_deleted_rows == 2
+        assert table.commit_rows(transaction, staged).num_deleted_rows == 2
         assert not {5, 6, 7} & set(Table(path).to_arrow()["id"].to_pylist())
         transaction = table.begin()
         staged = stage_delete(transaction, spark, "id in (8, 9)")
         other.update({"p": "5"}, "id = 9")
         with pytest.raises(DeltaConcurrentModificationException):
-            commit(spark, table, transaction, staged)
+            table.commit_rows(transaction, staged)
         assert Table(path).check() == []
 
     def test_an_append_only_table_is_refused(self, spark, path):

@@ -167,7 +167,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
     ("name", "arguments"),
     [
         ("vacuum", ()),
-        ("optimize", ()),
         ("restoreToVersion", (0,)),
         ("restoreToTimestamp", ("2026-01-01",)),
         ("generate", ("symlink_format_manifest",)),

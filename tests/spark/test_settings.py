@@ -25,7 +25,7 @@ def test_settings_options_and_properties_are_told_of_once_where_they_are_given(s
     session.conf.set("spark.tahoe.enabled", "true")
     session.range(1).write.format("delta").save(path)
     session.conf.set("spark.databricks.delta.optimizeWrite.enabled", "true")
-    with pytest.warns(TahoeWarning, match="optimizeWrite.enabled' = 'true' is not followed: OPTIMIZE"):
+    with pytest.warns(TahoeWarning, match="optimizeWrite.enabled' = 'true' is not followed: What compacts"):
         session.range(1).write.format("delta").mode("append").save(path)
     with pytest.warns(TahoeWarning, match="'optimizeWrite' = 'true' is not followed"):
         session.range(1).write.format("delta").mode("append").option("optimizeWrite", "true").save(path)

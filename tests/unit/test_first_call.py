@@ -110,7 +110,11 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
         "tahoe.snapshot",
         "tahoe.table",
     }
-    assert {each for each in imported if each.startswith("tahoe.ops.")} == {"tahoe.ops.tables", "tahoe.ops.tables.alterable"}
+    assert {each for each in imported if each.startswith("tahoe.ops.")} == {
+        "tahoe.ops.maintainable",
+        "tahoe.ops.tables",
+        "tahoe.ops.tables.alterable",
+    }
     # Of snapshots, only the methods that a table takes from there.
     assert {each for each in imported if each.startswith("tahoe.snapshot.")} == {"tahoe.snapshot.readable"}
 

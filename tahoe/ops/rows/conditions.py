@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.expr.row_condition import RowCondition
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.row_condition import RowCondition, row_condition
+from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
 from tahoe.progress import Progress, silent, tracked
@@ -18,7 +20,7 @@ from tahoe.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from tahoe.txn.transaction import Transaction
 
-__all__ = ["find_changes", "find_rows", "whole_files"]
+__all__ = ["find_changes", "find_rows", "partition_files", "whole_files"]
 
 
 def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | None:
@@ -39,6 +41,27 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
     }
     mask = condition.mask(pa.table(values) if values else pa.table({"": pa.nulls(len(adds))}))
     return [add for add, met in zip(adds, mask.to_pylist(), strict=True) if met]
+
+
+def partition_files(snapshot: Snapshot, where: str | Predicate | None, time_zone: str = "UTC") -> list[AddFile]:
+    """The live files of the partitions that are meant; all of them without a condition.
+
+    Args:
+        where: SQL text or a predicate, on partition columns alone.
+
+    Raises `InvalidRequest` (`DELTA_NON_PARTITION_COLUMN_REFERENCE`) for a condition on other columns.
+    """
+    condition, known = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
+    others = [name for name in condition.columns if name not in known]
+    if others:
+        raise InvalidRequest(
+            f"Predicate references non-partition column '{others[0]}'. Only the partition columns may be referenced: "
+            f"[{', '.join(known)}] (table {snapshot.config.table}). Leave the column out of the condition.",
+            code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            table=snapshot.config.table,
+            column=others[0],
+        )
+    return whole_files(snapshot, condition) or []
 
 
 def find_changes(

@@ -1,6 +1,6 @@
 """Says what is wrong with a table: the tests' oracle and a user's fsck.
 
-    commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v          check_log
+    commits ──fold──► live files at v ──compare──► checkpoint at v, checksum at v          check_log, check_compactions
                                        └─at the end─► Snapshot                             here
     live files ──► storage, statistics, partition values, deletion vectors, row ids        check_files
                ──deep──► every row of every file                                           check_data, check_statistics
@@ -16,6 +16,7 @@ from itertools import pairwise
 from tahoe.exceptions import TahoeError
 from tahoe.log.files.paths import LOG_FOLDER, ParsedLogPath, parse
 from tahoe.log.segment import checkpoints_in
+from tahoe.ops.upkeep.check_compactions import check_compactions
 from tahoe.ops.upkeep.check_data import check_change_files, check_data
 from tahoe.ops.upkeep.check_files import LiveFiles, check_live_files
 from tahoe.ops.upkeep.check_log import LogFiles, LogReplay, difference, file_texts
@@ -31,10 +32,11 @@ __all__ = ["TableCheck", "Violation", "check_table", "iceberg_violations"]
 def check_table(store: LogStore, *, deep: bool = False, progress: Progress = silent) -> list[Violation]:
     """All violations found. Raises only where there is no table, or where its storage cannot be listed.
 
-    Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint
-    and each checksum equal the replay of the commits; the snapshot equals it too; each live file is there with its size; each
+    Checked: commits are contiguous and parse; transaction ids are unique, in-commit timestamps increase; each complete checkpoint,
+    compaction and checksum equals the replay of the commits; the snapshot equals it too; each live file is there with its size; each
     deletion vector decodes to its cardinality and marks rows that there are; statistics are JSON with a row count; partition values can
-    be read; where rows are tracked, no row id is given twice, or beyond the high-water mark.
+    be read; the footers of data files (the newest `MOST_FOOTERS`) are whole and agree with the statistics; where rows are tracked, no row
+    id is given twice, or beyond the high-water mark.
 
     Args:
         deep: read every live file and every change-data file too: see `tahoe.ops.upkeep.check_data`.
@@ -90,7 +92,7 @@ class TableCheck:
         if self._in_commits or not self._continues({parse(name) for name, _ in changed}):
             self._replay, self._in_commits, self._newest = LogReplay(store), [], None
         self._in_commits += self._replay.run(_log_files(parsed, entries), progress)
-        violations = [*_contiguous(parsed), *self._in_commits]
+        violations = [*_contiguous(parsed), *self._in_commits, *check_compactions(store, parsed)]
         try:
             if changed or self._newest is None:
                 snapshot = Snapshot.at(store)
@@ -100,7 +102,7 @@ class TableCheck:
                 raise  # there is no table
             return [*violations, violation_of(error, "snapshot", "The newest version")]
         violations += _snapshot(self._newest, self._replay)
-        violations += check_live_files(self._newest, progress)
+        violations += check_live_files(self._newest, progress, footers=not deep)
         if deep:
             violations += check_data(self._newest, progress)
             violations += check_change_files(self._newest, self._replay.change_files, progress)

@@ -1,6 +1,6 @@
 """What is wrong with the live files of a version, as far as the log, a listing and the deletion vectors tell.
 
-No data file is opened: `tahoe.ops.upkeep.check_data` does that.
+Of data files the footers alone are read: `tahoe.ops.upkeep.check_data` reads their rows.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, TahoeError
+from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.lazy import pc
+from tahoe.log.files.live_files import add_files
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
 from tahoe.protocol.actions import DeletionVectorDescriptor
@@ -26,17 +27,21 @@ from tahoe.protocol.row_tracking import has_row_tracking, high_water_mark
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow_values import array, scalar
+from tahoe.snapshot.arrow_reader import ReadTask, check_footer
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
-__all__ = ["LiveFiles", "check_live_files", "side_by_side"]
+__all__ = ["MOST_FOOTERS", "LiveFiles", "check_live_files", "side_by_side"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _NUM_RECORDS = pa.struct([("numRecords", pa.int64())])
 _MOST_ASKED = 1_000
+_TOLD_OF_STORAGE = ("DELTA_FILE_NOT_FOUND", "TAHOE_DATA_FILE_SIZE")
+MOST_FOOTERS = 2_000
+"""Each is a request: of larger tables the footers of the files that were added last are read, the others by a deep check alone."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +96,19 @@ class LiveFiles:
         return name if isinstance(name, str) else self.paths[index]
 
 
-def check_live_files(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
-    """Storage, statistics, partition values, vectors and row ids of all live files."""
+def check_live_files(files: LiveFiles, progress: Progress, *, footers: bool = True) -> Iterator[Violation]:
+    """Storage, statistics, partition values, vectors and row ids of all live files, and the footers of the newest `MOST_FOOTERS`.
+
+    Args:
+        footers: False where all data files are read anyhow.
+    """
     parts: list[tuple[str, Callable[[], Iterable[Violation]]]] = [
         ("file", lambda: _storage(files, progress)),
         ("statistics", lambda: _statistics(files)),
         ("partition", lambda: _partition_values(files)),
         ("vector", lambda: _vectors(files, progress)),
         ("row-ids", lambda: _row_ids(files)),
+        ("data", lambda: _footers(files, progress) if footers else ()),
     ]
     for code, part in parts:
         violations: list[Violation] = []
@@ -159,6 +169,33 @@ def _statistics(files: LiveFiles) -> Iterator[Violation]:
             continue
         if count < 0:
             yield Violation("statistics", f"the statistics of {name} say {count} rows.", file=name)
+
+
+def _footers(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
+    """What reads refuse of a file before they read a row: a footer that is damaged, or that the log's statistics contradict."""
+    config = files.snapshot.config
+    wanted = [index for index, name in enumerate(files.names) if isinstance(name, str)][-MOST_FOOTERS:]
+    schema, mode, store = config.data_schema, config.column_mapping_mode, files.store
+    texts, sizes = files.column("stats"), files.column("size")
+
+    def look(index: int) -> list[Violation]:
+        found: list[Violation] = []
+        with Reported(found.append, "data", f"Data file {files.shown(index)}", file=files.shown(index)):
+            # A checkpoint may hold statistics as a struct alone.
+            stats = texts[index] or add_files(files.table.slice(index, 1))[0].stats
+            task = ReadTask(files.shown(index), sizes[index], {}, files.vectors[index], stats=stats)
+            try:
+                check_footer(task, schema, mode, store.open_input)
+            except (NotFound, CorruptTable) as error:
+                if error.code not in _TOLD_OF_STORAGE:
+                    raise
+        return found
+
+    # Where a file is at hand, threads cost more than it takes to read its footer.
+    looked = map(look, wanted) if store.url.startswith(("file:", "memory:")) else side_by_side(look, wanted)
+    for done, found in enumerate(looked, start=1):
+        progress("footers checked", done, len(wanted))
+        yield from found
 
 
 def _partition_values(files: LiveFiles) -> Iterator[Violation]:

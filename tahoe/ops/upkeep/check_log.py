@@ -27,7 +27,7 @@ from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import checksum_name, commit_name
 from tahoe.log.history import in_commit_timestamps_from, states_its_time
-from tahoe.log.places import PlaceCheck, place_of
+from tahoe.log.places import PlaceCheck, no_in_commit_timestamp, place_of
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 from tahoe.progress import Progress
 from tahoe.protocol.actions import (
@@ -42,7 +42,7 @@ from tahoe.protocol.actions import (
     SetTransaction,
 )
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.demanded import check_partition_values, no_in_commit_timestamp
+from tahoe.protocol.demanded import check_partition_values
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore

@@ -19,8 +19,8 @@ class Violation:
     """One thing that is wrong.
 
     Args:
-        code: what kind of thing: ``log-gap``, ``commit``, ``checkpoint``, ``checksum``, ``snapshot``, ``file``, ``vector``, ``statistics``,
-            ``partition``, ``row-ids``, ``data``, ``change-data``, ``iceberg``.
+        code: what kind of thing: ``log-gap``, ``commit``, ``checkpoint``, ``compaction``, ``checksum``, ``snapshot``, ``file``,
+            ``vector``, ``statistics``, ``partition``, ``row-ids``, ``data``, ``change-data``, ``iceberg``.
         message: one sentence with names, what was expected and what was found.
         version: where in the log, if it is about one version.
         file: the store's name of the file, if it is about one.

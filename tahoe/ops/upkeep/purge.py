@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from tahoe.exceptions import InvalidRequest
-from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.ops.rows.conditions import whole_files
+from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
 from tahoe.ops.write.rewrite import footers, stage_rewrite
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -39,9 +36,7 @@ def stage_purge(transaction: Transaction, where: str | Predicate | None = None, 
 def files_to_purge(snapshot: Snapshot, where: str | Predicate | None = None, progress: Progress = silent) -> list[AddFile]:
     """The files with a deletion vector, and those with columns that were dropped from the table."""
     config = snapshot.config
-    condition = row_condition(where, snapshot.schema)
-    _check_columns(config, condition)
-    adds = whole_files(snapshot, condition) or []
+    adds = partition_files(snapshot, where)
     marked = [add for add in adds if add.deletion_vector is not None]
     if config.column_mapping_mode == "none":
         return marked  # columns cannot be dropped
@@ -49,15 +44,3 @@ def files_to_purge(snapshot: Snapshot, where: str | Predicate | None = None, pro
     expected, partition = expected_schema(config), [column.physical_name for column in config.partition_schema]
     read = zip(whole, tracked(footers(snapshot, whole), progress, "footers read", len(whole)), strict=True)
     return marked + [add for add, footer in read if has_dropped_columns(footer, expected, partition)]
-
-
-def _check_columns(config: TableConfig, condition: RowCondition) -> None:
-    others = sorted(name for name in condition.columns if name not in config.partition_columns)
-    if others:
-        raise InvalidRequest(
-            f"REORG of table {config.table} takes conditions on partition columns ({', '.join(config.partition_columns) or 'it has none'}), "
-            f"found column {', '.join(others)}. Leave it out.",
-            code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            table=config.table,
-            column=others[0],
-        )

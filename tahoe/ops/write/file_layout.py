@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tahoe.lazy import pq
 from tahoe.ops.write.row_ids import config_with_row_ids
-from tahoe.ops.write.writer import file_schema
+from tahoe.ops.write.stored_layout import file_schema
 from tahoe.protocol.config import TableConfig
 
 __all__ = ["expected_schema", "has_dropped_columns", "iceberg_faults"]

@@ -1,34 +1,68 @@
-"""Data files written anew with the same rows: what REORG does. Nothing is committed here.
+"""Data files written anew with the same rows: what REORG and OPTIMIZE do. Nothing is committed here.
 
-    file ─ its living rows, with their ids ─► new files of the table's layout as it is now ─► remove + add, dataChange = false
+    files ─ their living rows, with their ids ─► a new file of the table's layout as it is now ─► remove + add, dataChange = false
 
-One file is in memory at a time. Readers of changes and streams see nothing of it.
+Rows go through memory in batches. Readers of changes and streams see nothing of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import closing, suppress
 from functools import partial
 
 import pyarrow as pa
 
+from tahoe.clock import Clock
+from tahoe.exceptions import StorageFailure
 from tahoe.lazy import pq
-from tahoe.ops.write.row_ids import RowIds, config_with_row_ids, with_id_columns, without_id_statistics
-from tahoe.ops.write.writer import tagged, write_arrow
+from tahoe.ops.write.file_stream import new_name, write_stream
+from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
+from tahoe.ops.write.writer import tagged
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.schema.arrow_values import scalar
-from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.scan import Scan, ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["footers", "reorg_operation", "stage_rewrite"]
+__all__ = ["footers", "reorg_operation", "rewrite_metrics", "rewritten", "stage_replacement", "stage_rewrite", "written_anew"]
 
 _FOOTERS_AT_ONCE = 16
+
+
+def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, name: str) -> AddFile | None:
+    """Write the living rows of files as one new file, in the order of the files, with their ids where the table tracks rows.
+
+    Args:
+        adds: live files of one partition.
+        name: of `tahoe.ops.write.file_stream.new_name`.
+
+    Returns:
+        The action that adds it; None where the files have no living row. Nothing is committed, and the rows were in the table before, so
+        that nothing is demanded of them.
+
+    Raises:
+        StorageFailure: from the store; what was written is deleted as far as storage lets us.
+    """
+    try:
+        with closing(Scan(version).read_to_move(adds)) as rows:
+            return written_anew(version, rows, clock, name, adds[0].partition_values)
+    except BaseException:
+        with suppress(StorageFailure):
+            version.store.delete(name)
+        raise
+
+
+def written_anew(
+    version: ScannedVersion, rows: Iterable[pa.RecordBatch], clock: Clock, name: str, partition_values: Mapping[str, str | None]
+) -> AddFile | None:
+    """As `rewritten`, of rows that `Scan.read_to_move` gave, in whatever order; what is left of a file that failed is the caller's."""
+    config = version.config
+    written = write_stream(config_with_row_ids(config), version.store, rows, clock, name, partition_values)
+    return None if written is None else tagged(config, without_id_statistics(config, written))
 
 
 def stage_rewrite(
@@ -44,28 +78,38 @@ def stage_rewrite(
     Returns:
         The operation, with the metrics that the history shows.
     """
-    config, clock = snapshot.config, transaction.clock
-    transaction.enforces = ENFORCED  # the rows were in the table before
+    clock = transaction.clock
     removed: list[AddFile] = []
     added: list[AddFile] = []
     for add in tracked(adds, progress, "files rewritten"):
-        written = write_arrow(config_with_row_ids(config), transaction.store, _rows(snapshot, add), clock)
-        fresh = [replace(tagged(config, without_id_statistics(config, new)), data_change=False) for new in written]
-        transaction.stage(replace(add.remove(clock.now_ms()), data_change=False), *fresh)
+        new = rewritten(snapshot, [add], clock, new_name(snapshot.config, clock, add.partition_values))
         removed.append(add)
-        added += fresh
-    transaction.read_files(add.key for add in removed)
-    transaction.row_ids_kept = True
+        added += [] if new is None else [new]
+    stage_replacement(transaction, removed, added)
     return reorg_operation(removed, added)
 
 
+def stage_replacement(transaction: Transaction, removed: Sequence[AddFile], added: Sequence[AddFile]) -> None:
+    """Stage that files are replaced by others that hold the same rows, with the same ids."""
+    now = transaction.clock.now_ms()
+    transaction.enforces = ENFORCED  # the rows were in the table before
+    transaction.stage(*(add.remove(now, data_change=False) for add in removed), *added)
+    transaction.read_files(add.key for add in removed)
+    transaction.row_ids_kept = True
+
+
 def reorg_operation(removed: Sequence[AddFile], added: Sequence[AddFile]) -> Operation:
-    """What the history says of it, in the reference's words."""
+    """What the history says of a REORG, in the reference's words."""
+    return Operation("REORG", {"predicate": "[]", "applyPurge": True}, rewrite_metrics(removed, added))
+
+
+def rewrite_metrics(removed: Sequence[AddFile], added: Sequence[AddFile]) -> dict[str, int]:
+    """The metrics of REORG and OPTIMIZE, in the reference's words."""
     sizes = sorted(add.size for add in added)
     quartiles = {
         f"p{percent}FileSize": sizes[min(len(sizes) * percent // 100, len(sizes) - 1)] for percent in (25, 50, 75) if sizes
     }
-    metrics = {
+    return {
         "numAddedFiles": len(added),
         "numRemovedFiles": len(removed),
         "numAddedBytes": sum(sizes),
@@ -75,7 +119,6 @@ def reorg_operation(removed: Sequence[AddFile], added: Sequence[AddFile]) -> Ope
         "maxFileSize": sizes[-1] if sizes else 0,
         "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in removed),
     }
-    return Operation("REORG", {"predicate": "[]", "applyPurge": True}, metrics)
 
 
 def footers(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[pq.FileMetaData]:
@@ -92,10 +135,3 @@ def _footer(snapshot: Snapshot, add: AddFile) -> pq.FileMetaData:
     store = snapshot.store
     with store.open_input(decode_path(add.path, store.url)) as source:
         return pq.read_metadata(source)
-
-
-def _rows(snapshot: Snapshot, add: AddFile) -> pa.Table:
-    """The living rows of a file, with their ids where the table tracks rows."""
-    rows = Scan(snapshot).read([add])
-    every = pa.repeat(scalar(True), rows.num_rows)
-    return with_id_columns(snapshot.config, RowIds.of(snapshot, add).onto(rows, every, changed=False))

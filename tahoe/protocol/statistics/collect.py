@@ -20,6 +20,7 @@ from tahoe.schema.types import StructType, leaves
 __all__ = [
     "DEFAULT_INDEXED_COLUMNS",
     "FileStatistics",
+    "StatisticsCollector",
     "check_statistics_columns",
     "indexed_columns",
     "multipart_names",
@@ -130,23 +131,75 @@ def statistics_of_table(
         indexed: of `indexed_columns`.
         prefix_length: of `string_prefix_length`.
     """
-    builder = StatisticsBuilder(data.num_rows)
-    for leaf in indexed_columns(schema, (), {}) if indexed is None else indexed:
-        values = _leaf_values(data, leaf)
+    collected = StatisticsCollector(indexed_columns(schema, (), {}) if indexed is None else indexed, prefix_length)
+    collected.add(data)
+    return collected.statistics()
+
+
+class StatisticsCollector:
+    """The statistics of a file whose rows come part by part.
+
+    Args:
+        indexed: of `indexed_columns`.
+        prefix_length: of `string_prefix_length`.
+    """
+
+    def __init__(self, indexed: Sequence[Leaf], prefix_length: int) -> None:
+        self._prefix_length = prefix_length
+        self._rows = 0
+        self._columns = [_Column(leaf) for leaf in indexed]
+
+    def add(self, data: pa.Table) -> None:
+        """Some rows of the file: columns under their physical names; a column that is missing counts as all NULL."""
+        self._rows += data.num_rows
+        for column in self._columns:
+            column.add(data)
+
+    def statistics(self) -> FileStatistics:
+        """Those of all rows that came."""
+        builder = StatisticsBuilder(self._rows)
+        for column in self._columns:
+            leaf, data_type = column.leaf, column.leaf[-1].data_type
+            builder.add(
+                leaf,
+                bound_of(column.least, data_type, greatest=False, prefix_length=self._prefix_length),
+                bound_of(column.greatest, data_type, greatest=True, prefix_length=self._prefix_length),
+                column.nulls,
+            )
+        return builder.statistics()
+
+
+class _Column:
+    """What is known of one leaf column so far. Its extremes are None while there is no value, or once they cannot be told."""
+
+    def __init__(self, leaf: Leaf) -> None:
+        self.leaf = leaf
+        self.least: Any = None
+        self.greatest: Any = None
+        self.nulls = 0
+        self._told = has_bounds(leaf[-1].data_type)
+
+    def add(self, data: pa.Table) -> None:
+        values = _leaf_values(data, self.leaf)
         if values is None:
-            builder.add(leaf, None, None, data.num_rows)
-            continue
-        least = greatest = None
-        if has_bounds(leaf[-1].data_type) and values.null_count < len(values):
-            least, greatest = _extremes(values)
-        data_type = leaf[-1].data_type
-        builder.add(
-            leaf,
-            bound_of(least, data_type, greatest=False, prefix_length=prefix_length),
-            bound_of(greatest, data_type, greatest=True, prefix_length=prefix_length),
-            values.null_count,
-        )
-    return builder.statistics()
+            self.nulls += data.num_rows
+            return
+        self.nulls += values.null_count
+        if not self._told or values.null_count == len(values):
+            return
+        least, greatest = _extremes(values)
+        if greatest is None:  # there are values, and nothing can be said of them
+            self.least = self.greatest = None
+            self._told = False
+            return
+        if least is not None:  # NaN alone has none
+            self.least = least if self.least is None else min(self.least, least, key=_order)
+        self.greatest = greatest if self.greatest is None else max(self.greatest, greatest, key=_order)
+
+
+def _order(value: Any) -> Any:
+    """Spark's order, where NaN is the greatest number; the least of two zeros is the negative one."""
+    return (math.isnan(value), value, math.copysign(1.0, value)) if isinstance(value, float) else value
 
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,\s]+))\s*([.,]|$)")

@@ -12,7 +12,7 @@ from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
 from tahoe.spark.commands.row_changes import (
-    commit,
+    committed,
     copy_rows,
     of_kind,
     refuse_connect,
@@ -22,7 +22,6 @@ from tahoe.spark.commands.row_changes import (
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import Alias, condition_of
-from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -51,13 +50,12 @@ def delete(
         DeltaConcurrentModificationException: another writer changed the same rows, and was first.
     """
     refuse_connect(spark, "DELETE")
-    transaction = table.begin()
 
-    def run() -> RowsChanged:
-        return commit(spark, table, transaction, stage_delete(transaction, spark, condition, alias=alias, options=options))
+    def stage(transaction: Transaction) -> Staged:
+        return stage_delete(transaction, spark, condition, alias=alias, options=options)
 
     with shown_jobs(spark, table.clock), told_once(spark):
-        return once(spark, transaction, run)
+        return committed(spark, table, stage)
 
 
 def stage_delete(

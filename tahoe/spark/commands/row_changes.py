@@ -10,7 +10,7 @@ of the bitmaps, as it does without Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -37,9 +37,11 @@ from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, read_rows, read_snapsho
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import fitted
+from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.row_ids import write_files_with_row_ids
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
+from tahoe.txn.rearranged import again_where_rearranged
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
@@ -49,7 +51,7 @@ __all__ = [
     "Found",
     "changes_in",
     "changes_of",
-    "commit",
+    "committed",
     "copy_rows",
     "of_kind",
     "refuse_connect",
@@ -57,6 +59,7 @@ __all__ = [
     "rows_of_new",
     "rows_that_go",
     "rows_that_stay",
+    "user_metadata_of",
     "with_positions",
     "write_change_data",
     "write_rows",
@@ -93,11 +96,27 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
         )
 
 
-def commit(spark: SparkSession, table: Table, transaction: Transaction, staged: Staged) -> RowsChanged:
-    """As `Table.commit_rows`, with the user metadata that the session has set."""
+def committed(spark: SparkSession, table: Table, stage: Callable[[Transaction], Staged]) -> RowsChanged:
+    """Stage a change of rows and commit it, as `Table.commit_rows`, with the user metadata that the session has set.
+
+    Once for each number that the session gives (`once`), and again where another commit only rearranged the rows meanwhile.
+    """
     look_at_settings(spark)
-    user_metadata = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
-    return table.commit_rows(transaction, staged, user_metadata=user_metadata)
+
+    def run() -> RowsChanged:
+        transaction = table.begin()
+        return once(
+            spark,
+            transaction,
+            lambda: table.commit_rows(transaction, stage(transaction), user_metadata=user_metadata_of(spark)),
+        )
+
+    return again_where_rearranged(run)
+
+
+def user_metadata_of(spark: SparkSession) -> str | None:
+    """The user metadata that the session has set for its commits; None for none."""
+    return spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
 
 
 def with_positions(

@@ -17,7 +17,7 @@ from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes
 from tahoe.spark.commands.row_changes import (
     CHOSEN,
-    commit,
+    committed,
     copy_rows,
     of_kind,
     refuse_connect,
@@ -32,7 +32,6 @@ from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, last_of, named, shape_of
 from tahoe.spark.write.enforce import recomputed
-from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -65,15 +64,12 @@ def update(
         DeltaConcurrentModificationException: another writer changed the same rows, and was first.
     """
     refuse_connect(spark, "UPDATE")
-    transaction = table.begin()
 
-    def run() -> RowsChanged:
-        return commit(
-            spark, table, transaction, stage_update(transaction, spark, values, condition, alias=alias, options=options)
-        )
+    def stage(transaction: Transaction) -> Staged:
+        return stage_update(transaction, spark, values, condition, alias=alias, options=options)
 
     with shown_jobs(spark, table.clock), told_once(spark):
-        return once(spark, transaction, run)
+        return committed(spark, table, stage)
 
 
 def stage_update(

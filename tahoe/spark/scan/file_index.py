@@ -258,8 +258,10 @@ class FileIndex:
                 code="DELTA_TXN_LOG_FAILED_INTEGRITY",
                 table=store.url,
             )
+        with self._snapshot.naming_origins():
+            urls = _urls(files["path"], store.url, files["size"])
         return Listing(
-            _urls(files["path"], store.url, files["size"]),
+            urls,
             files["size"],
             files["modificationTime"],
             values,

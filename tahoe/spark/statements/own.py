@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, StructType
 
 from tahoe.exceptions import NotFound, Unsupported
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
-from tahoe.spark.commands.reorg import OPTIMIZE_ROW, purge
+from tahoe.spark.commands.upkeep import OPTIMIZE_ROW, optimize_table, purge
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import is_nothing
@@ -20,6 +20,7 @@ from tahoe.sql.statements import (
     DescribeHistory,
     DropConstraint,
     NotYet,
+    Optimize,
     Purge,
     Statement,
     SyncMetadata,
@@ -73,6 +74,7 @@ _WORDS = {
     SyncMetadata: "MSCK REPAIR TABLE … SYNC METADATA",
     UpgradeUniform: "REORG TABLE … APPLY (UPGRADE UNIFORM)",
     Purge: "REORG TABLE … APPLY (PURGE)",
+    Optimize: "OPTIMIZE",
 }
 
 
@@ -102,6 +104,10 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
         case Purge(_, where):
             return Command(words, lambda: purge(spark, table, where), cast(StructType, DataType.fromDDL(OPTIMIZE_ROW)))
+        case Optimize(_, where, columns, is_full):
+            conditions = () if where is None else (where,)
+            run = lambda: optimize_table(spark, table, conditions, columns, is_full=is_full)  # noqa: E731
+            return Command(words, run, cast(StructType, DataType.fromDDL(OPTIMIZE_ROW)))
     raise AssertionError(statement)
 
 

@@ -225,8 +225,32 @@ def test_check_deep_reads_the_rows_and_json_gives_codes(tmp_path: Path) -> None:
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
     other.write_bytes(first)
-    assert run_json("check", place) == []
+    assert [finding["code"] for finding in run_json("check", place, code=1)] == ["data", "data"]
     found = run_json("check", place, "--deep", code=1)
     assert {finding["file"] for finding in found} == {one.name, other.name}
     assert set(found[0]) == {"code", "message", "version", "file", "error"}
     assert found[0]["code"] == "statistics"
+
+
+def test_optimize_tells_first_and_then_does(path: str) -> None:
+    for count in (4, 5):
+        tahoe.Table(path).append(rows(2, count))
+    planned = run_json("optimize", path, "--dry-run", "--where", "month = 2")
+    assert planned["planned"]["files"] == 3
+    assert (planned["dryRun"], planned["version"], planned["metrics"]["numFilesRemoved"]) == (True, None, 0)
+    assert "would write 3 of 5 files anew" in run("optimize", path, "--dry-run").replace("\n", " ")
+    done = run_json("optimize", path, "-w", "month = 2")
+    assert (done["version"], done["metrics"]["numFilesAdded"], done["metrics"]["partitionsOptimized"]) == (6, 1, 1)
+    assert "nothing to optimize" in run("optimize", path)
+    assert run_json("history", path, "-n", "1")[0]["operation"] == "OPTIMIZE"
+
+
+def test_optimize_clusters_by_columns(path: str) -> None:
+    done = run("optimize", path, "-z", "id", "--zorder-by", "name", "--curve", "hilbert", "--target-size", "1kb")
+    assert "3 files of" in done
+    assert run_json("history", path, "-n", "1")[0]["operationParameters"]["zOrderBy"] == '["id","name"]'
+
+
+def test_a_size_that_is_none_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = run_main(monkeypatch, capsys, "optimize", path, "--target-size", "large")
+    assert (code, "--target-size takes a size such as" in told) == (2, True)

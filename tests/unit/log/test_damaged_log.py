@@ -158,6 +158,33 @@ def test_a_damaged_checkpoint_falls_back_to_an_older_one_and_says_so(caplog: pyt
     assert newer in caplog.text and "the checkpoint of version 1" in caplog.text
 
 
+def test_another_word_in_a_compaction_is_not_read_while_its_commits_are_whole() -> None:
+    """Nothing vouches for a compaction: a changed bit that leaves valid JSON would be another path, partition value or bound."""
+    log = memory_log()
+    log.begin()
+    for number in range(3):
+        log.commit(add(f"file-{number}", part="a", low=number, high=number))
+    name = log.compaction(1, 2)
+    truth = _outcome(log)
+    for right, wrong in ((b"file-1", b"fil%-1"), (b'"part":"a"', b'"part":"c"'), (b'"id\\":1', b'"id\\":9'), (b"add", b"adf")):
+        whole = log.store.get(name)
+        assert right in whole
+        log.store.put(name, whole.replace(right, wrong))
+        assert _outcome(log) == truth
+        log.store.put(name, whole)
+
+
+def test_a_compaction_takes_the_place_of_a_damaged_commit_and_that_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    log, compaction = _table("compaction")
+    truth = _outcome(log)
+    log.store.put(commit_name(4), b'{"add":{"path":"half')
+    assert _outcome(log) == truth
+    assert commit_name(4) in caplog.text and "compaction" in caplog.text
+    log.store.put(compaction, b"{")
+    with pytest.raises(CorruptTable, match=re.escape(commit_name(4))):
+        log.live()
+
+
 def test_a_second_checkpoint_of_the_same_version_takes_the_place_of_a_damaged_one() -> None:
     log = memory_log()
     log.begin(add("a"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -81,15 +82,30 @@ def test_the_checkpoints_own_commit_stands_before_the_tail_and_is_not_replayed()
     assert segment.tail() == ()
 
 
-def test_compactions_make_the_fewest_files() -> None:
+def test_compactions_stand_for_missing_commits_alone_and_as_few_of_them_as_can_be() -> None:
     log = _log(12)
     for first, last in ((1, 3), (2, 9), (4, 5), (10, 11), (3, 4)):
         log.compaction(first, last)
-    segment = segment_for(log.store)
-    # 0, 1, 2-9, 10-11 are four files; 0, 1-3, 4-5, 6, 7, 8, 9, 10-11 would be eight.
-    assert [(file.first, file.last) for file in segment.tail()] == [(0, 0), (1, 1), (2, 9), (10, 11)]
+    assert [file.last for file in segment_for(log.store).tail() or ()] == list(range(12))
+    for version in (3, 5):
+        log.store.delete(commit_name(version))
+    # One compaction, 2-9, stands for both; 1-3 and 4-5 would be two.
+    tail = segment_for(log.store).tail() or ()
+    assert [(file.first, file.last) for file in tail] == [(0, 0), (1, 1), (2, 9), (10, 10), (11, 11)]
     assert live_paths(log) == log.expected()
-    assert [(f.first, f.last) for f in segment_for(log.store, 8).tail()] == [(0, 0), (1, 3), (4, 5), (6, 6), (7, 7), (8, 8)]
+    tail = segment_for(log.store, 8).tail() or ()
+    assert [(f.first, f.last) for f in tail] == [(0, 0), (1, 3), (4, 5), (6, 6), (7, 7), (8, 8)]
+
+
+def test_compactions_that_overlap_and_cannot_be_put_together_are_a_gap() -> None:
+    log = _log(8)
+    log.compaction(1, 4)
+    log.compaction(3, 6)
+    for version in (1, 6):
+        log.store.delete(commit_name(version))
+    with pytest.raises(CorruptTable, match=re.escape(commit_name(1))) as caught:
+        log.live()
+    assert caught.value.code == "DELTA_VERSIONS_NOT_CONTIGUOUS"
 
 
 def test_a_commit_that_is_missing_inside_of_a_compaction_is_not_missed() -> None:

@@ -23,14 +23,13 @@ from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of
 from tahoe.spark.commands.merge.pairs import found_in
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
 from tahoe.spark.commands.merge.write import Matched
-from tahoe.spark.commands.row_changes import commit, refuse_connect, with_positions
+from tahoe.spark.commands.row_changes import committed, refuse_connect, with_positions
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import named, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.idempotent import once
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
@@ -52,9 +51,8 @@ def merge(spark: SparkSession, table: Table, request: MergeRequest) -> RowsChang
         DeltaConcurrentModificationException: another writer changed what this MERGE rests on, and was first.
     """
     refuse_connect(spark, "MERGE")
-    transaction = table.begin()
     with shown_jobs(spark, table.clock), told_once(spark):
-        return once(spark, transaction, lambda: commit(spark, table, transaction, stage_merge(transaction, spark, request)))
+        return committed(spark, table, lambda transaction: stage_merge(transaction, spark, request))
 
 
 def stage_merge(transaction: Transaction, spark: SparkSession, request: MergeRequest) -> Staged:

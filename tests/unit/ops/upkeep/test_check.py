@@ -9,15 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tahoe import Table
-from tahoe.exceptions import NotFound, TahoeError
+from tahoe.exceptions import CorruptTable, NotFound, TahoeError
 from tahoe.log.files import commits as reader
-from tahoe.ops.upkeep import check_log
+from tahoe.ops.upkeep import check_files, check_log
 from tahoe.ops.upkeep.check import TableCheck, Violation, check_table
 from tahoe.progress import Reported
 from tahoe.protocol.dv import z85_encode
@@ -332,6 +333,41 @@ def test_a_file_of_many_vectors_is_read_once(tmp_path: Path) -> None:
     assert check_table(store, deep=True) == []
     assert store.requests["get"] == with_vectors.requests["get"] + 1
     assert with_vectors.requests["get"] < 20, "fewer than there are vectors"
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize(
+    ("member", "changed"),
+    [('\\"minValues\\":{\\"id\\":10', '\\"minValues\\":{\\"id\\":18'), ('\\"numRecords\\":10', '\\"numRecords\\":18')],
+    ids=["a bound", "the number of rows"],
+)
+def test_what_a_read_refuses_for_its_footer_is_told(tmp_path: Path, member: str, changed: str, deep: bool) -> None:
+    """As other writers leave a table: nothing but the data file itself contradicts the statistics in the log."""
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    for start in (0, 10):
+        table.append(pa.table({"id": range(start, start + 10)}))
+    for path in (tmp_path / "t/_delta_log").glob("*.crc"):
+        path.unlink()
+    for path in commits(tmp_path / "t"):
+        path.write_text("".join(line for line in path.read_text().splitlines(True) if "commitInfo" not in line))
+    assert Table(tmp_path / "t").check(deep=deep) == []
+    text = commits(tmp_path / "t")[-1].read_text()
+    assert member in text
+    commits(tmp_path / "t")[-1].write_text(text.replace(member, changed))
+    with pytest.raises(CorruptTable, match="part-"):
+        Table(tmp_path / "t").to_arrow()
+    found = Table(tmp_path / "t").check(deep=deep)
+    assert [each.code for each in found] == ["statistics" if deep else "data"]
+    assert found[0].file is not None and found[0].file.startswith("part-")
+
+
+def test_of_a_large_table_the_newest_footers_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(check_files, "check_footer", lambda task, *_: asked.append(task.name))
+    monkeypatch.setattr(check_files, "MOST_FOOTERS", 2)
+    assert check_table(LocalLogStore(root)) == []
+    newest = Table(root).files().column("path").to_pylist()[-2:]
+    assert sorted(asked) == sorted(unquote(path) for path in newest)
 
 
 def test_what_a_check_does_is_reported(root: Path) -> None:

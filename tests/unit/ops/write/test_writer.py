@@ -14,7 +14,8 @@ import pytest
 
 from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, SchemaMismatch, StorageFailure, TahoeError
-from tahoe.ops.write.writer import file_schema, write_arrow
+from tahoe.ops.write.stored_layout import file_schema
+from tahoe.ops.write.writer import write_arrow
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema, to_arrow_type

@@ -1,0 +1,86 @@
+"""`tahoe check` and `tahoe optimize`: what is wrong with the table, and what makes it fast again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from tahoe.cli.arguments import FOUND_SOMETHING, AsJson, Path, StorageOptions, open_table
+from tahoe.cli.output import print_json, print_table
+from tahoe.cli.text import visible
+from tahoe.exceptions import InvalidRequest
+
+__all__ = ["check", "optimize"]
+
+Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
+
+
+def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: Deep = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
+    """What is wrong with the table: gaps in the log, disagreeing checkpoints and checksums, missing files, broken vectors; with --deep
+    every row against its statistics."""
+    table = open_table(path, option)
+    violations = table.check(deep=deep)
+    if json:
+        print_json([asdict(violation) for violation in violations])
+    elif violations:
+        print_table(_COLUMNS, [[found.code, _text(found.version), _text(found.file), found.message] for found in violations])
+    else:
+        typer.echo(f"{visible(table.url)}: version {table.version()}, nothing is wrong")
+    if violations:
+        raise typer.Exit(FOUND_SOMETHING)
+
+
+_COLUMNS = (("what", "left"), ("version", "right"), ("file", "left"), ("finding", "left"))
+
+
+def _text(value: int | str | None) -> str:
+    return "" if value is None else str(value)
+
+
+Where = Annotated[str | None, typer.Option("--where", "-w", help="Only these partitions: \"month = '2026-03'\".")]
+ZOrderBy = Annotated[
+    list[str], typer.Option("--zorder-by", "-z", metavar="COLUMN", help="Cluster the rows by this column; again for each.")
+]
+Curve = Annotated[str, typer.Option("--curve", help="How rows are clustered: kd, hilbert or z.")]
+TargetSize = Annotated[
+    str | None,
+    typer.Option("--target-size", metavar="SIZE", help="Of a new file: 128mb; the table's delta.targetFileSize, or 1gb."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
+
+
+def optimize(
+    path: Path,
+    where: Where = None,
+    zorder_by: ZOrderBy = [],  # noqa: B006 - typer reads it, nobody changes it
+    curve: Curve = "kd",
+    target_size: TargetSize = None,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Write small files, and files with many deleted rows, anew as few large ones, while others read and write."""
+    table = open_table(path, option)
+    size = None if target_size is None else _size(target_size)
+    done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    plan = done.plan
+    planned = {"files": plan.files, "bytes": plan.size, "bins": len(plan.bins), "newFiles": plan.new_files}
+    print_json({"table": plan.table, "version": done.version, "dryRun": dry_run, "planned": planned, "metrics": done.metrics})
+
+
+def _size(text: str) -> int:
+    from tahoe.protocol.properties import parse_size  # what `tahoe --help` need not load
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"--target-size takes a size such as 134217728, 128mb or 1gb, found '{text}'.",
+            code="DELTA_ILLEGAL_OPTION",
+            option="target-size",
+        ) from error

@@ -1,0 +1,1 @@
+"""Where rows stand: which files are written anew together, and in which order their rows go into new ones."""

@@ -1,0 +1,158 @@
+"""What an OPTIMIZE is asked for, and what it will do to a version: pure but for the reading of that version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition
+from tahoe.ops.layout.cluster_columns import Path, cluster_columns, refuse_clustered
+from tahoe.ops.layout.curves import CURVES
+from tahoe.ops.rows.conditions import partition_files
+from tahoe.protocol.actions import AddFile
+from tahoe.snapshot.snapshot import Snapshot
+
+__all__ = ["OptimizePlan", "OptimizeRequest", "plan_optimize"]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeRequest:
+    """What the user asks for.
+
+    Args:
+        where: SQL text or a predicate on partition columns; only these partitions.
+        shown_where: how the history shows the condition; None for the text itself.
+        zorder_by: columns, nested ones as ``a.b``, by which rows are clustered; none for bin-packing.
+        curve: how they are clustered: one of `tahoe.ops.layout.curves.CURVES`.
+        target_file_size: bytes that a new file is to have; None for the table's ``delta.targetFileSize``, or 1 GB.
+        min_file_size: files of fewer bytes are rewritten; None for the target.
+        max_deleted_rows_ratio: files of whose rows a larger part is deleted are rewritten.
+        batch_size: bytes of files after which what is done so far is committed; None for one commit of all.
+        threads: bins are rewritten side by side by at most so many threads.
+        need_statistics: refuse to cluster by columns without statistics, for which files cannot be skipped.
+        time_zone: of the session, for texts that become timestamps.
+        dry_run: tell what would be done, and do nothing.
+    """
+
+    where: str | Predicate | None = None
+    shown_where: tuple[str, ...] | None = None
+    zorder_by: tuple[str, ...] = ()
+    curve: str = "kd"
+    target_file_size: int | None = None
+    min_file_size: int | None = None
+    max_deleted_rows_ratio: float = 0.05
+    batch_size: int | None = None
+    threads: int = 15
+    need_statistics: bool = True
+    time_zone: str = "UTC"
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        sizes = {"target_file_size": self.target_file_size, "min_file_size": self.min_file_size, "batch_size": self.batch_size}
+        for name, size in sizes.items():
+            if size is not None and size < 1:
+                raise InvalidRequest(f"{name} must be 1 byte or more, found {size}.", code="DELTA_ILLEGAL_OPTION", option=name)
+        if self.curve not in CURVES:
+            raise InvalidRequest(
+                f"There is no curve '{self.curve}' to cluster rows by; use one of {', '.join(CURVES)}.",
+                code="DELTA_ILLEGAL_OPTION",
+                option="curve",
+            )
+        if not 0 <= self.max_deleted_rows_ratio <= 1:
+            raise InvalidRequest(
+                f"max_deleted_rows_ratio must be from 0 to 1, found {self.max_deleted_rows_ratio}.",
+                code="DELTA_ILLEGAL_OPTION",
+                option="max_deleted_rows_ratio",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizePlan:
+    """What an OPTIMIZE will do.
+
+    Args:
+        table: its URL.
+        version: that was looked at.
+        considered: so many live files are in the partitions that are meant.
+        bins: what is written anew together.
+        rules: by which the files were chosen.
+        columns, columns_with_statistics: how many the table has.
+        paths: of the columns that rows are clustered by.
+    """
+
+    table: str
+    version: int
+    request: OptimizeRequest = field(repr=False)
+    considered: int
+    bins: tuple[Bin, ...] = field(repr=False)
+    rules: Rules
+    columns: int
+    columns_with_statistics: int
+    paths: tuple[Path, ...] = ()
+
+    @property
+    def clusters(self) -> bool:
+        """Whether rows are clustered, not only packed."""
+        return bool(self.request.zorder_by)
+
+    @property
+    def files(self) -> int:
+        """How many files would be written anew."""
+        return sum(len(one.adds) for one in self.bins)
+
+    @property
+    def size(self) -> int:
+        """How many bytes they have."""
+        return sum(one.size for one in self.bins)
+
+    @property
+    def new_files(self) -> int:
+        """About how many files would take their place."""
+        return sum(self.files_of(one) for one in self.bins)
+
+    def files_of(self, one: Bin) -> int:
+        """How many files a bin becomes."""
+        return max(1, one.size // self.rules.target) if self.clusters else 1
+
+    def is_worth_it(self, adds: Sequence[AddFile]) -> bool:
+        """Whether these files, of one bin, are to be rewritten."""
+        if self.clusters:
+            return bool(adds)
+        return len(adds) > 1 or any(add.deletion_vector is not None for add in adds)
+
+    def batches(self) -> Iterator[list[Bin]]:
+        """The bins that are committed together."""
+        most = self.request.batch_size
+        batch: list[Bin] = []
+        for one in self.bins:
+            if batch and most is not None and sum(other.size for other in batch) + one.size > most:
+                yield batch
+                batch = []
+            batch.append(one)
+        if batch:
+            yield batch
+
+
+def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
+    """What an OPTIMIZE of a version will do. Raises `InvalidRequest` as `tahoe.ops.layout.optimize.optimize` says."""
+    properties = snapshot.config.properties
+    target = request.target_file_size or properties.target_file_size or GIGABYTE
+    rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
+    refuse_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by)
+    adds = partition_files(snapshot, request.where, request.time_zone)
+    paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
+    bins = one_bin_a_partition(adds) if request.zorder_by else bins_of(adds, rules)
+    columns, indexed = len(snapshot.schema), int(properties.get("delta.dataSkippingNumIndexedCols"))
+    return OptimizePlan(
+        table=snapshot.store.url,
+        version=snapshot.version,
+        request=request,
+        considered=len(adds),
+        bins=tuple(bins),
+        rules=rules,
+        columns=columns,
+        columns_with_statistics=min(indexed, columns) if indexed >= 0 else columns,
+        paths=paths,
+    )

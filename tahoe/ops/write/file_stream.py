@@ -1,0 +1,100 @@
+"""One data file written row group by row group, so that it may be larger than memory.
+
+rows of one partition, in batches ─► row groups of a bounded size ─► Parquet, into the store's own output ─► AddFile with statistics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from itertools import chain
+
+import pyarrow as pa
+
+from tahoe.clock import Clock
+from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_writer
+from tahoe.ops.write.stored_layout import Layout
+from tahoe.ops.write.writer import file_name
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
+from tahoe.snapshot.give_back import GiveBack
+from tahoe.store.location import encode_path
+from tahoe.store.log_store import LogStore
+
+__all__ = ["new_name", "write_stream"]
+
+ROWS_OF_A_GROUP = 1024 * 1024
+BYTES_OF_A_GROUP = 32 * 1024 * 1024
+"""A row group holds at most so many rows, and about so many bytes in memory."""
+
+
+def new_name(config: TableConfig, clock: Clock, partition_values: Mapping[str, str | None], number: int = 0) -> str:
+    """A name for a new file of a partition, in the table's own codec, that nothing else has."""
+    return file_name(config, clock, partition_values, f"part-{number:05d}", SUFFIXES[codec_of(None, config)])
+
+
+def write_stream(
+    config: TableConfig,
+    store: LogStore,
+    batches: Iterable[pa.RecordBatch],
+    clock: Clock,
+    name: str,
+    partition_values: Mapping[str, str | None],
+) -> AddFile | None:
+    """Write the rows of one file, and return the action that adds it, with ``dataChange`` false; None where there are no rows.
+
+    Args:
+        config: that the file must obey; with the columns of row ids where rows have theirs with them (`config_with_row_ids`).
+        batches: rows of the table, all of one partition. That they fulfil the table's constraints is for the caller to know.
+        name: of `new_name`.
+        partition_values: by physical name, as the log writes them.
+
+    Raises:
+        StorageFailure: from the store; nothing is left under the name.
+    """
+    layout, configuration = Layout.of(config), config.metadata.configuration
+    indexed = indexed_columns(config.schema, config.partition_columns, configuration)
+    collected = StatisticsCollector(indexed, string_prefix_length(configuration))
+    codec, version = codec_of(None, config), config.properties.get("delta.parquet.format.version")
+    given_back = GiveBack()
+    with closing(_row_groups(layout, batches)) as groups:
+        first, second = next(groups, None), next(groups, None)
+        if first is None:
+            return None
+        now = clock.now_ms()
+        with store.open_output(name) as sink:
+            with parquet_writer(sink, first, codec, version, are_all=second is None) as writer:
+                rest = chain([first] if second is None else [first, second], groups)
+                del first, second
+                for group in rest:
+                    writer.write_table(group, row_group_size=group.num_rows)
+                    collected.add(group)
+                    given_back.passed(group.nbytes)
+                    del group
+            size = sink.tell()
+    return AddFile(
+        path=encode_path(name),
+        partition_values=dict(partition_values),
+        size=size,
+        modification_time=now,
+        data_change=False,
+        stats=collected.statistics().to_json(),
+    )
+
+
+def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[pa.Table, None, None]:
+    """The rows as they are stored, in tables of the size of a row group."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        table = layout.conformed(pa.Table.from_batches([batch])).select(layout.file_columns)
+        if waiting and (rows + table.num_rows > ROWS_OF_A_GROUP or size + table.nbytes > BYTES_OF_A_GROUP):
+            yield pa.concat_tables(waiting)
+            waiting, rows, size = [], 0, 0
+        waiting.append(table)
+        rows, size = rows + table.num_rows, size + table.nbytes
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -1,0 +1,81 @@
+"""Rows sorted into groups that together may be larger than memory: what is too much goes to this machine's disk.
+
+rows with the number of their group ─► batches in memory, group by group ─ too many bytes ─► a file of each group in a folder
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from types import TracebackType
+
+import pyarrow as pa
+
+from tahoe.lazy import pc
+
+__all__ = ["Spill"]
+
+
+class Spill:
+    """Rows in groups; a context, at whose end what is on disk is deleted.
+
+    Args:
+        most_bytes: of rows that are kept in memory.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._waiting: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        self._files: defaultdict[int, list[str]] = defaultdict(list)
+        self._bytes = 0
+        self._times = 0
+        self._folder: TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    @property
+    def groups(self) -> list[int]:
+        """The numbers of all groups that have rows, sorted."""
+        return sorted({*self._waiting, *self._files})
+
+    def add(self, rows: pa.RecordBatch, groups: pa.Array) -> None:
+        """Keep rows.
+
+        Args:
+            groups: the number of each row's group, int64 without nulls.
+        """
+        order = pc.sort_indices(groups)  # stable: rows of a group keep their order
+        rows, runs = rows.take(order), pc.run_end_encode(groups.take(order))
+        start = 0
+        for group, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            self._waiting[group].append(rows.slice(start, end - start))
+            start = end
+        self._bytes += rows.nbytes
+        if self._bytes > self._most_bytes:
+            self._to_disk()
+
+    def take(self, group: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a group, in the order in which they came; they can be taken once."""
+        for path in self._files.pop(group, ()):
+            with pa.OSFile(path) as source, pa.ipc.open_stream(source) as reader:
+                yield from reader
+        yield from self._waiting.pop(group, ())
+
+    def _to_disk(self) -> None:
+        self._folder = self._folder or TemporaryDirectory(prefix="tahoe-")
+        for group, batches in self._waiting.items():
+            path = f"{self._folder.name}/{group}-{self._times}"
+            with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, batches[0].schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            self._files[group].append(path)
+        self._waiting.clear()
+        self._times += 1
+        self._bytes = 0
+        pa.default_memory_pool().release_unused()

@@ -1,0 +1,49 @@
+"""TPC-H's 22 queries over named tables: the same rows as over Parquet. `benchmarks/spark_tpch.py` tells what they cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from tests.tpc import generate, tables, tpch_queries
+
+SCALE = 0.01
+SAMPLE = (1, 3, 13, 21, 22)
+
+
+@pytest.fixture(scope="module")
+def loaded(spark, tmp_path_factory):
+    """The queries; database ``tpch`` has Delta tables, ``tpch_parquet`` views of Parquet files."""
+    database = generate("tpch", SCALE)
+    for name in ("tpch", "tpch_parquet"):
+        spark.sql(f"CREATE DATABASE {name}")
+    for name, path in tables(database, tmp_path_factory.mktemp("tpch")).items():
+        spark.sql(f"CREATE VIEW tpch_parquet.{name} AS SELECT * FROM parquet.`{path}`")
+        spark.sql(f"CREATE TABLE tpch.{name} USING delta AS SELECT * FROM parquet.`{path}`")
+    yield tpch_queries(database)
+    spark.sql("USE default")
+    for name in ("tpch", "tpch_parquet"):
+        spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.mark.parametrize("numbers", [SAMPLE, pytest.param(range(1, 23), marks=pytest.mark.soak)], ids=["sample", "all"])
+def test_queries_give_the_rows_of_parquet(spark, loaded, numbers):  # eight tables are made first: about 10 s
+    assert len(loaded) == 22
+    for number in numbers:
+        text = loaded[number]
+        answers = []
+        for database in ("tpch", "tpch_parquet"):
+            spark.sql(f"USE {database}")
+            answers.append([tuple(row) for row in spark.sql(text.rstrip(";\n ")).collect()])
+        mine, theirs = answers
+        assert [_rounded(row) for row in mine] == [_rounded(row) for row in theirs], number
+        assert mine or number in _EMPTY_WHEN_SMALL, number
+
+
+_EMPTY_WHEN_SMALL = (2, 8, 18, 20)
+
+
+def _rounded(row: tuple[object, ...]) -> tuple[object, ...]:
+    """Averages of doubles depend on the order of the rows in their last digits."""
+    return tuple(round(one, 6) if isinstance(one, float | Decimal) else one for one in row)

@@ -1,0 +1,40 @@
+"""The tables of TPC-H and TPC-DS and the queries of TPC-H, as DuckDB's own generators make them: nothing of theirs is kept here."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import duckdb
+
+__all__ = ["REFRESHED", "generate", "tables", "tpch_queries"]
+
+REFRESHED = ("item", "date_dim", "store_sales", "store_returns", "inventory")
+"""The tables of TPC-DS that its data maintenance changes, and what that looks up."""
+
+
+def generate(name: str, scale: float) -> duckdb.DuckDBPyConnection:
+    """A database with the tables of ``tpch`` or ``tpcds``.
+
+    Args:
+        scale: 1 is a gigabyte of text.
+    """
+    database = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    folder = Path(str(importlib.import_module(f"duckdb_extension_{name}").__file__)).parent
+    database.execute(f"LOAD '{folder}/extensions/v{duckdb.__version__}/{name}.duckdb_extension'")
+    database.execute(f"CALL {'dbgen' if name == 'tpch' else 'dsdgen'}(sf = {scale})")
+    return database
+
+
+def tables(database: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, str]:
+    """Each table as one Parquet file. Name → path."""
+    found = {}
+    for (name,) in database.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall():
+        found[name] = str(folder / f"{name}.parquet")
+        database.execute(f"COPY {name} TO '{found[name]}' (FORMAT parquet)")
+    return found
+
+
+def tpch_queries(database: duckdb.DuckDBPyConnection) -> dict[int, str]:
+    """The 22 queries, by number."""
+    return dict(database.execute("SELECT query_nr, query FROM tpch_queries() ORDER BY 1").fetchall()[:22])

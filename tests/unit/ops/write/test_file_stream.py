@@ -1,0 +1,83 @@
+"""Files that are written row group by row group: what is in them, and what the log says of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tahoe.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.ops.write import file_stream
+from tahoe.ops.write.file_stream import new_name, write_stream
+from tahoe.protocol.config import TableConfig
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.table import Table
+
+SCHEMA = pa.schema({"v": pa.int64(), "f": pa.float64(), "t": pa.string(), "p": pa.string()})
+
+
+@pytest.fixture
+def store() -> LogStore:
+    return open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table")
+
+
+@pytest.fixture
+def config(store: LogStore) -> TableConfig:
+    return Table.create(store.url, SCHEMA, partition_by=["p"], store=store).snapshot().config
+
+
+def batches(*floats: float) -> Iterator[pa.RecordBatch]:
+    for i, value in enumerate(floats):
+        yield pa.record_batch([[i, None], [value, 1.0], [f"text {i}", None], ["x", "x"]], schema=SCHEMA)
+
+
+def written(store: LogStore, config: TableConfig, rows: Iterator[pa.RecordBatch]) -> tuple[pq.FileMetaData, str | None]:
+    name = new_name(config, SeededClock(), {"p": "x"})
+    add = write_stream(config, store, rows, SeededClock(), name, {"p": "x"})
+    assert add is not None
+    assert (add.size, add.partition_values, add.data_change) == (len(store.get(name)), {"p": "x"}, False)
+    with store.open_input(name) as source:
+        return pq.read_metadata(source), add.stats
+
+
+def test_statistics_are_those_of_all_row_groups(store: LogStore, config: TableConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_stream, "ROWS_OF_A_GROUP", 4)
+    footer, stats = written(store, config, batches(-0.0, 5.0, 0.0, 2.0, 3.0))
+    assert [footer.row_group(i).num_rows for i in range(footer.num_row_groups)] == [4, 4, 2]
+    assert stats == (
+        '{"numRecords":10,"minValues":{"v":0,"f":-0.0,"t":"text 0"},"maxValues":{"v":4,"f":5.0,"t":"text 4"},'
+        '"nullCount":{"v":5,"f":0,"t":5}}'
+    )
+
+
+def test_a_bound_of_a_footer_never_hides_nan_of_a_later_group(
+    store: LogStore, config: TableConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_stream, "ROWS_OF_A_GROUP", 2)
+    footer, stats = written(store, config, batches(1.0, math.nan))
+    assert not any(footer.row_group(i).column(1).is_stats_set for i in range(2))
+    assert all(footer.row_group(i).column(0).is_stats_set for i in range(2))
+    assert stats is not None
+    assert '"minValues":{"v":0,"f":1.0,' in stats
+    assert '"maxValues":{"v":1,"t"' in stats
+
+
+def test_floats_of_a_single_group_have_bounds(store: LogStore, config: TableConfig) -> None:
+    footer, _ = written(store, config, batches(1.0, 2.0))
+    assert (footer.num_row_groups, footer.row_group(0).column(1).statistics.max) == (1, 2.0)
+
+
+def test_groups_end_where_they_have_bytes_enough(store: LogStore, config: TableConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_stream, "BYTES_OF_A_GROUP", 1)
+    footer, _ = written(store, config, batches(1.0, 2.0, 3.0))
+    assert footer.num_row_groups == 3
+
+
+def test_no_rows_make_no_file(store: LogStore, config: TableConfig) -> None:
+    before = list(store.walk())
+    assert write_stream(config, store, iter(()), SeededClock(), "name", {}) is None
+    assert list(store.walk()) == before

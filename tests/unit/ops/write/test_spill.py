@@ -1,0 +1,43 @@
+"""Rows in groups, some of them on disk: all come back, in the order in which they came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tahoe.ops.write.spill import Spill
+
+
+def batches() -> list[pa.RecordBatch]:
+    return [pa.record_batch({"v": pa.array(range(i * 100, i * 100 + 100), pa.int64()), "t": ["x" * 10] * 100}) for i in range(10)]
+
+
+@pytest.mark.parametrize("most_bytes", [0, 5_000, 10**9])
+def test_every_group_gives_its_rows_in_order(most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Spill(most_bytes) as spill:
+        for batch in batches():
+            spill.add(batch, pa.array([v % 7 for v in batch["v"].to_pylist()], pa.int64()))
+        assert bool(list(tmp_path.iterdir())) == (most_bytes < 10**9)
+        assert spill.groups == list(range(7))
+        for group in range(7):
+            assert [v for batch in spill.take(group) for v in batch["v"].to_pylist()] == [
+                v for v in range(1000) if v % 7 == group
+            ]
+        assert list(spill.take(3)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_on_disk_goes_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def fail() -> None:
+        with Spill(0) as spill:
+            spill.add(batches()[0], pa.repeat(pa.scalar(1, pa.int64()), 100))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(tmp_path.iterdir()) == []

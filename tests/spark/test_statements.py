@@ -110,8 +110,9 @@ def test_each_change_commits_what_the_reference_commits_and_leaves_the_entry_alo
         entry, t = one.entry(), one.names[place]
         for statement, operation, expected in CHANGES:
             text, version = statement.format(t=t), one.table.version()
-            plan = spark.sql(f"EXPLAIN {text}").first()[0]
-            assert "TableCommand" in plan and one.table.version() == version, text
+            if IS_NEW or "CONSTRAINT" not in text:  # which Spark 4.0 does not know, nor how to explain
+                plan = spark.sql(f"EXPLAIN {text}").first()[0]
+                assert "TableCommand" in plan and one.table.version() == version, text
             assert spark.sql(text).collect() == [], text
             assert one.table.version() == version + (operation is not None), text
             assert operation in (None, one.last()[0]), text
@@ -207,7 +208,7 @@ def test_inserts_of_every_form_are_cast_and_told_as_the_reference_does(spark, na
         ("VALUES ('x', 'y', 1)", "CANNOT_SAFELY_CAST"),
         ("SELECT 1L, 'y', 3000000000L", "CAST_OVERFLOW"),
         ("SELECT 1", "NOT_ENOUGH_DATA_COLUMNS"),
-        ("BY NAME SELECT 1 AS id, 2 AS nope", "EXTRA_COLUMNS"),
+        ("BY NAME SELECT 1 AS id, 2 AS nope", "EXTRA_COLUMNS|CANNOT_FIND_DATA"),
         ("REPLACE WHERE p = 5 VALUES (18, 'rw', 6)", "DELTA_REPLACE_WHERE_MISMATCH"),
     ):
         with pytest.raises((PySparkException, InvalidRequest), match=match):
@@ -362,3 +363,28 @@ def test_statements_on_tables_of_other_formats_stay_sparks(spark):
             spark.sql("DELETE FROM plain_parquet WHERE a = 1")
     finally:
         spark.sql("DROP TABLE plain_parquet")
+
+
+def test_variables_of_a_script_have_the_values_that_the_script_gives_them(spark, named):  # noqa: F811
+    one, other = named("SELECT id FROM range(3)"), named("SELECT id FROM range(3)")
+    spark.conf.set("spark.sql.scripting.enabled", "true")
+    spark.sql(f"DECLARE OR REPLACE VARIABLE target STRING DEFAULT '{one.name}'")
+    spark.sql(f"DECLARE OR REPLACE VARIABLE statement STRING DEFAULT 'DELETE FROM {one.name}'")
+    try:
+        spark.sql(f"BEGIN SET target = '{other.name}'; DELETE FROM IDENTIFIER(target) WHERE id = 1; END")
+        spark.sql(f"BEGIN SET target = '{other.name}'; INSERT INTO IDENTIFIER(target) (id) VALUES (7); END")
+        spark.sql("BEGIN SET statement = 'SELECT 1'; EXECUTE IMMEDIATE statement; END")
+        assert one.rows() == [(0,), (1,), (2,)]
+        assert other.rows() == [(0,), (2,), (7,)]
+        entry = other.entry()
+        for text in (f"TRUNCATE TABLE {other.name}", f"ALTER TABLE {other.name} ADD COLUMNS (more INT)"):
+            script = f"BEGIN SET statement = '{text}'; EXECUTE IMMEDIATE statement; END"
+            if IS_NEW:  # the session's own parser reads the text
+                spark.sql(script)
+            else:
+                with pytest.raises(Unsupported, match="past its log"):
+                    spark.sql(script)
+        assert other.entry() == entry
+        assert other.rows() == ([] if IS_NEW else [(0,), (2,), (7,)])
+    finally:
+        spark.conf.unset("spark.sql.scripting.enabled")

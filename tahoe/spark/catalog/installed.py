@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.known import KnownTables
+from tahoe.spark.catalog.raw_commands import refuse_raw_commands
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
 from tahoe.spark.catalog.session_fields import Field, fields_of_catalogs, fields_of_state
@@ -40,6 +41,7 @@ def give_names(spark: SparkSession) -> None:
     follow_tables(spark)
     after_commits(partial(recache, spark))
     plan_dynamic_overwrites(spark)
+    refuse_raw_commands(spark)
     give_table_changes(spark)
 
 

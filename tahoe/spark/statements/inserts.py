@@ -18,10 +18,9 @@ from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.jvm.stand_ins import stand_in
-from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import Target, evaluated, target_of
+from tahoe.spark.statements.targets import Target, target_of
 
 __all__ = ["INSERT_STATEMENTS"]
 
@@ -39,16 +38,9 @@ def _insert(spark: SparkSession, plan: JavaObject) -> Command | None:
     return _evolving(spark, plan, target) if evolves else _completed(spark, plan, target)
 
 
-def _insert_by_identifier(spark: SparkSession, plan: JavaObject) -> Command | None:
-    parts = parts_of(spark, evaluated(spark, plan.identifierExpr()))
-    named = plan.planBuilder().apply(Jvm.of(spark).seq(*parts), plan.children())
-    return _insert(spark, named) if str(named.nodeName()) == "InsertIntoStatement" else None
-
-
 INSERT_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     "InsertIntoStatement": _insert,
-    "PlanWithUnresolvedIdentifier": _insert_by_identifier,  # INSERT INTO IDENTIFIER(…), where it is made of a variable
-    "UnresolvedInsert": _insert,  # the same in Spark 4.3
+    "UnresolvedInsert": _insert,  # INSERT INTO IDENTIFIER(…), where it is made of a variable (Spark 4.3)
 }
 """By the name of the plan's node."""
 

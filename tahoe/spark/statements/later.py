@@ -21,14 +21,16 @@ from tahoe.exceptions import Unsupported
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
+from tahoe.spark.names.entries import parts_of
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.rows import AFFECTED
 from tahoe.spark.statements.shown import ANSWERS
 from tahoe.spark.statements.table_properties import SHOWN_PROPERTIES
 from tahoe.spark.statements.targets import NotKnownYet, analyzed, evaluated
 
-__all__ = ["in_script", "planned", "taken_out"]
+__all__ = ["in_script", "planned", "taken_out", "with_name"]
 
+_NAMED_LATER = "PlanWithUnresolvedIdentifier"
 Statement = Callable[[SparkSession, JavaObject], Command | None]
 _COLUMNS: Mapping[str, StructType] = {
     "DeleteFromTable": AFFECTED,
@@ -39,24 +41,40 @@ _COLUMNS: Mapping[str, StructType] = {
 }
 
 
-def planned(spark: SparkSession, plan: JavaObject, statement: Statement, *, scripted: bool = False) -> JavaObject:
+def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
+    """What stands around a name that ``IDENTIFIER(…)`` gives (``PlanWithUnresolvedIdentifier``), with that name, or with another one.
+
+    Args:
+        parts: a name to take in its place.
+
+    Raises `NotKnownYet`.
+    """
+    name = parts or parts_of(spark, evaluated(spark, plan.identifierExpr()))
+    return plan.planBuilder().apply(Jvm.of(spark).seq(*name), plan.children())
+
+
+def planned(spark: SparkSession, plan: JavaObject, kind: str, statement: Statement, *, scripted: bool = False) -> JavaObject:
     """The plan that runs a statement; the given one, untouched, where it is none on a Delta table.
 
     Args:
         plan: as Spark's parser made it.
+        kind: the name of its node, or of the one around its name.
         statement: what Tahoe makes of a plan of this kind; None for what is not Delta's.
         scripted: statements before it may make the table that it names.
     """
     parameters = _parameters(spark, plan)
+    if scripted and _NAMED_LATER in str(plan.toString()):
+        # Statements before it may give the variables of its IDENTIFIER(…) other values.
+        return as_plan(spark, _later(spark, plan, kind, statement, parameters))
     try:
         command = statement(spark, plan)
     except NotKnownYet as name:
         if name.is_absent and not scripted:
             return plan
-        return as_plan(spark, _later(spark, plan, statement, parameters))
+        return as_plan(spark, _later(spark, plan, kind, statement, parameters))
     if command is None:
         return plan
-    return as_plan(spark, _later(spark, plan, statement, parameters, command) if parameters else command)
+    return as_plan(spark, _later(spark, plan, kind, statement, parameters, command) if parameters else command)
 
 
 def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObject]) -> JavaObject:
@@ -82,10 +100,13 @@ def in_script(jvm: Jvm, body: JavaObject, taken: Callable[[JavaObject], JavaObje
 
 
 def _later(
-    spark: SparkSession, plan: JavaObject, statement: Statement, parameters: Sequence[JavaObject], known: Command | None = None
+    spark: SparkSession,
+    plan: JavaObject,
+    kind: str,
+    statement: Statement,
+    parameters: Sequence[JavaObject],
+    known: Command | None = None,
 ) -> Command:
-    kind = str(plan.nodeName())
-
     def run_with(values: Sequence[JavaObject]) -> Any:
         bound = _bound(spark, plan, parameters, values) if parameters else plan
         try:
@@ -204,15 +225,21 @@ def _at_origin(jvm: Jvm, node: JavaObject, **changed: Any) -> JavaObject:
 # -- EXECUTE IMMEDIATE of Spark 4.0, which parses its text with a parser of no session; later versions ask the session's own -------------
 
 
-def taken_out(spark: SparkSession, plan: JavaObject, understood: Callable[[str], JavaObject | None]) -> JavaObject:
+def taken_out(
+    spark: SparkSession, plan: JavaObject, understood: Callable[[str], JavaObject | None], *, scripted: bool
+) -> JavaObject:
     """The plan of the text's statement, with its parameters bound; `plan` itself for a text that is none on a Delta table.
 
     Args:
         plan: an ``ExecuteImmediateQuery``.
         understood: gives the plan of a statement on a Delta table; None for other texts.
+        scripted: statements before it may give its variables other values; what a variable then says is Spark's to find out, and what
+            would change a Delta table past its log is refused (`tahoe.spark.catalog.raw_commands`).
     """
     query = plan.query()
     if str(query.getClass().getSimpleName()) not in ("Left", "Right") or plan.targetVariables().nonEmpty():
+        return plan
+    if scripted and not query.isLeft():
         return plan
     try:
         text = str(query.value()) if query.isLeft() else evaluated(spark, query.value())

@@ -19,7 +19,7 @@ from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
 from tahoe.spark.statements.inserts import INSERT_STATEMENTS
-from tahoe.spark.statements.later import in_script, planned, taken_out
+from tahoe.spark.statements.later import in_script, planned, taken_out, with_name
 from tahoe.spark.statements.like import LIKE_STATEMENTS
 from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
 from tahoe.spark.statements.own import own_command
@@ -32,7 +32,8 @@ from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEM
 __all__ = ["parser"]
 
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
-_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
+Statement = Callable[[SparkSession, JavaObject], Command | None]
+_STATEMENTS: Mapping[str, Statement] = {
     **ROW_STATEMENTS,
     **COLUMN_STATEMENTS,
     **INSERT_STATEMENTS,
@@ -46,6 +47,11 @@ _STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] 
 }
 # A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
 _QUERY = re.compile(r"\s*(?:select|from|values|table|set|use)\b", re.IGNORECASE)
+
+
+def _named(statement: Statement) -> Statement:
+    """The same of a plan that stands around a name yet to be known."""
+    return lambda spark, plan: statement(spark, with_name(spark, plan))
 
 
 def parser(there: JavaObject, spark: SparkSession) -> JavaObject:
@@ -87,9 +93,13 @@ class _Parser:
         if kind == "CompoundBody":
             return in_script(Jvm.of(self._spark), plan, lambda one: self._taken(one, scripted=True))
         if kind == "ExecuteImmediateQuery":
-            return taken_out(self._spark, plan, lambda text: self._delta_statement(text, scripted=scripted))
+            return taken_out(self._spark, plan, lambda text: self._delta_statement(text, scripted=scripted), scripted=scripted)
+        if kind == "PlanWithUnresolvedIdentifier":
+            around = str(with_name(self._spark, plan, "any").nodeName())
+            statement = _STATEMENTS.get(around)
+            return plan if statement is None else planned(self._spark, plan, around, _named(statement), scripted=scripted)
         statement = _STATEMENTS.get(kind)
-        return plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
+        return plan if statement is None else planned(self._spark, plan, kind, statement, scripted=scripted)
 
     def _delta_statement(self, text: str, *, scripted: bool) -> JavaObject | None:
         """The plan of a text that is a statement on a Delta table; None for any other."""

@@ -1,0 +1,76 @@
+"""Spark's own commands that would change a Delta table past its log: refused, whichever way they came.
+
+Statements on Delta tables become commands of ours where they are parsed (`tahoe.spark.statements`). Spark 4.0 parses the text of EXECUTE
+IMMEDIATE by a parser of no session; what it makes of a text that only a script knows would truncate files, or alter the catalog's entry
+alone. Rules of the optimizer see commands too; they are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import Unsupported
+from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.compiled import add_optimizer_rule
+from tahoe.spark.jvm.records import has_field
+from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.names.entries import entry_at, is_delta
+
+__all__ = ["refuse_raw_commands"]
+
+_RULE = """
+package tahoe;
+
+public class RawCommands extends org.apache.spark.sql.catalyst.rules.Rule {
+  private final scala.Function1 looked;
+
+  public RawCommands(scala.Function1 looked) { this.looked = looked; }
+
+  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+    String name = plan.nodeName();
+    if (name.startsWith("AlterTable") || name.startsWith("TruncateTable"))
+      return (org.apache.spark.sql.catalyst.trees.TreeNode) looked.apply(plan);
+    return plan;
+  }
+}
+"""
+# These change entries alone, as they should.
+_OF_ENTRIES = ("AlterTableRenameCommand", "AlterTableRename", "AlterTableSetLocationCommand", "AlterTableSetLocation")
+
+
+def refuse_raw_commands(spark: SparkSession) -> None:
+    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    add_optimizer_rule(spark, "RawCommands", _RULE, lambda: _Looked(spark))
+
+
+class _Looked(Proxied):
+    """``command → command``."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @answered
+    def apply(self, command: JavaObject) -> JavaObject:
+        """The command itself. Raises `Unsupported` for one on a Delta table."""
+        kind = str(command.getClass().getSimpleName())
+        field = next((name for name in ("tableName", "table") if has_field(command, name)), None)
+        if kind in _OF_ENTRIES or field is None:
+            return command
+        identifier = getattr(command, field)()
+        if str(identifier.getClass().getSimpleName()) != "TableIdentifier":
+            return command
+        entry = entry_at(self._spark._jsparkSession.sessionState().catalog(), identifier)
+        if entry is not None and is_delta(entry):
+            name = str(entry.identifier().unquotedString())
+            raise Unsupported(
+                f"{kind} would change table {name} past its log; nothing was changed. On Spark 4.0 a script must give EXECUTE IMMEDIATE the "
+                "text itself, not a variable, for a statement on a Delta table.",
+                code="DELTA_OPERATION_NOT_ALLOWED",
+                table=name,
+            )
+        return command
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function1",)

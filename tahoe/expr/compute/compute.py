@@ -95,6 +95,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
     if position < 0:
         raise InvalidRequest(
             f"There is no column {reference} in the data; its columns are: {', '.join(table.column_names)}.",
+            code="DELTA_COLUMN_NOT_FOUND",
             column=str(reference),
         )
     values: Any = table.column(position)
@@ -108,7 +109,9 @@ def _column(reference: Reference, table: pa.Table) -> Array:
         return conform(array, reference.data_type, wanted, find_logical, read_cast)
     except CannotCast as error:
         raise InvalidRequest(
-            f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.", column=str(reference)
+            f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.",
+            code="DATATYPE_MISMATCH",
+            column=str(reference),
         ) from error
 
 

@@ -132,7 +132,8 @@ def _whole(value: int | str, name: str) -> int:
 def _decimal(value: int | Decimal | str, precision: int, scale: int) -> Decimal:
     if not 0 <= scale <= precision <= 38:
         raise InvalidRequest(
-            f"There is no type decimal({precision},{scale}): at most 38 digits, and no more behind the point than in all."
+            f"There is no type decimal({precision},{scale}): at most 38 digits, and no more behind the point than in all.",
+            code="DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION" if precision > 38 else "TAHOE_DECIMAL_TYPE",
         )
     try:
         number = Decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)

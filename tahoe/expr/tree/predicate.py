@@ -87,7 +87,8 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.op not in OPERATORS:
-            raise InvalidRequest(f"There is no comparison '{self.op}'; use one of {' '.join(OPERATORS)}.", operator=self.op)
+            message = f"There is no comparison '{self.op}'; use one of {' '.join(OPERATORS)}."
+            raise InvalidRequest(message, code="TAHOE_COMPARISON", operator=self.op)
 
     def __str__(self) -> str:
         return f"{self.column} {self.op} {self.literal}"
@@ -296,7 +297,7 @@ def quote_literal(literal: Literal) -> str:
         case date():
             return f"DATE '{value.isoformat()}'"
     kind = type(value).__name__
-    raise InvalidRequest(f"A value of type {kind} cannot be written as an SQL literal.", type=kind)
+    raise InvalidRequest(f"A value of type {kind} cannot be written as an SQL literal.", code="TAHOE_LITERAL_TYPE", type=kind)
 
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

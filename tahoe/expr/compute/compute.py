@@ -56,8 +56,8 @@ def compute(expression: Expression, table: pa.Table) -> pa.Array:
 
 def compute_mask(condition: Expression, table: pa.Table) -> pa.Array:
     """TRUE where the condition is, FALSE where it is FALSE or NULL."""
-    found: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
-    return found
+    mask: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
+    return mask
 
 
 def _value(expression: Expression, table: pa.Table) -> Array:
@@ -148,8 +148,8 @@ def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expres
     wanted = to_arrow_type(expression.data_type)
 
     def of_rows(value: Expression, rows: Array) -> Array:
-        found = _needed(value, table, rows)
-        return found if found.type == wanted else found.cast(wanted)
+        computed = _needed(value, table, rows)
+        return computed if computed.type == wanted else computed.cast(wanted)
 
     pending = pa.repeat(scalar(True), table.num_rows)
     answer = pa.nulls(table.num_rows, wanted)
@@ -163,11 +163,11 @@ def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expres
 
 
 def _first_known(parts: tuple[Expression, ...], table: pa.Table) -> Array:
-    found = _value(parts[0], table)
+    values = _value(parts[0], table)
     for part in parts[1:]:
-        missing = pc.is_null(found)
-        found = pc.if_else(missing, _needed(part, table, missing), found)
-    return found
+        missing = pc.is_null(values)
+        values = pc.if_else(missing, _needed(part, table, missing), values)
+    return values
 
 
 def _first_failing(expression: Expression, table: pa.Table) -> int:

@@ -231,7 +231,7 @@ def normalise(predicate: Predicate) -> Predicate:
 
 def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that the predicate reads."""
-    found: set[tuple[str, ...]] = set()
+    paths: set[tuple[str, ...]] = set()
     pending = [predicate]
     while pending:
         match pending.pop():
@@ -242,8 +242,8 @@ def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
             case Constant():
                 pass
             case leaf:
-                found.add(leaf.column.path)
-    return frozenset(found)
+                paths.add(leaf.column.path)
+    return frozenset(paths)
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
@@ -316,17 +316,17 @@ def _lists_of_values(parts: tuple[Predicate, ...], op: str, made: Callable[[In],
     for part in parts:
         if isinstance(part, Comparison) and part.op == op:
             chains.setdefault((part.column, part.literal.data_type), []).append(part.literal)
-    found: dict[Predicate, None] = {}
+    shortened: dict[Predicate, None] = {}
     for part in parts:
         if isinstance(part, Comparison) and part.op == op:
             chain = chains[part.column, part.literal.data_type]
             if len(chain) > LONGEST_CHAIN:
                 # The same list for every part of its chain: told apart by where it begins, for comparing lists would take long.
                 if chain[0] is part.literal:
-                    found[made(In(part.column, tuple(chain)))] = None
+                    shortened[made(In(part.column, tuple(chain)))] = None
                 continue
-        found[part] = None
-    return tuple(found)
+        shortened[part] = None
+    return tuple(shortened)
 
 
 def _joined(kind: type[And] | type[Or], parts: tuple[Predicate, ...], empty: Predicate) -> Predicate:

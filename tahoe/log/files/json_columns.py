@@ -126,8 +126,8 @@ def _first_keys(joined: bytes) -> _Keys:
     try:
         for _, action in parse_actions("", line or b"{}", ""):
             if isinstance(action, AddFile):
-                found = {"partitionValues": list(action.partition_values)}
-                return {"add": found, "remove": found}
+                keys = {"partitionValues": list(action.partition_values)}
+                return {"add": keys, "remove": keys}
     except CorruptTable:
         pass
     return {"add": {}, "remove": {}}
@@ -144,11 +144,11 @@ def _read(joined: bytes, keys: _Keys, again: bool = True) -> pa.Table | None:
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
-    found = _keys_of_maps(table)
-    if all(set(found[name].get(each, ())) <= set(keys[name].get(each, ())) for name in _FILE_ACTIONS for each in _MAPS):
+    keys_there = _keys_of_maps(table)
+    if all(set(keys_there[name].get(each, ())) <= set(keys[name].get(each, ())) for name in _FILE_ACTIONS for each in _MAPS):
         return table
     # Keys that were not asked for came with a guessed type (a text that looks like a time became one): ask for them as texts.
-    return _read(joined, found, again=False) if again else None
+    return _read(joined, keys_there, again=False) if again else None
 
 
 def _struct_type(schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> pa.StructType:

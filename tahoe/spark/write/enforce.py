@@ -120,12 +120,14 @@ def _checked(rows: DataFrame, rules: Sequence[_Rule], config: TableConfig) -> Da
 
 def _computed(rows: DataFrame, constraints: Constraints, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
     jvm = Jvm.of(rows.sparkSession)
-    found = {}
+    computed = {}
     for one in constraints.generated:
         if one.column.name in where:
             values = cast_or_fail(jvm, _value(one, config), one.column.data_type)
-            found[one.column.name] = sf.when(where[one.column.name], values).otherwise(sf.col(quote_identifier(one.column.name)))
-    return _selected(rows, config, found, rows.columns)
+            computed[one.column.name] = sf.when(where[one.column.name], values).otherwise(
+                sf.col(quote_identifier(one.column.name))
+            )
+    return _selected(rows, config, computed, rows.columns)
 
 
 def _value(one: Generated, config: TableConfig) -> Column:
@@ -186,9 +188,9 @@ def _without_empty_partitions(rows: DataFrame, config: TableConfig, constraints:
 
 
 def _required(rows: DataFrame, config: TableConfig, also: Sequence[str]) -> Iterator[_Rule]:
-    found = from_spark_schema(rows.drop(*also).schema) if also else from_spark_schema(rows.schema)
+    source_schema = from_spark_schema(rows.drop(*also).schema) if also else from_spark_schema(rows.schema)
     for column in without_void(config.schema):
-        source = found.field(column.name)
+        source = source_schema.field(column.name)
         values = sf.col(quote_identifier(column.name))
         if not column.nullable and source.nullable:
             yield _null_rule(values.isNull(), (column.name,), config.table)

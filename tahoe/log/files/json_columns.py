@@ -22,7 +22,7 @@ from tahoe.log.files.demanded_columns import has_misspelt_names, nulls_are_writt
 from tahoe.log.files.live_files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.protocol.actions import Action, AddFile, Metadata
 from tahoe.protocol.demanded import fault_of_files
-from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.arrow_values import array, empty_table, scalar
 from tahoe.schema.types import schema_from_json
 
 __all__ = ["ActionColumns", "read_columns"]
@@ -175,7 +175,7 @@ def _keys_of_maps(table: pa.Table) -> _Keys:
 
 
 def _one_action_a_line(table: pa.Table) -> bool:
-    present = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)])
+    present = pa.chunked_array([pa.repeat(scalar(0, pa.int8()), table.num_rows)])
     for name in (*_SINGLE_TYPES, *_FILE_ACTIONS):
         present = pc.add(present, table.column(name).is_valid().cast(pa.int8()))
     most = pc.max(present).as_py()
@@ -220,7 +220,7 @@ def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:
 
 
 def _file_of_each_line(counts: Sequence[int]) -> pa.Array:
-    offsets = pc.cumulative_sum(pa.array([0, *counts], pa.int32()))
+    offsets = pc.cumulative_sum(array([0, *counts], pa.int32()))
     return pc.list_parent_indices(pa.ListArray.from_arrays(offsets, pa.nulls(sum(counts))))
 
 
@@ -258,20 +258,17 @@ def _map_of_struct(values: pa.StructArray, keys: Sequence[str], *, keep_null: bo
     valid = values.is_valid()
     members = [member.cast(pa.string()) for member in values.flatten()]
     if not width:
-        offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
-        entries = [pa.array([], pa.string()), pa.array([], pa.string())]
+        offsets = pa.repeat(scalar(0, pa.int32()), count + 1)
+        entries = [pa.nulls(0, pa.string()), pa.nulls(0, pa.string())]
         return pa.MapArray.from_arrays(offsets, *entries, mask=pc.invert(valid))
     # Row by row: the first member of the first row, the second, …
-    order = pa.chunked_array([pa.array(range(count * width), pa.int64())]).combine_chunks()
-    row, member = pc.divide(order, width), pc.subtract(order, pc.multiply(pc.divide(order, width), width))
-    items = pa.concat_arrays(members).take(pc.add(pc.multiply(member, count), row))
-    names = pa.array(keys, pa.string()).take(member)
+    order, wide = pa.arange(0, count * width), scalar(width)
+    row = pc.divide(order, wide)
+    member = pc.subtract(order, pc.multiply(row, wide))
+    items = pa.concat_arrays(members).take(pc.add(pc.multiply(member, scalar(count)), row))
+    names = array(keys, pa.string()).take(member)
     kept = valid.take(row) if keep_null else items.is_valid()
     lengths = pc.cumulative_sum(kept.cast(pa.int32()))
-    ends = lengths.take(pc.subtract(pc.multiply(pc.add(_counting(count), 1), width), 1))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    ends = lengths.take(pa.arange(width - 1, count * width, width))
+    offsets = pa.concat_arrays([array([0], pa.int32()), ends])
     return pa.MapArray.from_arrays(offsets, names.filter(kept), items.filter(kept), mask=pc.invert(valid))
-
-
-def _counting(count: int) -> pa.Array:
-    return pa.array(range(count), pa.int64())

@@ -21,7 +21,7 @@ from tahoe.expr.tree.predicate import LONGEST_CHAIN, Predicate
 from tahoe.lazy import kept_by_identity, pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
-from tahoe.schema.cast import CannotCast, conform, find_logical, read_cast
+from tahoe.schema.cast import READ, CannotCast, conform
 
 __all__ = ["compute", "compute_mask"]
 
@@ -106,7 +106,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
     if array.type.equals(wanted):
         return array
     try:
-        return conform(array, reference.data_type, wanted, find_logical, read_cast)
+        return conform(array, reference.data_type, wanted, READ)
     except CannotCast as error:
         raise InvalidRequest(
             f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.",

@@ -55,16 +55,16 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         names: of the files, for messages.
         url: the table's URL, for messages.
     """
-    starts = [_after_commit_info(body) for body in bodies]
     if not all(bodies) or any(map(_may_be_deep, bodies)):
         return None
-    counts = [_lines(body, start) for body, start in zip(bodies, starts, strict=True)]
-    joined = b"".join(part for body, start in zip(bodies, starts, strict=True) for part in _without_beginning(body, start))
+    commits = [_Commit.of(name, body) for name, body in zip(names, bodies, strict=True)]
+    counts = [commit.lines for commit in commits]
+    joined = b"".join(part for commit in commits for part in commit.parts())
     table = _read(joined, _first_keys(joined))
     if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or has_misspelt_names(table.schema):
         return None
     try:
-        others = _others(table, bodies, starts, counts, names, url)
+        others = _others(table, commits, url)
         keys = _keys_of_maps(table)
         if not _keys_are_those_of_now(keys, others):
             return None
@@ -93,21 +93,32 @@ _MAPS = ("partitionValues", "tags")
 _Keys = Mapping[str, Mapping[str, Sequence[str]]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """One commit as it is given to Arrow: from the byte `start` on, so many lines."""
+
+    name: str
+    body: bytes
+    start: int
+    lines: int
+
+    @classmethod
+    def of(cls, name: str, body: bytes) -> _Commit:
+        start = _after_commit_info(body)
+        return cls(name, body, start, body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n")))
+
+    def parts(self) -> Sequence[bytes | memoryview]:
+        """What is joined: with a line break at the end, and without a copy."""
+        lines = memoryview(self.body)[self.start :]
+        return [lines] if self.body.endswith(b"\n") else [lines, b"\n"]
+
+
 def _after_commit_info(body: bytes) -> int:
     """Where a commit goes on after `commitInfo`, its first line as a rule: that is free-form, so Arrow would have to guess at its types."""
     if not body.startswith(b'{"commitInfo"'):
         return 0
     end = body.find(b"\n") + 1
     return end or len(body)
-
-
-def _lines(body: bytes, start: int) -> int:
-    return body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n"))
-
-
-def _without_beginning(body: bytes, start: int) -> Sequence[bytes | memoryview]:
-    """The parts to join, with a line break at the end and without a copy."""
-    return [memoryview(body)[start:]] if body.endswith(b"\n") else [memoryview(body)[start:], b"\n"]
 
 
 def _may_be_deep(body: bytes) -> bool:
@@ -182,9 +193,7 @@ def _one_action_a_line(table: pa.Table) -> bool:
     return most is None or most <= 1
 
 
-def _others(
-    table: pa.Table, bodies: Sequence[bytes], starts: Sequence[int], counts: Sequence[int], names: Sequence[str], url: str
-) -> tuple[Action, ...]:
+def _others(table: pa.Table, commits: Sequence[_Commit], url: str) -> tuple[Action, ...]:
     """The few actions that are not files, each read exactly from its own line."""
     wanted = None
     for name in _SINGLE_TYPES:
@@ -192,16 +201,17 @@ def _others(
         wanted = valid if wanted is None else pc.or_(wanted, valid)
     actions: list[Action] = []
     of_this_file: list[Action] = []
-    file, before = 0, 0
+    number, before = 0, 0
     split: list[bytes] = []
     for row in pc.indices_nonzero(wanted).to_pylist():
-        while row >= before + counts[file]:
-            before += counts[file]
-            file += 1
+        while row >= before + commits[number].lines:
+            before += commits[number].lines
+            number += 1
             split, of_this_file = [], []
-        split = split or bodies[file][starts[file] :].split(b"\n")
-        of_this_file += [action for _, action in parse_actions(names[file], split[row - before], url)]
-        check_no_duplicates(of_this_file, names[file], url)
+        commit = commits[number]
+        split = split or commit.body[commit.start :].split(b"\n")
+        of_this_file += [action for _, action in parse_actions(commit.name, split[row - before], url)]
+        check_no_duplicates(of_this_file, commit.name, url)
         actions.append(of_this_file[-1])
     return tuple(actions)
 

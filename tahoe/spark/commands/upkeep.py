@@ -173,7 +173,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     transaction = table.begin()
     started = table.clock.now_ms()
     with shown(table.clock) as progress, told_once(spark):
-        operation = stage_purge(transaction, where, progress)
+        operation = stage_purge(transaction, where, progress, shown_where=None if where is None else _shown(spark, where))
     if operation is not None:
         table.commit(transaction, operation)
     return _row(spark, table, _purged(transaction, transaction.existing(), started, table.clock.now_ms()))
@@ -199,6 +199,11 @@ def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: i
 # -- what is asked for -------------------------------------------------------------------------------------------------------
 
 
+def _shown(spark: SparkSession, condition: str) -> str:
+    """As the reference tells a condition that is not resolved."""
+    return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+
+
 def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:
     def setting(name: str, parse: Callable[[str], Value], default: Value) -> Value:
         text = spark.conf.get(_PREFIX + name, None)
@@ -211,10 +216,9 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
                 option=_PREFIX + name,
             ) from error
 
-    parser = spark._jsparkSession.sessionState().sqlParser()
     return OptimizeRequest(
         where=" AND ".join(f"({condition})" for condition in conditions) if conditions else None,
-        shown_where=tuple(str(parser.parseExpression(condition).toString()) for condition in conditions),
+        shown_where=tuple(_shown(spark, condition) for condition in conditions),
         zorder_by=tuple(zorder_by),
         target_file_size=setting("maxFileSize", parse_size, None),
         min_file_size=setting("minFileSize", parse_size, None),

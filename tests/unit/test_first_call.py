@@ -98,10 +98,11 @@ def test_the_first_calls_of_a_process_import_only_what_they_need(table, calls):
 def test_a_long_tail_read_first_of_all_is_read_without_pandas(table, partition_by):
     add = {"partitionValues": dict.fromkeys(partition_by, "a"), "size": 1, "modificationTime": 1, "dataChange": True}
     lines = [
-        json.dumps({"add": {"path": f"{i:064}.parquet", "stats": json.dumps({"numRecords": 1}), **add}}) for i in range(2_000)
+        json.dumps({"add": {"path": f"v=a%20b/{i:064}.parquet", "stats": json.dumps({"numRecords": 1}), **add}})
+        for i in range(2_000)
     ]
     lines += [
-        json.dumps({"remove": {"path": f"{i:064}.parquet", "deletionTimestamp": 2, "dataChange": True}})
+        json.dumps({"remove": {"path": f"v=a%20b/{i:064}.parquet", "deletionTimestamp": 2, "dataChange": True}})
         for i in range(3_000, 4_000)
     ]
     table.store.put_if_absent(commit_name(4), "\n".join(['{"commitInfo":{"timestamp":1}}', *lines]).encode())

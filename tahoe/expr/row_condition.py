@@ -53,8 +53,8 @@ class RowCondition:
         """
         if not isinstance(self.exact, Predicate):
             return compute_mask(self.exact, rows)
-        found = pc.fill_null(evaluate(self.exact, rows), scalar(False))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        answers = pc.fill_null(evaluate(self.exact, rows), scalar(False))
+        return answers.combine_chunks() if isinstance(answers, pa.ChunkedArray) else answers
 
 
 def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:

@@ -86,7 +86,7 @@ class VersionChecksum:
             "deletedRecordCountsHistogramOpt": None if counts is None else {"deletedRecordCounts": list(counts)},
             "allFiles": None if self.all_files is None else [each.to_json_value() for each in self.all_files],
         }
-        return {name: found for name, found in value.items() if found is not None}
+        return {name: member for name, member in value.items() if member is not None}
 
 
 def read_checksum(store: LogStore, version: int) -> VersionChecksum | None:

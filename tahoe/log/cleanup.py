@@ -29,7 +29,7 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     entries = store.list_from("_delta_log")
     if not store.asks_cheaply:
         notice(store, entries)  # who never loses a race sees no other listing
-    parsed = [(entry, found) for entry in entries if (found := parse(entry.name)) is not None]
+    parsed = [(entry, path) for entry in entries if (path := parse(entry.name)) is not None]
     # The boundary falls on midnight UTC, so that versions of one day go together.
     cut_off_ms = (now_ms - config.properties.log_retention_ms) // _DAY_MS * _DAY_MS
     names = expired(parsed, set(checkpoints_in(entries)), cut_off_ms)
@@ -50,16 +50,16 @@ def expired(parsed: list[tuple[Entry, ParsedLogPath]], complete_checkpoints: set
         complete_checkpoints: versions that have a complete checkpoint.
         cut_off_ms: commits up to this time are not needed for time travel.
     """
-    old = [found.version for entry, found in parsed if found.kind == "commit" and entry.modified_ms <= cut_off_ms]
+    old = [path.version for entry, path in parsed if path.kind == "commit" and entry.modified_ms <= cut_off_ms]
     if not old:
         return []
     kept_checkpoint = max((version for version in complete_checkpoints if version <= max(old)), default=None)
     if kept_checkpoint is None:
         return []
     names = []
-    for entry, found in parsed:
-        compacted = found.kind == "compaction" and found.version <= kept_checkpoint
-        older = found.kind in ("commit", "checkpoint", "checksum") and found.version < kept_checkpoint
+    for entry, path in parsed:
+        compacted = path.kind == "compaction" and path.version <= kept_checkpoint
+        older = path.kind in ("commit", "checkpoint", "checksum") and path.version < kept_checkpoint
         if older or compacted:
             names.append(entry.name)
     return names

@@ -77,8 +77,8 @@ def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) 
         parts += _scan_group(groups[0], plan, _side_by_side(threads))
     elif len(groups) > 1 and sum(group.metadata.num_rows for group in groups) > _BATCH_ROWS:
         with ThreadPoolExecutor(min(threads, len(groups))) as pool:
-            for found in pool.map(lambda group: _scan_group(group, plan, map), groups):
-                parts += found
+            for tables in pool.map(lambda group: _scan_group(group, plan, map), groups):
+                parts += tables
     else:
         for group in groups:
             parts += _scan_group(group, plan, map)
@@ -116,13 +116,13 @@ def _scan_group(group: RowGroup, plan: ScanPlan, run: Callable[..., Iterator[_Si
         sifted.pop()
     if not sifted:
         return []
-    found = []
+    tables = []
     columns = _columns(group, without_stats="add.stats" in columns)
     for batch, answer in zip(group.batches(columns, _BATCH_ROWS), sifted, strict=False):
         if answer.left:
             rows = conformed_adds(group, batch.column("add").filter(answer.mask), answer.texts)
-            found.append(rows if answer.exact else _decided(rows, plan))
-    return found
+            tables.append(rows if answer.exact else _decided(rows, plan))
+    return tables
 
 
 def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:

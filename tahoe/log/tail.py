@@ -35,7 +35,7 @@ from tahoe.protocol.actions import (
     RemoveFile,
     SetTransaction,
 )
-from tahoe.schema.arrow_values import array, empty_table
+from tahoe.schema.arrow_values import array, combined, empty_table, scalar
 from tahoe.store.log_store import Entry, LogStore
 
 __all__ = ["Tail", "read_tail"]
@@ -163,18 +163,16 @@ def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, u
     """The newest word on each file by column; None where two actions of one commit speak of the same file."""
     adds = _keyed(columns.adds, columns.add_rows, columns.add_files, url)
     removes = _keyed(columns.removes, columns.remove_rows, columns.remove_files, url)
-    both = pa.concat_tables([adds, removes])
-    by_key = both.group_by("key").aggregate([("row", "min"), ("row", "max")])
-    if by_key.num_rows != both.num_rows and both.group_by(["key", "file"]).aggregate([]).num_rows != both.num_rows:
+    lines = _lines_of_keys(pa.concat_tables([adds, removes]))
+    if lines is None:
         return None
-    last, first = by_key.column("row_max"), by_key.column("row_min")
     single = _newest_single(columns.others)
-    live = _newest_rows(columns.adds, columns.add_rows, last)
-    gone = _newest_rows(columns.removes, columns.remove_rows, first)
+    live = _newest_rows(columns.adds, columns.add_rows, lines.last)
+    gone = _newest_rows(columns.removes, columns.remove_rows, lines.first)
     return Tail(
         adds=live,
-        removes=_newest_rows(columns.removes, columns.remove_rows, last),
-        keys=by_key.column("key").combine_chunks(),
+        removes=_newest_rows(columns.removes, columns.remove_rows, lines.last),
+        keys=lines.keys,
         net_files=live.num_rows - gone.num_rows,
         net=_net(live, gone),
         protocol=single.protocol,
@@ -183,6 +181,39 @@ def _newest_of_columns(columns: ActionColumns, commit_info: CommitInfo | None, u
         domains=single.domains,
         commit_info=commit_info,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _LinesOfKeys:
+    """Each key of a file once, and the first and the last line that speaks of it."""
+
+    keys: pa.Array
+    first: pa.Array
+    last: pa.Array
+
+
+def _lines_of_keys(keyed: pa.Table) -> _LinesOfKeys | None:
+    """None where two lines of one commit speak of the same file.
+
+    Not by `Table.group_by`: Arrow's engine of queries takes longer to load, for it looks for pandas, and longer to answer than one sort.
+    """
+    encoded = combined(keyed.column("key")).dictionary_encode()
+    rows, commits = combined(keyed.column("row")), combined(keyed.column("file"))
+    keys, codes = encoded.dictionary, encoded.indices.cast(pa.int64())
+    if len(keys) == len(rows):
+        return _LinesOfKeys(keys, rows, rows)
+    after_last = scalar(pc.max(rows).as_py() + 1)
+    order = pc.array_sort_indices(pc.add(pc.multiply(codes, after_last), rows.cast(pa.int64())))
+    codes, rows, commits = codes.take(order), rows.take(order), commits.take(order)
+    same_key = _equals_next(codes)
+    if pc.any(pc.and_(same_key, _equals_next(commits))).as_py():
+        return None
+    other_key, end = pc.invert(same_key), array([True], pa.bool_())
+    return _LinesOfKeys(keys, rows.filter(pa.concat_arrays([end, other_key])), rows.filter(pa.concat_arrays([other_key, end])))
+
+
+def _equals_next(values: pa.Array) -> pa.Array:
+    return pc.equal(values.slice(1), values.slice(0, len(values) - 1))
 
 
 def _net(came: pa.Table, went: pa.Table) -> FileTotals | None:
@@ -197,7 +228,7 @@ def _net(came: pa.Table, went: pa.Table) -> FileTotals | None:
     )
 
 
-def _newest_rows(files: pa.Table, rows: pa.Array, newest: pa.ChunkedArray) -> pa.Table:
+def _newest_rows(files: pa.Table, rows: pa.Array, newest: pa.Array) -> pa.Table:
     return without_rows(files, pc.invert(pc.is_in(rows, value_set=newest)))
 
 

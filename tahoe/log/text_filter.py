@@ -68,8 +68,8 @@ def text_filter(condition: Predicate | None, schema: StructType) -> TextFilter |
     """
     if condition is None or any(name in _MEMBERS for name in _physical_names(schema)):
         return None
-    found = _refutation(condition)
-    return found if found is not None and found.num_patterns <= _MOST_PATTERNS else None
+    refutation = _refutation(condition)
+    return refutation if refutation is not None and refutation.num_patterns <= _MOST_PATTERNS else None
 
 
 # Each pattern is one pass over the texts; parsing them costs about four.
@@ -87,10 +87,10 @@ _NEVER = r"[^\s\S]"
 def _refutation(condition: Predicate) -> TextFilter | None:
     match condition:
         case And(parts):
-            found = [each for part in parts if (each := _refutation(part)) is not None]
-            patterns = [each.pattern for each in found if each.pattern is not None]
-            groups = tuple(group for each in found for group in each.all_of)
-            return TextFilter("|".join(patterns) or None, groups) if found else None
+            filters = [each for part in parts if (each := _refutation(part)) is not None]
+            patterns = [each.pattern for each in filters if each.pattern is not None]
+            groups = tuple(group for each in filters for group in each.all_of)
+            return TextFilter("|".join(patterns) or None, groups) if filters else None
         case Or(parts):
             each_part = [_refutation(part) for part in parts]
             known = tuple(each for each in each_part if each is not None)
@@ -249,8 +249,8 @@ def _characters(char: str, above: bool) -> list[str]:
             ranges.append((low, stop - 1))
             low = stop + 1
     ranges.append((max(low, 0x20), high))
-    found = "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ranges if first <= last)
-    return [f"[{found}]"] if found else []
+    listed = "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ranges if first <= last)
+    return [f"[{listed}]"] if listed else []
 
 
 def _literal(char: str) -> str:

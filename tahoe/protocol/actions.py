@@ -293,14 +293,14 @@ class CommitInfo:
     @property
     def transaction_id(self) -> str | None:
         """``txnId``; None where the writer gave none, or one that is no text."""
-        found = self.values.get("txnId")
-        return found if isinstance(found, str) else None
+        value = self.values.get("txnId")
+        return value if isinstance(value, str) else None
 
     @property
     def in_commit_timestamp(self) -> int | None:
         """Milliseconds since the epoch; None where the commit does not carry its time."""
-        found = self.values.get("inCommitTimestamp")
-        return found if isinstance(found, int) else None
+        value = self.values.get("inCommitTimestamp")
+        return value if isinstance(value, int) else None
 
     def to_json_value(self) -> dict[str, Any]:
         """All members that the writer gave, those that Tahoe does not know too."""
@@ -403,8 +403,8 @@ def _put(value: dict[str, Any], name: str, found: Any) -> None:
 
 def _protocol(value: Mapping[str, Any]) -> Protocol:
     def features(name: str) -> frozenset[str] | None:
-        found = value.get(name)
-        return None if found is None else frozenset(found)
+        names = value.get(name)
+        return None if names is None else frozenset(names)
 
     return Protocol(
         int(value["minReaderVersion"]), int(value["minWriterVersion"]), features("readerFeatures"), features("writerFeatures")

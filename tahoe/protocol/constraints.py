@@ -138,11 +138,11 @@ def check_new(config: TableConfig) -> None:
                 table=config.table,
                 column=one.column.name,
             )
-        found = parse_expression(one.text, config.schema).data_type
-        if not same_type(found, wanted):
+        data_type = parse_expression(one.text, config.schema).data_type
+        if not same_type(data_type, wanted):
             raise InvalidRequest(
                 f"Table {config.table}: the generated column '{one.column.name}' is {wanted}, but its expression ({one.text[:200]}) is "
-                f"{found}. Give the column that type, or write CAST(... AS {sql_type(wanted)}).",
+                f"{data_type}. Give the column that type, or write CAST(... AS {sql_type(wanted)}).",
                 code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
                 table=config.table,
                 column=one.column.name,

@@ -120,8 +120,8 @@ def check_partition_keys(files: pa.Table, schema: StructType, partition_columns:
             wrong = _first_without(chunk, name)
             if wrong is not None:
                 path = files.column("path")[row + wrong].as_py() if "path" in files.column_names else "?"
-                found = chunk[wrong].as_py(maps_as_pydicts=None)
-                raise _no_key(path, None if found is None else [key for key, _ in found], name, url)
+                values = chunk[wrong].as_py(maps_as_pydicts=None)
+                raise _no_key(path, None if values is None else [key for key, _ in values], name, url)
         row += len(chunk)
 
 
@@ -197,9 +197,9 @@ def _check(of: str, value: Any, what: str) -> None:
         raise CorruptTable(f"{what} must be an object, found {_shown(value)}", code="TAHOE_CORRUPT_ACTION")
     table = _MEMBERS[of]
     for name, row in table.items():
-        found = value.get(name)
-        if found is not None:
-            _check_member(row, found, f"the member '{name}' of {what}")
+        member = value.get(name)
+        if member is not None:
+            _check_member(row, member, f"the member '{name}' of {what}")
         elif row.demanded:
             raise _missing(name, value, what)
     by_case = _BY_CASE[of]

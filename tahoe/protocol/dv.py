@@ -211,9 +211,11 @@ def z85_decode(text: str) -> bytes:
     if len(text) % 5:
         raise _corrupt(f"A Z85 text must have groups of 5 characters, found {len(text)} characters.")
     if len(text) > _LONG_TEXT:
-        found = b"".join(_z85_decode_long(text[at : at + _CHARACTERS_AT_ONCE]) for at in range(0, len(text), _CHARACTERS_AT_ONCE))
-        if len(found) == len(text) // 5 * 4:
-            return found
+        decoded = b"".join(
+            _z85_decode_long(text[at : at + _CHARACTERS_AT_ONCE]) for at in range(0, len(text), _CHARACTERS_AT_ONCE)
+        )
+        if len(decoded) == len(text) // 5 * 4:
+            return decoded
     data = bytearray()
     try:
         for start in range(0, len(text), 5):
@@ -260,8 +262,8 @@ def _inline_data(descriptor: DeletionVectorDescriptor) -> bytes:
 def _data_of_file(content: bytes, descriptor: DeletionVectorDescriptor, name: str) -> bytes:
     where = f"file '{name}'"
     if content[:1] != bytes([FILE_VERSION]):
-        found = content[0] if content else "an empty file"
-        raise _corrupt(f"The deletion vector file '{name}' must begin with version {FILE_VERSION}, found {found}.")
+        version = content[0] if content else "an empty file"
+        raise _corrupt(f"The deletion vector file '{name}' must begin with version {FILE_VERSION}, found {version}.")
     # The specification lets an absent offset stand for 0, but byte 0 is the file's version: the first vector is at 1.
     start = descriptor.offset or 1
     end = start + 4 + descriptor.size_in_bytes

@@ -248,8 +248,8 @@ def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
         if name not in names:
             names.add(name)
         queue += [needed for needed in FEATURES[name].requires if needed not in names]
-    found = normalise(frozenset(names), protocol)
-    return protocol if features_of(found) == features_of(protocol) else found
+    least = normalise(frozenset(names), protocol)
+    return protocol if features_of(least) == features_of(protocol) else least
 
 
 def normalise(names: frozenset[str], least: Protocol) -> Protocol:

@@ -300,8 +300,8 @@ def _allowed_widening(before: str, after: str) -> bool:
 
 
 def _decimal(name: str) -> DecimalType | None:
-    found = re.fullmatch(r"decimal\((\d+),\s*(-?\d+)\)", name)
-    return DecimalType(int(found[1]), int(found[2])) if found else None
+    match = re.fullmatch(r"decimal\((\d+),\s*(-?\d+)\)", name)
+    return DecimalType(int(match[1]), int(match[2])) if match else None
 
 
 def _parts(data_type: DataType) -> Iterator[DataType]:

@@ -236,17 +236,17 @@ def _float(text: str) -> float:
 
 def _day(text: str) -> date:
     """Also without leading zeros, as folders of converted tables have them."""
-    found = _DATE.fullmatch(text)
-    if not found:
+    match = _DATE.fullmatch(text)
+    if not match:
         raise ValueError(text)
-    return date(*map(int, found.groups()))
+    return date(*map(int, match.groups()))
 
 
 def _moment(text: str) -> tuple[datetime, str | None]:
-    found = _TIMESTAMP.fullmatch(text)
-    if not found:
+    match = _TIMESTAMP.fullmatch(text)
+    if not match:
         return datetime.combine(_day(text), time()), None
-    day, clock, fraction, zone = found.groups()
+    day, clock, fraction, zone = match.groups()
     return datetime.fromisoformat(f"{day}T{clock}.{(fraction or '0')[:6].ljust(6, '0')}"), zone
 
 

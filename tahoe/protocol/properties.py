@@ -83,8 +83,8 @@ class TableProperties:
     @property
     def set_transaction_retention_ms(self) -> int | None:
         """After how many milliseconds checkpoints forget an application's transaction; None for never."""
-        found = self.get("delta.setTransactionRetentionDuration")
-        return None if found is None else int(found)
+        milliseconds = self.get("delta.setTransactionRetentionDuration")
+        return None if milliseconds is None else int(milliseconds)
 
     @property
     def enable_expired_log_cleanup(self) -> bool:
@@ -94,8 +94,8 @@ class TableProperties:
     @property
     def target_file_size(self) -> int | None:
         """How many bytes OPTIMIZE gives a data file; None where the table leaves it to the writer."""
-        found = self.get("delta.targetFileSize")
-        return None if found is None else int(found)
+        size = self.get("delta.targetFileSize")
+        return None if size is None else int(size)
 
     @property
     def enable_deletion_vectors(self) -> bool:
@@ -130,8 +130,8 @@ class TableProperties:
     @property
     def parquet_compression_codec(self) -> str | None:
         """The codec of new data files, as it is set; None where the table leaves it to the writer."""
-        found = self.get("delta.parquet.compression.codec")
-        return None if found is None else str(found)
+        codec = self.get("delta.parquet.compression.codec")
+        return None if codec is None else str(codec)
 
 
 def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -188,10 +188,10 @@ def parse_interval_ms(text: str) -> int:
 
 def parse_size(text: str) -> int:
     """Bytes of ``134217728``, ``128mb``, ``1g``. Raises ValueError for nonsense and for none."""
-    found = _SIZE.fullmatch(text.strip().lower())
-    if found is None or not int(found[1]):
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
         raise ValueError(text)
-    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+    return int(match[1]) << 10 * " kmgt".index(match[2] or " ")
 
 
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgt])(?:i?b)?|b)?")

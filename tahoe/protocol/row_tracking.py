@@ -110,16 +110,16 @@ def high_water_mark(domains: Mapping[str, DomainMetadata] | Iterable[Action]) ->
     Raises `CorruptTable` where the domain is damaged.
     """
     if isinstance(domains, Mapping):
-        found = domains.get(DOMAIN)
+        domain = domains.get(DOMAIN)
     else:
-        found = next((a for a in domains if isinstance(a, DomainMetadata) and a.domain == DOMAIN), None)
-    if found is None or found.removed:
+        domain = next((a for a in domains if isinstance(a, DomainMetadata) and a.domain == DOMAIN), None)
+    if domain is None or domain.removed:
         return None
     try:
-        return int(json.loads(found.configuration)[_MARK])
+        return int(json.loads(domain.configuration)[_MARK])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTable(
-            f"The metadata domain {DOMAIN} must hold a number '{_MARK}', found {found.configuration!r}. Repair the domainMetadata "
+            f"The metadata domain {DOMAIN} must hold a number '{_MARK}', found {domain.configuration!r}. Repair the domainMetadata "
             "action, with a number that is no lower than any row id of the table.",
             code="TAHOE_CORRUPT_ROW_TRACKING",
             domain=DOMAIN,

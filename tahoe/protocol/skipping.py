@@ -174,8 +174,8 @@ def stats_predicate(predicate: Predicate, schema: StructType, partition_columns:
     physical name of a partition column (typed, as ``partitionValues_parsed`` has it), and `HAS_VALUES` followed by physical
     names. A reader that has not one of these takes it for NULL.
     """
-    found = _Translation(schema, partition_columns).translate(normalise(predicate))
-    return None if found == TRUE else found
+    translated = _Translation(schema, partition_columns).translate(normalise(predicate))
+    return None if translated == TRUE else translated
 
 
 def wanted_statistics(predicate: Predicate, schema: StructType) -> pa.StructType:
@@ -463,15 +463,15 @@ def _struct_column(leaves: dict[tuple[str, ...], Any]) -> pa.StructArray:
 
 
 def _fields(schema: StructType, path: tuple[str, ...]) -> tuple[StructField, ...] | None:
-    found: list[StructField] = []
+    fields: list[StructField] = []
     current: DataType = schema
     for name in path:
         column = current.find(name) if isinstance(current, StructType) else None
         if column is None:
             return None
-        found.append(column)
+        fields.append(column)
         current = column.data_type
-    return tuple(found)
+    return tuple(fields)
 
 
 def _physical_field(schema: StructType, path: tuple[str, ...]) -> StructField:

@@ -1,13 +1,14 @@
 """Arrow arrays from one shape into another: the walk that readers and writers share, and the exact casts of single values.
 
-`conform` walks an array and a Delta type side by side, takes each wanted field from the array by a rule that the caller
-gives (by logical name, by physical name, by id), fills missing fields with null, and hands values without parts to the caller's
+`conform` walks an array and a Delta type side by side, takes each wanted field from the array by the rule that the caller
+gives (by logical name, by physical name, by id), fills missing fields with null, and hands values without parts to the rule's
 cast. Nothing is copied but what the casts change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -16,9 +17,13 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 
 __all__ = [
     "FIELD_ID",
+    "GIVEN",
+    "READ",
+    "STORED",
     "CannotCast",
     "Cast",
     "Find",
+    "Rule",
     "conform",
     "find_by_id",
     "find_logical",
@@ -32,6 +37,15 @@ Find = Callable[[pa.DataType, StructField], int | None]
 """The position of a field among the children of an Arrow struct, or None where it has none."""
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 """Values without parts into another Arrow type; raises `CannotCast` or `pyarrow.ArrowInvalid`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What `conform` goes by: where a field of the table is in the array, and what is done with values that have no parts."""
+
+    find: Find
+    cast: Cast
+
 
 FIELD_ID = b"PARQUET:field_id"
 """The key under which Arrow's metadata holds a field's id in a Parquet file."""
@@ -49,32 +63,30 @@ class CannotCast(Exception):
         self.reason = reason
 
 
-def conform(
-    array: pa.Array, data_type: DataType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...] = ()
-) -> pa.Array:
+def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rule, path: tuple[str, ...] = ()) -> pa.Array:
     """The array as Arrow type `target`, which has the shape of `data_type` and any names.
 
     Args:
         array: values of one column.
-        data_type: what the values are to Delta; its fields are looked for by `find`.
+        data_type: what the values are to Delta; its fields are looked for by the rule.
         target: the Arrow type to build; field names, nullability and metadata are taken over.
         path: where the array is below its column, for errors.
     """
     if array.type == target and not isinstance(data_type, StructType | ArrayType | MapType):
         return array
     if pa.types.is_dictionary(array.type):
-        return conform(array.dictionary_decode(), data_type, target, find, cast, path)
+        return conform(array.dictionary_decode(), data_type, target, rule, path)
     if data_type == PrimitiveType("void") or pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     match data_type:
         case StructType():
-            return _conform_struct(array, data_type, target, find, cast, path)
+            return _conform_struct(array, data_type, target, rule, path)
         case ArrayType():
-            return _conform_list(array, data_type, target, find, cast, path)
+            return _conform_list(array, data_type, target, rule, path)
         case MapType():
-            return _conform_map(array, data_type, target, find, cast, path)
+            return _conform_map(array, data_type, target, rule, path)
     try:
-        return cast(array, target)
+        return rule.cast(array, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CannotCast(array.type, target, path, str(error)) from error
     except CannotCast as error:
@@ -178,6 +190,14 @@ def store_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array.cast(target)
 
 
+GIVEN = Rule(find_logical, store_cast)
+"""For data that a user gives: columns by their logical names, and no value changed."""
+READ = Rule(find_logical, read_cast)
+"""For rows that were read, under logical names."""
+STORED = Rule(find_physical, read_cast)
+"""For rows as data files have them, under physical names."""
+
+
 def _named(struct: pa.DataType, name: str) -> int | None:
     index = struct.get_field_index(name)
     if index >= 0:
@@ -186,19 +206,17 @@ def _named(struct: pa.DataType, name: str) -> int | None:
     return next((i for i in range(struct.num_fields) if struct.field(i).name.lower() == lowered), None)
 
 
-def _conform_struct(
-    array: pa.Array, data_type: StructType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]
-) -> pa.Array:
+def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType, rule: Rule, path: tuple[str, ...]) -> pa.Array:
     if not pa.types.is_struct(array.type):
         raise CannotCast(array.type, target, path)
     children = []
     for index, column in enumerate(data_type):
-        position = find(array.type, column)
+        position = rule.find(array.type, column)
         wanted = target.field(index).type
         if position is None:
             children.append(pa.nulls(len(array), wanted))
         else:
-            children.append(conform(array.field(position), column.data_type, wanted, find, cast, (*path, column.name)))
+            children.append(conform(array.field(position), column.data_type, wanted, rule, (*path, column.name)))
     fields = [target.field(index) for index in range(target.num_fields)]
     mask = array.is_null() if array.null_count else None
     if not children:
@@ -206,25 +224,21 @@ def _conform_struct(
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _conform_list(
-    array: pa.Array, data_type: ArrayType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]
-) -> pa.Array:
+def _conform_list(array: pa.Array, data_type: ArrayType, target: pa.DataType, rule: Rule, path: tuple[str, ...]) -> pa.Array:
     types = pa.types
     if types.is_large_list(array.type) or types.is_fixed_size_list(array.type) or types.is_list_view(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     if not types.is_list(array.type):
         raise CannotCast(array.type, target, path)
-    values = conform(array.values, data_type.element_type, target.value_type, find, cast, (*path, "element"))
+    values = conform(array.values, data_type.element_type, target.value_type, rule, (*path, "element"))
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values])
 
 
-def _conform_map(
-    array: pa.Array, data_type: MapType, target: pa.DataType, find: Find, cast: Cast, path: tuple[str, ...]
-) -> pa.Array:
+def _conform_map(array: pa.Array, data_type: MapType, target: pa.DataType, rule: Rule, path: tuple[str, ...]) -> pa.Array:
     if not pa.types.is_map(array.type):
         raise CannotCast(array.type, target, path)
-    keys = conform(array.keys, data_type.key_type, target.key_type, find, cast, (*path, "key"))
-    items = conform(array.items, data_type.value_type, target.item_type, find, cast, (*path, "value"))
+    keys = conform(array.keys, data_type.key_type, target.key_type, rule, (*path, "key"))
+    items = conform(array.items, data_type.value_type, target.item_type, rule, (*path, "value"))
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries])
 

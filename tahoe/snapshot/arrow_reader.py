@@ -25,7 +25,7 @@ from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
-from tahoe.schema.cast import CannotCast, Find, conform, find_by_id, find_physical, read_cast
+from tahoe.schema.cast import STORED, CannotCast, Rule, conform, find_by_id, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import row_groups_that_may_match
 from tahoe.snapshot.give_back import GiveBack
@@ -186,7 +186,7 @@ class _FileReader:
         self.schema = schema
         self.row_index_column = row_index_column
         self.row_tracking = row_tracking
-        self.find: Find = find_by_id if column_mapping_mode == "id" else find_physical
+        self.rule = Rule(find_by_id, read_cast) if column_mapping_mode == "id" else STORED
         partitioned = {name.lower() for name in partition_columns}
         self.partition_values = {
             column.name: self._partition_value(column) for column in schema if column.name.lower() in partitioned
@@ -254,7 +254,7 @@ class _FileReader:
         columns = {}
         for column in self.schema:
             if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
-                position = self.find(file_type, column)
+                position = self.rule.find(file_type, column)
                 columns[column.physical_name] = None if position is None else file_schema.field(position).name
         fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
         if fault is not None:
@@ -287,11 +287,11 @@ class _FileReader:
         target = self.arrow_schema.field(column.name).type
         if column.name in self.partition_values:
             return pa.repeat(self.partition_values[column.name], batch.num_rows)
-        position = self.find(file_type, column)
+        position = self.rule.find(file_type, column)
         if position is None or column.data_type == PrimitiveType("void"):
             return pa.nulls(batch.num_rows, target)
         try:
-            values = conform(batch.column(position), column.data_type, target, self.find, read_cast, (column.name,))
+            values = conform(batch.column(position), column.data_type, target, self.rule, (column.name,))
         except CannotCast as error:
             name = ".".join(error.path)
             raise CorruptTable(
@@ -318,7 +318,7 @@ class _FileReader:
     def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:
         file_type = pa.struct(file_schema)
         wanted = [
-            self.find(file_type, column)
+            self.rule.find(file_type, column)
             for column in self.schema
             if column.name not in self.partition_values and column.data_type != PrimitiveType("void")
         ]
@@ -344,7 +344,7 @@ class _FileReader:
                 column = fields.find(part) if isinstance(fields, StructType) else None
                 if column is None or not pa.types.is_struct(inside) or (not names and column.name in self.partition_values):
                     return None
-                position = self.find(inside, column)
+                position = self.rule.find(inside, column)
                 if position is None:
                     return None
                 names.append(inside.field(position).name)

@@ -84,8 +84,8 @@ def _wrap_classic() -> None:
 
 def _new_session(original: Callable[..., SparkSession], spark: Any) -> SparkSession:
     """A new session beside one with Delta on has it too, as it has the same tables."""
-    found = original(spark)
-    return enable(found) if takes_names(spark) else found
+    session = original(spark)
+    return enable(session) if takes_names(spark) else session
 
 
 # -- sessions of Spark Connect -----------------------------------------------------------------------------------------------

@@ -110,9 +110,9 @@ class Cursor:
 
     def next(self) -> Token:
         """The token that comes, whatever it is; the cursor goes past it."""
-        found = self.peek()
+        token = self.peek()
         self.place += 1
-        return found
+        return token
 
     def string(self) -> str:
         """The value of a string literal; literals that follow each other are one."""
@@ -125,11 +125,11 @@ class Cursor:
 
     def identifier(self) -> str:
         """The name that comes, without its back-ticks; `SqlSyntaxError` where none does."""
-        found = self.peek().name
-        if found is None:
+        name = self.peek().name
+        if name is None:
             self.fail("a name")
         self.place += 1
-        return found or ""
+        return name or ""
 
     def integer(self) -> int:
         """The whole number that comes, without a sign; `SqlSyntaxError` where none does."""
@@ -142,11 +142,11 @@ class Cursor:
     def listed(self, item: Callable[[], _Result]) -> list[_Result]:
         """``(item, item, …)``, at least one."""
         self.need_symbol("(")
-        found = [item()]
+        items = [item()]
         while self.take_symbol(","):
-            found.append(item())
+            items.append(item())
         self.need_symbol(")")
-        return found
+        return items
 
     def slice_until(self, *stops: str) -> str:
         """The user's text from here to one of these symbols or keywords outside of all brackets, or to the end."""
@@ -174,11 +174,11 @@ class Cursor:
 
     def fail(self, expected: str) -> None:
         """Raises `SqlSyntaxError`, which says what was expected where."""
-        found = f"'{self.peek().text}'" if self.peek().text else "the end of input"
+        shown = f"'{self.peek().text}'" if self.peek().text else "the end of input"
         line = self.text.count("\n", 0, self.peek().start) + 1
         position = self.peek().start - (self.text.rfind("\n", 0, self.peek().start) + 1)
         raise SqlSyntaxError(
-            f"Syntax error at or near {found} (line {line}, pos {position}): expected "
+            f"Syntax error at or near {shown} (line {line}, pos {position}): expected "
             f"{expected}. The statement is: {_short(self.text)}",
             line=line,
             position=position,

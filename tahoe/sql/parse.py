@@ -133,10 +133,10 @@ def _zorder_columns(cursor: Cursor) -> list[str]:
 
     if cursor.peek().is_symbol("("):
         return cursor.listed(column)
-    found = [column()]
+    columns = [column()]
     while cursor.take_symbol(","):
-        found.append(column())
-    return found
+        columns.append(column())
+    return columns
 
 
 def _quoted(name: str) -> str:

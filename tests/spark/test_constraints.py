@@ -19,7 +19,7 @@ from tahoe.spark.write.enforce import enforced, recomputed
 from tahoe.table import Table
 from tahoe.tables import DeltaTable
 from tests.spark import test_expressions_answer_as_spark as texts
-from tests.spark.test_writing import data_files, load, write
+from tests.spark.written import data_files, load, write
 
 P = PrimitiveType
 

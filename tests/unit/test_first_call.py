@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
 
+from tahoe.log.files.paths import commit_name
 from tahoe.table import Table
 
 NEVER = {
@@ -91,6 +93,21 @@ def test_the_first_calls_of_a_process_import_only_what_they_need(table, calls):
     imported = imported_after(f"import tahoe; url = {table.url!r}", {name: step for name, (step, _) in calls.items()})
     too_much = {name: imported[name] & (NEVER | forbidden) for name, (_, forbidden) in calls.items()}
     assert too_much == {name: set() for name in calls}
+
+
+def test_a_long_tail_read_first_of_all_is_read_without_pandas(table, partition_by):
+    add = {"partitionValues": dict.fromkeys(partition_by, "a"), "size": 1, "modificationTime": 1, "dataChange": True}
+    lines = [
+        json.dumps({"add": {"path": f"v=a%20b/{i:064}.parquet", "stats": json.dumps({"numRecords": 1}), **add}})
+        for i in range(2_000)
+    ]
+    lines += [
+        json.dumps({"remove": {"path": f"v=a%20b/{i:064}.parquet", "deletionTimestamp": 2, "dataChange": True}})
+        for i in range(3_000, 4_000)
+    ]
+    table.store.put_if_absent(commit_name(4), "\n".join(['{"commitInfo":{"timestamp":1}}', *lines]).encode())
+    read = f"table = tahoe.Table({table.url!r}); assert table.files().num_rows == 2_003; import tahoe.log.files.json_columns"
+    assert imported_after("import tahoe", {"files": read})["files"] & NEVER == set()
 
 
 def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):

@@ -65,12 +65,12 @@ def _decimals(call: Call, left: Array, right: Array) -> Array:
 
 def _rounded(value: Decimal, wanted: DecimalType) -> Decimal:
     try:
-        found = value.quantize(Decimal(1).scaleb(-wanted.scale), ROUND_HALF_UP, _WIDE)
+        rounded = value.quantize(Decimal(1).scaleb(-wanted.scale), ROUND_HALF_UP, _WIDE)
     except InvalidOperation as error:
         raise _out_of_range(wanted) from error
-    if len(found.as_tuple().digits) > wanted.precision:
+    if len(rounded.as_tuple().digits) > wanted.precision:
         raise _out_of_range(wanted)
-    return found
+    return rounded
 
 
 def _refuse_zero(op: str, left: Array, right: Array) -> None:
@@ -82,11 +82,11 @@ def _refuse_zero(op: str, left: Array, right: Array) -> None:
 def _whole_remainder(left: Array, right: Array, *, positive: bool) -> Array:
     """The remainder of whole numbers has the dividend's sign; the least number divided by -1 would not fit, and leaves none."""
     divisor = pc.if_else(pc.equal(right, scalar(-1, right.type)), scalar(1, right.type), right)
-    found = pc.subtract(left, pc.multiply(divisor, pc.divide(left, divisor)))
+    remainder = pc.subtract(left, pc.multiply(divisor, pc.divide(left, divisor)))
     if not positive:
-        return found
+        return remainder
     zero = scalar(0, left.type)
-    return pc.if_else(pc.and_(pc.less(found, zero), pc.greater(right, zero)), pc.add(found, right), found)
+    return pc.if_else(pc.and_(pc.less(remainder, zero), pc.greater(right, zero)), pc.add(remainder, right), remainder)
 
 
 def _remainder(left: float, right: float) -> float:
@@ -94,8 +94,8 @@ def _remainder(left: float, right: float) -> float:
 
 
 def _positive_remainder(left: float, right: float) -> float:
-    found = _remainder(left, right)
-    return _remainder(found + right, right) if found < 0 else found
+    remainder = _remainder(left, right)
+    return _remainder(remainder + right, right) if remainder < 0 else remainder
 
 
 def _decimal_remainder(left: Decimal, right: Decimal) -> Decimal:
@@ -103,8 +103,8 @@ def _decimal_remainder(left: Decimal, right: Decimal) -> Decimal:
 
 
 def _decimal_pmod(left: Decimal, right: Decimal) -> Decimal:
-    found = _WIDE.remainder(left, right)
-    return _WIDE.remainder(_WIDE.add(found, right), right) if found < 0 else found
+    remainder = _WIDE.remainder(left, right)
+    return _WIDE.remainder(_WIDE.add(remainder, right), right) if remainder < 0 else remainder
 
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}

@@ -158,21 +158,21 @@ def _whole(value: float | Decimal, target: DataType) -> int:
     limit = 1 << _BITS[str(target)]
     if isinstance(value, float) and not math.isfinite(value):
         raise Incomputable(f"{value} does not fit {target}", "CAST_OVERFLOW")
-    found = int(value)
-    if isinstance(value, float) and str(target) == "long" and found == limit:
+    whole = int(value)
+    if isinstance(value, float) and str(target) == "long" and whole == limit:
         return limit - 1  # as Java's double, which has no greatest LONG
-    if not -limit <= found < limit:
+    if not -limit <= whole < limit:
         raise Incomputable(f"{value} does not fit {target}", "CAST_OVERFLOW")
-    return found
+    return whole
 
 
 def _decimal_of_float(value: float, target: DecimalType) -> Decimal | None:
     if not math.isfinite(value):
         raise Incomputable(f"{value} does not fit {target}", "CAST_INVALID_INPUT")
-    found = Decimal(repr(value))
-    if found.adjusted() > _MOST_DIGITS:
+    decimal = Decimal(repr(value))
+    if decimal.adjusted() > _MOST_DIGITS:
         raise Incomputable(f"{value} does not fit {target}", "NUMERIC_VALUE_OUT_OF_RANGE")
-    rounded = found.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _WIDE)
+    rounded = decimal.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _WIDE)
     if len(rounded.as_tuple().digits) > max(target.precision, target.scale):
         raise Incomputable(f"{value} does not fit {target}", "NUMERIC_VALUE_OUT_OF_RANGE")
     return rounded

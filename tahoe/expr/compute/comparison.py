@@ -32,13 +32,13 @@ def compare_arrays(op: str, left: Array, right: Array) -> Array:
         return _compare_nested(op, left, right)
     if pa.types.is_boolean(data_type):
         left, right = left.cast(pa.int8()), right.cast(pa.int8())
-    found = _KERNELS[op](left, right)
+    answers = _KERNELS[op](left, right)
     if not pa.types.is_floating(data_type):
-        return found
+        return answers
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
     if op == "=":
-        return pc.or_(found, pc.and_(left_nan, right_nan))
-    return pc.or_(found, pc.and_not(right_nan, left_nan) if op == "<" else right_nan)
+        return pc.or_(answers, pc.and_(left_nan, right_nan))
+    return pc.or_(answers, pc.and_not(right_nan, left_nan) if op == "<" else right_nan)
 
 
 def null_safe_equal(left: Array, right: Array) -> Array:
@@ -58,9 +58,9 @@ def is_one_of(values: Array, options: Sequence[Literal]) -> Array:
         # 0.0 and -0.0 are the same number; adding zero makes both 0.0.
         zero = scalar(0.0, data_type)
         values, known = pc.add(values, zero), pc.add(known, zero)
-    found = pc.is_in(values, value_set=known)
-    certain = found if len(known) < len(options) else scalar(True)
-    return pc.if_else(pc.and_(values.is_valid(), certain), found, scalar(None, pa.bool_()))
+    is_listed = pc.is_in(values, value_set=known)
+    certain = is_listed if len(known) < len(options) else scalar(True)
+    return pc.if_else(pc.and_(values.is_valid(), certain), is_listed, scalar(None, pa.bool_()))
 
 
 def _comparison(call: Call, left: Array, right: Array) -> Array:
@@ -68,21 +68,21 @@ def _comparison(call: Call, left: Array, right: Array) -> Array:
 
 
 def _in(call: Call, value: Array, *wanted: Array) -> Array:
-    found = compare_arrays("=", value, wanted[0])
+    answers = compare_arrays("=", value, wanted[0])
     for one in wanted[1:]:
-        found = pc.or_kleene(found, compare_arrays("=", value, one))
-    return found
+        answers = pc.or_kleene(answers, compare_arrays("=", value, one))
+    return answers
 
 
 def _extreme(call: Call, *arrays: Array) -> Array:
     """greatest and least: NULLs are passed over, NaN is the greatest number."""
-    found = arrays[0]
+    extreme = arrays[0]
     op = ">" if call.function == "greatest" else "<"
     for array in arrays[1:]:
-        better = pc.fill_null(compare_arrays(op, array, found), pc.fill_null(pc.is_null(found), False))
-        better = pc.and_(pc.or_(better, pc.is_null(found)), pc.is_valid(array))
-        found = pc.if_else(better, array, found)
-    return found
+        better = pc.fill_null(compare_arrays(op, array, extreme), pc.fill_null(pc.is_null(extreme), False))
+        better = pc.and_(pc.or_(better, pc.is_null(extreme)), pc.is_valid(array))
+        extreme = pc.if_else(better, array, extreme)
+    return extreme
 
 
 _KERNELS = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}

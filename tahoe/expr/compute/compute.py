@@ -21,7 +21,7 @@ from tahoe.expr.tree.predicate import LONGEST_CHAIN, Predicate
 from tahoe.lazy import kept_by_identity, pc
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
-from tahoe.schema.cast import CannotCast, conform, find_logical, read_cast
+from tahoe.schema.cast import READ, CannotCast, conform
 
 __all__ = ["compute", "compute_mask"]
 
@@ -56,8 +56,8 @@ def compute(expression: Expression, table: pa.Table) -> pa.Array:
 
 def compute_mask(condition: Expression, table: pa.Table) -> pa.Array:
     """TRUE where the condition is, FALSE where it is FALSE or NULL."""
-    found: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
-    return found
+    mask: pa.Array = pc.fill_null(compute(condition, table), scalar(False))
+    return mask
 
 
 def _value(expression: Expression, table: pa.Table) -> Array:
@@ -95,6 +95,7 @@ def _column(reference: Reference, table: pa.Table) -> Array:
     if position < 0:
         raise InvalidRequest(
             f"There is no column {reference} in the data; its columns are: {', '.join(table.column_names)}.",
+            code="DELTA_COLUMN_NOT_FOUND",
             column=str(reference),
         )
     values: Any = table.column(position)
@@ -105,10 +106,12 @@ def _column(reference: Reference, table: pa.Table) -> Array:
     if array.type.equals(wanted):
         return array
     try:
-        return conform(array, reference.data_type, wanted, find_logical, read_cast)
+        return conform(array, reference.data_type, wanted, READ)
     except CannotCast as error:
         raise InvalidRequest(
-            f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.", column=str(reference)
+            f"Column {reference} holds {array.type}, where {reference.data_type} is expected: {error}.",
+            code="DATATYPE_MISMATCH",
+            column=str(reference),
         ) from error
 
 
@@ -145,8 +148,8 @@ def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expres
     wanted = to_arrow_type(expression.data_type)
 
     def of_rows(value: Expression, rows: Array) -> Array:
-        found = _needed(value, table, rows)
-        return found if found.type == wanted else found.cast(wanted)
+        computed = _needed(value, table, rows)
+        return computed if computed.type == wanted else computed.cast(wanted)
 
     pending = pa.repeat(scalar(True), table.num_rows)
     answer = pa.nulls(table.num_rows, wanted)
@@ -160,11 +163,11 @@ def _case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expres
 
 
 def _first_known(parts: tuple[Expression, ...], table: pa.Table) -> Array:
-    found = _value(parts[0], table)
+    values = _value(parts[0], table)
     for part in parts[1:]:
-        missing = pc.is_null(found)
-        found = pc.if_else(missing, _needed(part, table, missing), found)
-    return found
+        missing = pc.is_null(values)
+        values = pc.if_else(missing, _needed(part, table, missing), values)
+    return values
 
 
 def _first_failing(expression: Expression, table: pa.Table) -> int:

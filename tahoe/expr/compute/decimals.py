@@ -35,8 +35,8 @@ def _product(left: Array, right: Array, target: pa.DataType) -> Array | None:
 
 def _quotient(left: Array, right: Array, target: pa.DataType) -> Array | None:
     """Cut off at least one place behind those wanted: half up looks at no further one."""
-    found = _divided(left, right, target.scale + 1)
-    return None if found is None else as_decimals(found, target)
+    quotient = _divided(left, right, target.scale + 1)
+    return None if quotient is None else as_decimals(quotient, target)
 
 
 def _remainder(left: Array, right: Array, target: pa.DataType) -> Array | None:
@@ -52,13 +52,13 @@ def _remainder(left: Array, right: Array, target: pa.DataType) -> Array | None:
 
 
 def _positive_remainder(left: Array, right: Array, target: pa.DataType) -> Array | None:
-    found = _remainder(left, right, pa.decimal128(38, max(left.type.scale, right.type.scale)))
-    if found is None:
+    remainder = _remainder(left, right, pa.decimal128(38, max(left.type.scale, right.type.scale)))
+    if remainder is None:
         return None
     zero = Decimal(0)
-    wraps = pc.and_(pc.less(found, pa.scalar(zero, found.type)), pc.greater(right, pa.scalar(zero, right.type)))
-    moved = pc.add(_wide(found), _wide(right))
-    return as_decimals(pc.if_else(wraps, moved, _wide(found).cast(moved.type)), target)
+    wraps = pc.and_(pc.less(remainder, pa.scalar(zero, remainder.type)), pc.greater(right, pa.scalar(zero, right.type)))
+    moved = pc.add(_wide(remainder), _wide(right))
+    return as_decimals(pc.if_else(wraps, moved, _wide(remainder).cast(moved.type)), target)
 
 
 COLUMNAR: Mapping[str, Callable[[Array, Array, pa.DataType], Array | None]] = {

@@ -194,14 +194,15 @@ def _leaf(predicate: Comparison | In | IsNull | IsNotNull | StartsWith, values: 
 
 
 def _column(table: pa.Table, column: Column) -> Array:
-    found = table.schema.get_field_index(column.path[0])
-    if found < 0:
+    position = table.schema.get_field_index(column.path[0])
+    if position < 0:
         message = f"There is no column {column}; the columns are: {', '.join(table.column_names)}."
-        raise InvalidRequest(message, column=str(column))
-    values = table.column(found)
+        raise InvalidRequest(message, code="DELTA_COLUMN_NOT_FOUND", column=str(column))
+    values = table.column(position)
     for name in column.path[1:]:
         if not pa.types.is_struct(values.type) or values.type.get_field_index(name) < 0:
-            raise InvalidRequest(f"There is no nested column {column} in the data.", column=str(column))
+            message = f"There is no nested column {column} in the data."
+            raise InvalidRequest(message, code="DELTA_COLUMN_NOT_FOUND", column=str(column))
         values = pc.struct_field(values, [name])  # a null struct makes its fields null, as SQL has it
     return values
 

@@ -22,7 +22,7 @@ __all__ = ["TEXTS", "like_pattern", "safe_regular_expression"]
 
 def like_pattern(pattern: str) -> str:
     """The regular expression of a LIKE pattern: ``%`` any characters, ``_`` one, ``\\`` takes the next as it is."""
-    found, position = "", 0
+    expression, position = "", 0
     while position < len(pattern):
         sign = pattern[position]
         if sign == "\\":
@@ -32,11 +32,11 @@ def like_pattern(pattern: str) -> str:
                 raise Incomputable(
                     f"the pattern '{pattern[:60]}' has a backslash before neither %, _ nor a backslash", "INVALID_FORMAT"
                 )
-            found += re.escape(following)
+            expression += re.escape(following)
         else:
-            found += {"%": ".*", "_": "."}.get(sign) or re.escape(sign)
+            expression += {"%": ".*", "_": "."}.get(sign) or re.escape(sign)
         position += 1
-    return rf"(?s)\A{found}\z"
+    return rf"(?s)\A{expression}\z"
 
 
 def safe_regular_expression(pattern: str) -> str:
@@ -45,37 +45,37 @@ def safe_regular_expression(pattern: str) -> str:
     Allowed are plain characters, classes without nested ones, groups, alternatives, repetitions, ``^``, ``$`` at the end,
     and the escapes of punctuation and of d, D, w, W, s, S, t, n, r.
     """
-    found, position, in_class = "", 0, False
+    translated, position, in_class = "", 0, False
     while position < len(pattern):
         sign = pattern[position]
         rest = pattern[position:]
         if sign == "\\":
-            found += _escape(pattern, position, in_class)
+            translated += _escape(pattern, position, in_class)
             position += 2
             continue
         if in_class:
             if sign == "[" or rest.startswith("&&"):
                 raise _unlike(pattern, rest)
             in_class = sign != "]"
-            found += sign
+            translated += sign
         elif sign == "[":
             in_class = True
-            found += sign
+            translated += sign
             # A bracket right after the opening one, or its ^, is read differently.
             if re.match(r"\[\^?\]", rest):
                 raise _unlike(pattern, rest)
         elif (rest.startswith("(?") and not rest.startswith("(?:")) or (sign in "*+?}" and rest[1:2] == "+"):
             raise _unlike(pattern, rest)
         elif sign == ".":
-            found += r"[^\n\r\x{85}\x{2028}\x{2029}]"
+            translated += r"[^\n\r\x{85}\x{2028}\x{2029}]"
         elif sign == "$":
             if rest.lstrip("$)") and not re.match(r"\$\)*\|", rest):
                 raise _unlike(pattern, rest)
-            found += r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
+            translated += r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
         else:
-            found += sign
+            translated += sign
         position += 1
-    return found
+    return translated
 
 
 _BLANKS = r"\t\n\x0B\f\r "

@@ -40,11 +40,11 @@ def _moved(kernel: Callable[[Array, Array], Array]) -> Callable[..., Array]:
     """Days on or back, as long as the date has a year of four digits."""
 
     def moved(call: Call, days: Array, numbers: Array) -> Array:
-        found = kernel(days.cast(pa.int32()).cast(pa.int64()), numbers.cast(pa.int64()))
-        fits = pc.and_(pc.greater_equal(found, _FIRST_DAY), pc.less_equal(found, _LAST_DAY))
+        shifted = kernel(days.cast(pa.int32()).cast(pa.int64()), numbers.cast(pa.int64()))
+        fits = pc.and_(pc.greater_equal(shifted, _FIRST_DAY), pc.less_equal(shifted, _LAST_DAY))
         if not pc.all(fits, min_count=0).as_py():
             raise _beyond()
-        return found.cast(pa.int32()).cast(pa.date32())
+        return shifted.cast(pa.int32()).cast(pa.date32())
 
     return moved
 
@@ -89,7 +89,7 @@ def _formatted(call: Call, values: Array, _: Array) -> Array:
     assert isinstance(pattern, Literal)
 
     def text(shown: datetime) -> str:
-        found: str = pattern.value
+        written: str = pattern.value
         for part, number, width in (
             ("yyyy", shown.year, 4),
             ("MM", shown.month, 2),
@@ -98,8 +98,8 @@ def _formatted(call: Call, values: Array, _: Array) -> Array:
             ("mm", shown.minute, 2),
             ("ss", shown.second, 2),
         ):
-            found = found.replace(part, f"{number:0{width}d}")
-        return found
+            written = written.replace(part, f"{number:0{width}d}")
+        return written
 
     return by_value(text, _shown(call, values), pa.string())
 

@@ -31,7 +31,7 @@ def pattern_of(words_and_symbols: str) -> re.Pattern[str]:
 
 def scan(pattern: re.Pattern[str], text: str) -> tuple[list[Piece], int]:
     """The tokens of a text, and where they end: before its end where a string, a name or a comment is not closed."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     place = 0
     while place < len(text):
         for match in pattern.finditer(text, place):
@@ -42,13 +42,13 @@ def scan(pattern: re.Pattern[str], text: str) -> tuple[list[Piece], int]:
                     continue
                 stop = _end_of_comment(text, match.start()) if kind == "comment" else _end_of_dollars(text, match)
                 if stop is None or kind == "wrong":
-                    return found, match.start()
+                    return pieces, match.start()
                 if kind == "dollar":
-                    found.append((STRING, text[match.start() : stop], match.start()))
+                    pieces.append((STRING, text[match.start() : stop], match.start()))
                 place = stop
                 break
-            found.append((kind or "", match.group(), match.start()))
-    return found, place
+            pieces.append((kind or "", match.group(), match.start()))
+    return pieces, place
 
 
 def string_value(text: str) -> str:

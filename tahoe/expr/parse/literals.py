@@ -32,9 +32,9 @@ def number(text: str, zone: tzinfo) -> Literal:
     Raises:
         InvalidRequest: the number does not fit its type, or has more than 38 digits.
     """
-    found = _PARTS.fullmatch(text)
-    assert found is not None, text
-    digits, exponent, suffix = found.group(1), found.group(2), found.group(3).upper()
+    match = _PARTS.fullmatch(text)
+    assert match is not None, text
+    digits, exponent, suffix = match.group(1), match.group(2), match.group(3).upper()
     if suffix in _SUFFIXES:
         target = PrimitiveType(_SUFFIXES[suffix])
         return Literal(cast_value(digits + (exponent or ""), target, zone), target)

@@ -44,12 +44,12 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
     """
     check_length(text)
     try:
-        found = _Reader(text, schemas, time_zone).whole()
+        expression = _Reader(text, schemas, time_zone).whole()
     except RecursionError as error:
         raise too_deep(text) from error
-    if (levels := levels_of(found)) > MOST_LEVELS:
+    if (levels := levels_of(expression)) > MOST_LEVELS:
         raise too_deep(text, levels)
-    return found
+    return expression
 
 
 def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
@@ -100,10 +100,10 @@ class _Reader(Tokens):
 
     def whole(self) -> Expression:
         """The expression that all of the text is."""
-        found = self.expression()
+        operand = self.expression()
         if not self.at_end:
             raise self.expected("the end")
-        return found.expression
+        return operand.expression
 
     # ---- operators
 
@@ -179,8 +179,8 @@ class _Reader(Tokens):
         if operand.chain is None or operand.parts is None:
             return operand
         parts = without_chains(operand.chain, operand.parts)
-        found = parts[0] if len(parts) == 1 else call(operand.chain, tuple(parts), self.time_zone)
-        return _Operand(found, operand.start, self.deeper(operand.level), is_test=True)
+        joined = parts[0] if len(parts) == 1 else call(operand.chain, tuple(parts), self.time_zone)
+        return _Operand(joined, operand.start, self.deeper(operand.level), is_test=True)
 
     def untested(self, operand: _Operand) -> _Operand:
         """The operand, which must be no test without brackets: Spark would bind it otherwise than it looks."""
@@ -191,8 +191,8 @@ class _Reader(Tokens):
     def made(self, name: str, start: int, *operands: _Operand, is_test: bool = False) -> _Operand:
         """A call of the allow-list."""
         level = self.deeper(max([operand.level for operand in operands], default=0))
-        found = call(name, tuple(operand.expression for operand in operands), self.time_zone)
-        return _Operand(found, start, level, is_test)
+        made_call = call(name, tuple(operand.expression for operand in operands), self.time_zone)
+        return _Operand(made_call, start, level, is_test)
 
     def deeper(self, level: int) -> int:
         if level >= MOST_LEVELS:
@@ -213,21 +213,21 @@ class _Reader(Tokens):
         if word == "IS" and not negated:
             return self.truth(left)
         if word == "IN":
-            found = self.made("in", left.start, left, *self.listed("IN needs a list of values"), is_test=True)
+            test = self.made("in", left.start, left, *self.listed("IN needs a list of values"), is_test=True)
         elif word == "BETWEEN":
             low = self.expression(COMPARISON + 1)
             self.need("AND")
             high = self.expression(COMPARISON + 1)
             bounds = self.made(">=", left.start, left, low), self.made("<=", left.start, left, high)
-            found = self.made("and", left.start, *bounds, is_test=True)
+            test = self.made("and", left.start, *bounds, is_test=True)
         elif word in ("LIKE", "RLIKE", "REGEXP"):
             pattern = self.expression(COMPARISON + 1)
-            found = self.made("like" if word == "LIKE" else "rlike", left.start, left, pattern, is_test=True)
+            test = self.made("like" if word == "LIKE" else "rlike", left.start, left, pattern, is_test=True)
             if self.keys[self.place] == "ESCAPE":
                 raise refused(self.text[left.start :], _NOT_ALLOWED)
         else:
             raise refused(self.text[left.start :], _NOT_ALLOWED)
-        return self.made("not", left.start, found, is_test=True) if negated else found
+        return self.made("not", left.start, test, is_test=True) if negated else test
 
     def truth(self, left: _Operand) -> _Operand:
         """What follows IS."""
@@ -236,17 +236,17 @@ class _Reader(Tokens):
             return self.made("is not null" if negated else "is null", left.start, left, is_test=True)
         if self.take("DISTINCT"):
             self.need("FROM")
-            found = self.made("<=>", left.start, left, self.expression(COMPARISON + 1), is_test=True)
+            test = self.made("<=>", left.start, left, self.expression(COMPARISON + 1), is_test=True)
             negated = not negated
         elif self.keys[self.place] in ("TRUE", "FALSE"):
             wanted = _Operand(Literal(self.keys[self.place] == "TRUE", BOOLEAN), self.start())
             self.place += 1
             if left.expression.data_type not in (BOOLEAN, VOID):
                 raise refused(self.since(left.start), "IS TRUE and IS FALSE need a boolean")
-            found = self.made("<=>", left.start, left, wanted, is_test=True)
+            test = self.made("<=>", left.start, left, wanted, is_test=True)
         else:
             raise refused(self.text[left.start :], _NOT_ALLOWED)
-        return self.made("not", left.start, found, is_test=True) if negated else found
+        return self.made("not", left.start, test, is_test=True) if negated else test
 
     # ---- operands
 
@@ -256,31 +256,31 @@ class _Reader(Tokens):
         key = self.keys[self.place]
         if kind == NUMBER:
             self.place += 1
-            found = _Operand(number(text, self.zone), start)
+            operand = _Operand(number(text, self.zone), start)
         elif kind == STRING:
-            found = self.text_constant()
+            operand = self.text_constant()
         elif kind == NAME or (kind == WORD and key not in _KEYWORDS):
-            found = self.named()
+            operand = self.named()
         elif key in _CONSTANTS:
             self.place += 1
-            found = _Operand(_CONSTANTS[key], start)
+            operand = _Operand(_CONSTANTS[key], start)
         elif key == "CASE":
-            found = self.case()
+            operand = self.case()
         elif key == "(":
             self.place += 1
             inner = self.expression()
             self.need(")")
-            found = _Operand(inner.expression, start, inner.level)
+            operand = _Operand(inner.expression, start, inner.level)
         elif key == "-":
-            found = _Operand(number(f"-{self.tokens[self.place + 1][1]}", self.zone), start)
+            operand = _Operand(number(f"-{self.tokens[self.place + 1][1]}", self.zone), start)
             self.place += 2
         elif key in ("SELECT", "*"):
             raise refused(self.text[start:], _NOT_ALLOWED)
         else:
             raise self.expected("a column, a constant or a function")
         while (key := self.keys[self.place]) in _POSTFIX:
-            found = self.postfixed(found, key)
-        return found
+            operand = self.postfixed(operand, key)
+        return operand
 
     def postfixed(self, left: _Operand, key: str) -> _Operand:
         """An index, a field or a cast behind an operand."""
@@ -330,8 +330,8 @@ class _Reader(Tokens):
             raise refused(self.text[start:], _NOT_ALLOWED)
         value = self.text_constant().expression
         assert isinstance(value, Literal)
-        found = hexadecimal(value.value, self.since(start)) if key == "X" else typed_text(key, value.value, self.zone)
-        return _Operand(found, start)
+        literal = hexadecimal(value.value, self.since(start)) if key == "X" else typed_text(key, value.value, self.zone)
+        return _Operand(literal, start)
 
     def function(self, names: list[str], key: str, start: int) -> _Operand:
         """A call; those that have a grammar of their own by that."""
@@ -341,9 +341,9 @@ class _Reader(Tokens):
         special = _WITH_GRAMMAR.get(key) if len(names) == 1 else None
         if special is not None:
             self.place += 1
-            found: _Operand = getattr(self, special)(key, start)
+            special_call: _Operand = getattr(self, special)(key, start)
             self.need(")")
-            return found
+            return special_call
         if name in _SIGNS_ONLY:
             raise refused(self.text[start:], _NOT_ALLOWED)
         if name not in FUNCTIONS:
@@ -361,11 +361,11 @@ class _Reader(Tokens):
             if needed is not None:
                 raise no_condition(self.text, needed)
             return []
-        found = [self.expression()]
+        items = [self.expression()]
         while self.take(","):
-            found.append(self.expression())
+            items.append(self.expression())
         self.need(")")
-        return found
+        return items
 
     # ---- what has a grammar of its own
 
@@ -389,8 +389,8 @@ class _Reader(Tokens):
         otherwise = self.expression() if self.take("ELSE") else _Operand(Literal(None, VOID), start)
         self.need("END")
         given = meet("case", (*values, otherwise.expression), self.time_zone)
-        found = Case(tuple(zip(conditions, given[:-1], strict=True)), given[-1], given[0].data_type)
-        return _Operand(found, start, self.deeper(max(level, otherwise.level)))
+        case = Case(tuple(zip(conditions, given[:-1], strict=True)), given[-1], given[0].data_type)
+        return _Operand(case, start, self.deeper(max(level, otherwise.level)))
 
     def cast(self, key: str, start: int) -> _Operand:
         value = self.expression()

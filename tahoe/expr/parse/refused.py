@@ -15,7 +15,10 @@ MOST_LEVELS = 100
 def check_length(text: str) -> None:
     """Raise where the text is longer than `MAX_LENGTH`."""
     if len(text) > MAX_LENGTH:
-        raise InvalidRequest(f"The condition has {len(text)} characters; at most {MAX_LENGTH} are read. Shorten it.")
+        raise InvalidRequest(
+            f"The condition has {len(text)} characters; at most {MAX_LENGTH} are read. Shorten it.",
+            code="TAHOE_EXPRESSION_TOO_LONG",
+        )
 
 
 def too_deep(text: str, levels: int | None = None) -> InvalidRequest:

@@ -152,14 +152,18 @@ def _tables(tests: tuple[Test, ...], rows: list[tuple[Any, ...]], key: int) -> I
     for row in rows:
         grouped.setdefault(row[key], []).append(row[:key] + row[key + 1 :])
     if len(others) == 1 and others[0].op in _WEAKEST:
-        grouped = {value: [(_weakest(others[0].op, (row[0] for row in found)),)] for value, found in grouped.items()}
+        grouped = {
+            value: [(_weakest(others[0].op, (row[0] for row in alternatives)),)] for value, alternatives in grouped.items()
+        }
     key_type = tests[key].data_type
     assert key_type is not None
     depth = 0
     while grouped:
-        yield Alternatives(tests[key].column, key_type, tuple(grouped), others, tuple(found[depth] for found in grouped.values()))
+        yield Alternatives(
+            tests[key].column, key_type, tuple(grouped), others, tuple(alternatives[depth] for alternatives in grouped.values())
+        )
         depth += 1
-        grouped = {value: found for value, found in grouped.items() if len(found) > depth}
+        grouped = {value: alternatives for value, alternatives in grouped.items() if len(alternatives) > depth}
 
 
 def _leaf(test: Test, constant: Any) -> Predicate:
@@ -170,14 +174,14 @@ def _leaf(test: Test, constant: Any) -> Predicate:
 
 def _leaves_by_column(part: Predicate) -> dict[Column, Predicate]:
     """One test of each column that the part demands something of: lists and equalities before others."""
-    found: dict[Column, Predicate] = {}
+    leaves: dict[Column, Predicate] = {}
     for leaf in part.parts if isinstance(part, And) else (part,):
         match leaf:
             case Comparison("=", column, _) | In(column, _):
-                found[column] = leaf
+                leaves[column] = leaf
             case Comparison(_, column, _) | IsNull(column) | IsNotNull(column):
-                found.setdefault(column, leaf)
-    return found
+                leaves.setdefault(column, leaf)
+    return leaves
 
 
 def _outlined(leaves: Sequence[Predicate]) -> Predicate:
@@ -199,5 +203,5 @@ def _outlined(leaves: Sequence[Predicate]) -> Predicate:
     if len(others) > LONGEST_CHAIN:
         return all_of(())
     lists: list[Predicate] = [In(column, tuple(dict.fromkeys(literals))) for literals in values.values()]
-    weakest = [Comparison(op, column, Literal(_weakest(op, found), data_type)) for (op, data_type), found in constants.items()]
+    weakest = [Comparison(op, column, Literal(_weakest(op, bounds), data_type)) for (op, data_type), bounds in constants.items()]
     return any_of([*lists, *weakest, *others])

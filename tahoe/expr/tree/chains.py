@@ -25,15 +25,15 @@ def without_chains(function: str, parts: Sequence[Expression]) -> Sequence[Expre
     if len(parts) <= LONGEST_CHAIN:
         return parts
     wanted = "=" if function == "or" else "!="
-    found: list[Expression] = []
+    shortened: list[Expression] = []
     run: list[Expression] = []
     for part in parts:
         if _is_test(part):
             run.append(part)
         else:
-            found += [*_listed(run, wanted), part]
+            shortened += [*_listed(run, wanted), part]
             run = []
-    return [*found, *_listed(run, wanted)]
+    return [*shortened, *_listed(run, wanted)]
 
 
 def _is_test(part: Expression) -> bool:
@@ -49,17 +49,17 @@ def _listed(parts: Sequence[Expression], wanted: str) -> list[Expression]:
         column = _column_of(part, wanted)
         if column is not None and isinstance(part, Call):
             chains.setdefault(column, []).append(part)
-    found: list[Expression] = []
+    shortened: list[Expression] = []
     for part in parts:
         column = _column_of(part, wanted)
         chain = [] if column is None else chains[column]
         if column is None or len(chain) <= LONGEST_CHAIN:
-            found.append(part)
+            shortened.append(part)
         elif part is chain[0]:
             values = (next(one for one in test.arguments if isinstance(one, Literal)) for test in chain)
             listed = Call("in", (column, *values), BOOLEAN, chain[0].time_zone)
-            found.append(listed if wanted == "=" else Call("not", (listed,), BOOLEAN, listed.time_zone))
-    return found
+            shortened.append(listed if wanted == "=" else Call("not", (listed,), BOOLEAN, listed.time_zone))
+    return shortened
 
 
 def _column_of(part: Expression, wanted: str) -> Reference | None:

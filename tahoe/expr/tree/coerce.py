@@ -84,7 +84,7 @@ def zone_of(time_zone: str) -> ZoneInfo:
         return ZoneInfo(time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         message = f"'{time_zone}' is no time zone; use a name such as 'UTC' or 'Europe/Paris'."
-        raise InvalidRequest(message, time_zone=time_zone) from error
+        raise InvalidRequest(message, code="TAHOE_TIME_ZONE", time_zone=time_zone) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,9 @@ def _for_moment(column: Column, data_type: DataType, value: datetime, zone: Zone
                 return value, None
             if zone.key != "UTC":
                 raise InvalidRequest(
-                    f"Column {column} has no time zone; compare it with a TIMESTAMP_NTZ '…' literal.", column=str(column)
+                    f"Column {column} has no time zone; compare it with a TIMESTAMP_NTZ '…' literal.",
+                    code="DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+                    column=str(column),
                 )
             return value.astimezone(UTC).replace(tzinfo=None), None
     days = _Domain(

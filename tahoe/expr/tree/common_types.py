@@ -137,9 +137,9 @@ def _common_number(left: DataType, right: DataType) -> DataType:
         scale = max(first.scale, second.scale)
         whole = max(first.precision - first.scale, second.precision - second.scale)
         return DecimalType(min(whole + scale, _MOST_DIGITS), min(scale, _MOST_DIGITS))
-    found = _NUMERIC[max(_NUMERIC.index(str(left)), _NUMERIC.index(str(right)))]
+    wider = _NUMERIC[max(_NUMERIC.index(str(left)), _NUMERIC.index(str(right)))]
     # A 32-bit float would lose digits of a whole number.
-    return DOUBLE if found == "float" and left != right else PrimitiveType(found)
+    return DOUBLE if wider == "float" and left != right else PrimitiveType(wider)
 
 
 def _decimal_result(operator: str, left: DecimalType, right: DecimalType) -> DecimalType:

@@ -75,10 +75,10 @@ def number_of(text: str) -> float:
 
 def date_of(text: str) -> date:
     """The day at the start: ``yyyy``, ``yyyy-[m]m``, ``yyyy-[m]m-[d]d``; after the last, a blank or T and anything may follow."""
-    found = _DATE.fullmatch(text.strip())
-    if not found:
+    match = _DATE.fullmatch(text.strip())
+    if not match:
         raise _malformed(text, "DATE")
-    year, month, day = found.groups()
+    year, month, day = match.groups()
     try:
         return date(int(year), int(month or 1), int(day or 1))
     except ValueError as error:
@@ -91,10 +91,10 @@ def timestamp_of(text: str, zone: tzinfo | None) -> datetime:
     Args:
         zone: for texts without one of their own; the answer is in UTC. None asks for the wall clock shown, without a zone.
     """
-    found = _TIMESTAMP.fullmatch(text.strip())
-    if not found:
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if not match:
         raise _malformed(text, "TIMESTAMP")
-    year, month, day, hour, minute, second, fraction, suffix = found.groups()
+    year, month, day, hour, minute, second, fraction, suffix = match.groups()
     try:
         shown = datetime(
             *(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0)),
@@ -132,7 +132,8 @@ def _whole(value: int | str, name: str) -> int:
 def _decimal(value: int | Decimal | str, precision: int, scale: int) -> Decimal:
     if not 0 <= scale <= precision <= 38:
         raise InvalidRequest(
-            f"There is no type decimal({precision},{scale}): at most 38 digits, and no more behind the point than in all."
+            f"There is no type decimal({precision},{scale}): at most 38 digits, and no more behind the point than in all.",
+            code="DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION" if precision > 38 else "TAHOE_DECIMAL_TYPE",
         )
     try:
         number = Decimal(value).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _WIDE)
@@ -168,10 +169,10 @@ def _time(value: str | date, name: str, zone: tzinfo) -> date:
 def _zone(name: str) -> tzinfo:
     if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
-    found = _OFFSET.fullmatch(name)
-    if not found:
+    match = _OFFSET.fullmatch(name)
+    if not match:
         return ZoneInfo(name)
-    sign, hours, minutes, seconds = found.groups()
+    sign, hours, minutes, seconds = match.groups()
     offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
     if offset > timedelta(hours=18):
         raise ValueError(name)

@@ -174,12 +174,12 @@ def levels_of(expression: Expression) -> int:
 
 def references_of(expression: Expression) -> tuple[Reference, ...]:
     """Every column that the expression reads, once each."""
-    found: dict[tuple[str | None, tuple[str, ...]], Reference] = {}
+    by_name: dict[tuple[str | None, tuple[str, ...]], Reference] = {}
     for node in walk(expression):
         if isinstance(node, Reference):
             # By name: the type of a struct cannot be hashed.
-            found.setdefault((node.qualifier, node.path), node)
-    return tuple(found.values())
+            by_name.setdefault((node.qualifier, node.path), node)
+    return tuple(by_name.values())
 
 
 def columns(expression: Expression) -> frozenset[tuple[str | None, str]]:

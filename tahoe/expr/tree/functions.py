@@ -140,12 +140,12 @@ def _arithmetic(name: str, arguments: Arguments, time_zone: str) -> Expression:
     left, right = _numbers(name, left, right, time_zone)
     if isinstance(left.data_type, DecimalType) or isinstance(right.data_type, DecimalType):
         left, right = _decimals(left, right, time_zone)
-    found = arithmetic_type("%" if name == "pmod" else name, left.data_type, right.data_type)
-    if found is None:
+    common = arithmetic_type("%" if name == "pmod" else name, left.data_type, right.data_type)
+    if common is None:
         raise mismatch(name, arguments, "numbers are needed")
     if not isinstance(left.data_type, DecimalType):
-        left, right = (cast_to(part, found, time_zone) for part in (left, right))
-    return Call(name, (left, right), found)
+        left, right = (cast_to(part, common, time_zone) for part in (left, right))
+    return Call(name, (left, right), common)
 
 
 def _numbers(name: str, left: Expression, right: Expression, time_zone: str) -> tuple[Expression, Expression]:
@@ -193,8 +193,8 @@ def _whole(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 1, 1)
     data_type = arguments[0].data_type
     if isinstance(data_type, DecimalType):
-        found = DecimalType(min(data_type.precision - data_type.scale + 1, 38) if data_type.scale else data_type.precision, 0)
-        return Call(name, arguments, found)
+        result = DecimalType(min(data_type.precision - data_type.scale + 1, 38) if data_type.scale else data_type.precision, 0)
+        return Call(name, arguments, result)
     return Call(name, arguments if is_integral(data_type) else (taken(name, arguments, 0, DOUBLE, time_zone),), LONG)
 
 
@@ -204,15 +204,15 @@ def _round(name: str, arguments: Arguments, time_zone: str) -> Expression:
     if not isinstance(places, Literal) or not isinstance(places.value, int):
         raise mismatch(name, arguments, "the number of places must be a constant")
     given = arguments[0] if is_numeric(arguments[0].data_type) else taken(name, arguments, 0, DOUBLE, time_zone)
-    found = given.data_type
-    if isinstance(found, DecimalType):
-        whole = found.precision - found.scale + 1
+    result = given.data_type
+    if isinstance(result, DecimalType):
+        whole = result.precision - result.scale + 1
         if places.value < 0:
-            found = DecimalType(min(max(whole, -places.value + 1), 38), 0)
+            result = DecimalType(min(max(whole, -places.value + 1), 38), 0)
         else:
-            scale = min(found.scale, places.value)
-            found = DecimalType(min(whole + scale, 38), scale)
-    return Call(name, (given, places), found)
+            scale = min(result.scale, places.value)
+            result = DecimalType(min(whole + scale, 38), scale)
+    return Call(name, (given, places), result)
 
 
 def _bits(name: str, arguments: Arguments, time_zone: str) -> Expression:

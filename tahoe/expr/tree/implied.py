@@ -32,8 +32,8 @@ def to_predicate(expression: Expression, qualifier: str | None = None, time_zone
     Args:
         qualifier: of an expression over several tables, the one that the predicate speaks of.
     """
-    found = _implied(expression, qualifier, time_zone)
-    return None if found == TRUE else found
+    implied = _implied(expression, qualifier, time_zone)
+    return None if implied == TRUE else implied
 
 
 def exact_predicate(expression: Expression, time_zone: str = "UTC") -> Predicate | None:
@@ -77,8 +77,8 @@ def _implied(expression: Expression, qualifier: str | None, time_zone: str) -> P
         case Call("not", (part,)):
             return _denied(part, qualifier, time_zone)
         case Call():
-            found = _leaf(expression, qualifier, time_zone)
-            return _weaker(expression, qualifier) if found is None else found
+            leaf = _leaf(expression, qualifier, time_zone)
+            return _weaker(expression, qualifier) if leaf is None else leaf
     return TRUE
 
 
@@ -92,8 +92,8 @@ def _denied(expression: Expression, qualifier: str | None, time_zone: str) -> Pr
         case Call("or", arguments):
             return all_of(_denied(part, qualifier, time_zone) for part in arguments)
         case Call():
-            found = _leaf(expression, qualifier, time_zone)
-            return TRUE if found is None else normalise(Not(found))
+            leaf = _leaf(expression, qualifier, time_zone)
+            return TRUE if leaf is None else normalise(Not(leaf))
         case Literal(value):
             return Constant(value is False)
         case Reference():

@@ -87,7 +87,8 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.op not in OPERATORS:
-            raise InvalidRequest(f"There is no comparison '{self.op}'; use one of {' '.join(OPERATORS)}.", operator=self.op)
+            message = f"There is no comparison '{self.op}'; use one of {' '.join(OPERATORS)}."
+            raise InvalidRequest(message, code="TAHOE_COMPARISON", operator=self.op)
 
     def __str__(self) -> str:
         return f"{self.column} {self.op} {self.literal}"
@@ -230,7 +231,7 @@ def normalise(predicate: Predicate) -> Predicate:
 
 def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
     """The paths of all columns that the predicate reads."""
-    found: set[tuple[str, ...]] = set()
+    paths: set[tuple[str, ...]] = set()
     pending = [predicate]
     while pending:
         match pending.pop():
@@ -241,8 +242,8 @@ def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
             case Constant():
                 pass
             case leaf:
-                found.add(leaf.column.path)
-    return frozenset(found)
+                paths.add(leaf.column.path)
+    return frozenset(paths)
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
@@ -296,7 +297,7 @@ def quote_literal(literal: Literal) -> str:
         case date():
             return f"DATE '{value.isoformat()}'"
     kind = type(value).__name__
-    raise InvalidRequest(f"A value of type {kind} cannot be written as an SQL literal.", type=kind)
+    raise InvalidRequest(f"A value of type {kind} cannot be written as an SQL literal.", code="TAHOE_LITERAL_TYPE", type=kind)
 
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
@@ -315,17 +316,17 @@ def _lists_of_values(parts: tuple[Predicate, ...], op: str, made: Callable[[In],
     for part in parts:
         if isinstance(part, Comparison) and part.op == op:
             chains.setdefault((part.column, part.literal.data_type), []).append(part.literal)
-    found: dict[Predicate, None] = {}
+    shortened: dict[Predicate, None] = {}
     for part in parts:
         if isinstance(part, Comparison) and part.op == op:
             chain = chains[part.column, part.literal.data_type]
             if len(chain) > LONGEST_CHAIN:
                 # The same list for every part of its chain: told apart by where it begins, for comparing lists would take long.
                 if chain[0] is part.literal:
-                    found[made(In(part.column, tuple(chain)))] = None
+                    shortened[made(In(part.column, tuple(chain)))] = None
                 continue
-        found[part] = None
-    return tuple(found)
+        shortened[part] = None
+    return tuple(shortened)
 
 
 def _joined(kind: type[And] | type[Or], parts: tuple[Predicate, ...], empty: Predicate) -> Predicate:

@@ -47,13 +47,13 @@ def cast_to(expression: Expression, data_type: DataType, time_zone: str = "UTC")
 
 def meet(name: str, arguments: Arguments, time_zone: str) -> Arguments:
     """The arguments in their common type."""
-    found = arguments[0].data_type
+    common = arguments[0].data_type
     for argument in arguments[1:]:
-        met = common_type(found, argument.data_type)
+        met = common_type(common, argument.data_type)
         if met is None:
             raise mismatch(name, arguments, "they have no common type")
-        found = met
-    return tuple(cast_to(argument, found, time_zone) for argument in arguments)
+        common = met
+    return tuple(cast_to(argument, common, time_zone) for argument in arguments)
 
 
 def condition(expression: Expression, time_zone: str = "UTC") -> Expression:

@@ -59,11 +59,11 @@ class CheckpointReader:
         """How many `add` actions it holds, from footers where they say so."""
         total = sum(isinstance(action, AddFile) for action in self.actions)
         for group in self.row_groups:
-            found = group.non_null("add.path")
-            if found is None:
+            count = group.non_null("add.path")
+            if count is None:
                 column = group.read(["add.path"]).column("add")
-                found = len(column) - column.null_count
-            total += found
+                count = len(column) - column.null_count
+            total += count
         return total
 
     @cached_property
@@ -234,12 +234,12 @@ def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> No
     """The numbers that the tags of a V2 checkpoint state (PROTOCOL.md, "Checkpoint Metadata Tags")."""
     stated = next((action for action in reader.single_actions if isinstance(action, CheckpointMetadata)), None)
     names = {sidecar_name(sidecar.path, reader.store.url) for sidecar in sidecars}
-    found = {
+    counted = {
         "numOfAddFiles": reader.num_adds,
         "sidecarNumActions": sum(source.metadata.num_rows for source in reader.sources if source.name in names),
         "sidecarSizeInBytes": sum(sidecar.size_in_bytes for sidecar in sidecars),
     }
-    for tag, number in found.items():
+    for tag, number in counted.items():
         text = None if stated is None or stated.tags is None else stated.tags.get(tag)
         if text is not None and text != str(number):
             what = f"its tag {tag} says {text}, but it is {number}"
@@ -294,13 +294,13 @@ def _conformed(
 ) -> pa.Table:
     arrays = []
     for name in names:
-        found = members.get(name)
+        member = members.get(name)
         if name not in schema.names:
-            arrays.append(found)
+            arrays.append(member)
         else:
             wanted = schema.field(name).type
             with reading(group.file):
-                arrays.append(pa.nulls(count, wanted) if found is None else cast_chunks(found, wanted))
+                arrays.append(pa.nulls(count, wanted) if member is None else cast_chunks(member, wanted))
     files = pa.Table.from_arrays(arrays, list(names))
     fault = fault_of_files("add" if schema is FILES_SCHEMA else "remove", files)
     if fault is not None:

@@ -311,15 +311,15 @@ def _verify(data: bytes, rows: int, adds: int, url: str, version: int) -> None:
     """The footer of what was encoded shows every row, or nothing is published."""
     metadata = pq.read_metadata(pa.BufferReader(data))
     position = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "add.path")
-    found = 0
+    written = 0
     for i in range(metadata.num_row_groups):
         column = metadata.row_group(i).column(position)
-        found += column.num_values - column.statistics.null_count
-    if metadata.num_rows != rows or found != adds:
+        written += column.num_values - column.statistics.null_count
+    if metadata.num_rows != rows or written != adds:
         raise TahoeError(
             f"Table {url}: the checkpoint of version {version} was not written, for it came out with "
             f"{metadata.num_rows} actions and "
-            f"{found} files in place of {rows} and {adds}. The table is whole without it; write the checkpoint again.",
+            f"{written} files in place of {rows} and {adds}. The table is whole without it; write the checkpoint again.",
             code="DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
             table=url,
             version=version,

@@ -122,10 +122,10 @@ class ParquetSource:
     @cached_property
     def _metadata(self) -> tuple[pq.FileMetaData, bool]:
         with reading(self):
-            found = _end_of_file(self.store.open_input(self.name))
-        if found is None:
+            ending = _end_of_file(self.store.open_input(self.name))
+        if ending is None:
             raise self.damaged("it does not end as a Parquet file does")
-        before, end = found
+        before, end = ending
         footer = end[:-_LENGTH_AND_MAGIC]
         has_seal, fault = fault_in_checkpoint_seal(before, footer, self.checkpoint.version)
         if fault is None and self.footer_crc32 is None:

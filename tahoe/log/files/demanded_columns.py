@@ -52,7 +52,9 @@ _FILE_ACTIONS = ("add", "remove")
 
 def _is_written_as_null(line: bytes, key: str) -> bool:
     """Whether the line says so in the one way that writers have; another way is left to the exact reader."""
-    before, found, values = line.partition(b'"partitionValues":{')
+    before, separator, values = line.partition(b'"partitionValues":{')
     return (
-        bool(found) and b'"partitionValues"' not in before + values and b'"%s":null' % key.encode() in values.partition(b"}")[0]
+        bool(separator)
+        and b'"partitionValues"' not in before + values
+        and b'"%s":null' % key.encode() in values.partition(b"}")[0]
     )

@@ -22,7 +22,7 @@ from tahoe.log.files.demanded_columns import has_misspelt_names, nulls_are_writt
 from tahoe.log.files.live_files import DELETION_VECTOR_TYPE, FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA
 from tahoe.protocol.actions import Action, AddFile, Metadata
 from tahoe.protocol.demanded import fault_of_files
-from tahoe.schema.arrow_values import empty_table
+from tahoe.schema.arrow_values import array, empty_table, scalar
 from tahoe.schema.types import schema_from_json
 
 __all__ = ["ActionColumns", "read_columns"]
@@ -55,16 +55,16 @@ def read_columns(names: Sequence[str], bodies: Sequence[bytes], url: str) -> Act
         names: of the files, for messages.
         url: the table's URL, for messages.
     """
-    starts = [_after_commit_info(body) for body in bodies]
     if not all(bodies) or any(map(_may_be_deep, bodies)):
         return None
-    counts = [_lines(body, start) for body, start in zip(bodies, starts, strict=True)]
-    joined = b"".join(part for body, start in zip(bodies, starts, strict=True) for part in _without_beginning(body, start))
+    commits = [_Commit.of(name, body) for name, body in zip(names, bodies, strict=True)]
+    counts = [commit.lines for commit in commits]
+    joined = b"".join(part for commit in commits for part in commit.parts())
     table = _read(joined, _first_keys(joined))
     if table is None or table.num_rows != sum(counts) or not _one_action_a_line(table) or has_misspelt_names(table.schema):
         return None
     try:
-        others = _others(table, bodies, starts, counts, names, url)
+        others = _others(table, commits, url)
         keys = _keys_of_maps(table)
         if not _keys_are_those_of_now(keys, others):
             return None
@@ -93,21 +93,32 @@ _MAPS = ("partitionValues", "tags")
 _Keys = Mapping[str, Mapping[str, Sequence[str]]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """One commit as it is given to Arrow: from the byte `start` on, so many lines."""
+
+    name: str
+    body: bytes
+    start: int
+    lines: int
+
+    @classmethod
+    def of(cls, name: str, body: bytes) -> _Commit:
+        start = _after_commit_info(body)
+        return cls(name, body, start, body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n")))
+
+    def parts(self) -> Sequence[bytes | memoryview]:
+        """What is joined: with a line break at the end, and without a copy."""
+        lines = memoryview(self.body)[self.start :]
+        return [lines] if self.body.endswith(b"\n") else [lines, b"\n"]
+
+
 def _after_commit_info(body: bytes) -> int:
     """Where a commit goes on after `commitInfo`, its first line as a rule: that is free-form, so Arrow would have to guess at its types."""
     if not body.startswith(b'{"commitInfo"'):
         return 0
     end = body.find(b"\n") + 1
     return end or len(body)
-
-
-def _lines(body: bytes, start: int) -> int:
-    return body.count(b"\n", start) + (start < len(body) and not body.endswith(b"\n"))
-
-
-def _without_beginning(body: bytes, start: int) -> Sequence[bytes | memoryview]:
-    """The parts to join, with a line break at the end and without a copy."""
-    return [memoryview(body)[start:]] if body.endswith(b"\n") else [memoryview(body)[start:], b"\n"]
 
 
 def _may_be_deep(body: bytes) -> bool:
@@ -126,8 +137,8 @@ def _first_keys(joined: bytes) -> _Keys:
     try:
         for _, action in parse_actions("", line or b"{}", ""):
             if isinstance(action, AddFile):
-                found = {"partitionValues": list(action.partition_values)}
-                return {"add": found, "remove": found}
+                keys = {"partitionValues": list(action.partition_values)}
+                return {"add": keys, "remove": keys}
     except CorruptTable:
         pass
     return {"add": {}, "remove": {}}
@@ -144,11 +155,11 @@ def _read(joined: bytes, keys: _Keys, again: bool = True) -> pa.Table | None:
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None
-    found = _keys_of_maps(table)
-    if all(set(found[name].get(each, ())) <= set(keys[name].get(each, ())) for name in _FILE_ACTIONS for each in _MAPS):
+    keys_there = _keys_of_maps(table)
+    if all(set(keys_there[name].get(each, ())) <= set(keys[name].get(each, ())) for name in _FILE_ACTIONS for each in _MAPS):
         return table
     # Keys that were not asked for came with a guessed type (a text that looks like a time became one): ask for them as texts.
-    return _read(joined, found, again=False) if again else None
+    return _read(joined, keys_there, again=False) if again else None
 
 
 def _struct_type(schema: pa.Schema, keys: Mapping[str, Sequence[str]]) -> pa.StructType:
@@ -175,16 +186,14 @@ def _keys_of_maps(table: pa.Table) -> _Keys:
 
 
 def _one_action_a_line(table: pa.Table) -> bool:
-    present = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int8()), table.num_rows)])
+    present = pa.chunked_array([pa.repeat(scalar(0, pa.int8()), table.num_rows)])
     for name in (*_SINGLE_TYPES, *_FILE_ACTIONS):
         present = pc.add(present, table.column(name).is_valid().cast(pa.int8()))
     most = pc.max(present).as_py()
     return most is None or most <= 1
 
 
-def _others(
-    table: pa.Table, bodies: Sequence[bytes], starts: Sequence[int], counts: Sequence[int], names: Sequence[str], url: str
-) -> tuple[Action, ...]:
+def _others(table: pa.Table, commits: Sequence[_Commit], url: str) -> tuple[Action, ...]:
     """The few actions that are not files, each read exactly from its own line."""
     wanted = None
     for name in _SINGLE_TYPES:
@@ -192,16 +201,17 @@ def _others(
         wanted = valid if wanted is None else pc.or_(wanted, valid)
     actions: list[Action] = []
     of_this_file: list[Action] = []
-    file, before = 0, 0
+    number, before = 0, 0
     split: list[bytes] = []
     for row in pc.indices_nonzero(wanted).to_pylist():
-        while row >= before + counts[file]:
-            before += counts[file]
-            file += 1
+        while row >= before + commits[number].lines:
+            before += commits[number].lines
+            number += 1
             split, of_this_file = [], []
-        split = split or bodies[file][starts[file] :].split(b"\n")
-        of_this_file += [action for _, action in parse_actions(names[file], split[row - before], url)]
-        check_no_duplicates(of_this_file, names[file], url)
+        commit = commits[number]
+        split = split or commit.body[commit.start :].split(b"\n")
+        of_this_file += [action for _, action in parse_actions(commit.name, split[row - before], url)]
+        check_no_duplicates(of_this_file, commit.name, url)
         actions.append(of_this_file[-1])
     return tuple(actions)
 
@@ -220,7 +230,7 @@ def _keys_are_those_of_now(keys: _Keys, others: Sequence[Action]) -> bool:
 
 
 def _file_of_each_line(counts: Sequence[int]) -> pa.Array:
-    offsets = pc.cumulative_sum(pa.array([0, *counts], pa.int32()))
+    offsets = pc.cumulative_sum(array([0, *counts], pa.int32()))
     return pc.list_parent_indices(pa.ListArray.from_arrays(offsets, pa.nulls(sum(counts))))
 
 
@@ -258,20 +268,17 @@ def _map_of_struct(values: pa.StructArray, keys: Sequence[str], *, keep_null: bo
     valid = values.is_valid()
     members = [member.cast(pa.string()) for member in values.flatten()]
     if not width:
-        offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
-        entries = [pa.array([], pa.string()), pa.array([], pa.string())]
+        offsets = pa.repeat(scalar(0, pa.int32()), count + 1)
+        entries = [pa.nulls(0, pa.string()), pa.nulls(0, pa.string())]
         return pa.MapArray.from_arrays(offsets, *entries, mask=pc.invert(valid))
     # Row by row: the first member of the first row, the second, …
-    order = pa.chunked_array([pa.array(range(count * width), pa.int64())]).combine_chunks()
-    row, member = pc.divide(order, width), pc.subtract(order, pc.multiply(pc.divide(order, width), width))
-    items = pa.concat_arrays(members).take(pc.add(pc.multiply(member, count), row))
-    names = pa.array(keys, pa.string()).take(member)
+    order, wide = pa.arange(0, count * width), scalar(width)
+    row = pc.divide(order, wide)
+    member = pc.subtract(order, pc.multiply(row, wide))
+    items = pa.concat_arrays(members).take(pc.add(pc.multiply(member, scalar(count)), row))
+    names = array(keys, pa.string()).take(member)
     kept = valid.take(row) if keep_null else items.is_valid()
     lengths = pc.cumulative_sum(kept.cast(pa.int32()))
-    ends = lengths.take(pc.subtract(pc.multiply(pc.add(_counting(count), 1), width), 1))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    ends = lengths.take(pa.arange(width - 1, count * width, width))
+    offsets = pa.concat_arrays([array([0], pa.int32()), ends])
     return pa.MapArray.from_arrays(offsets, names.filter(kept), items.filter(kept), mask=pc.invert(valid))
-
-
-def _counting(count: int) -> pa.Array:
-    return pa.array(range(count), pa.int64())

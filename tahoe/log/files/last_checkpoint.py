@@ -89,9 +89,9 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
 def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
     """Replace the hint, with its checksum."""
     value: dict[str, Any] = {"version": hint.version, "size": hint.size}
-    for name, found in (("parts", hint.parts), ("sizeInBytes", hint.size_in_bytes), ("numOfAddFiles", hint.num_of_add_files)):
-        if found is not None:
-            value[name] = found
+    for name, number in (("parts", hint.parts), ("sizeInBytes", hint.size_in_bytes), ("numOfAddFiles", hint.num_of_add_files)):
+        if number is not None:
+            value[name] = number
     if hint.footer_crc32 is not None:
         value["tags"] = {_FOOTER_TAG: str(hint.footer_crc32)}
     value["checksum"] = checksum_of_json(value)
@@ -105,7 +105,7 @@ def checksum_of_json(value: Mapping[str, Any]) -> str:
 
 def canonical_json(value: Mapping[str, Any]) -> str:
     """The canonical form that the checksum is made of."""
-    rest = {name: found for name, found in value.items() if name != "checksum"}
+    rest = {name: member for name, member in value.items() if name != "checksum"}
     pairs = sorted((path.encode(), path, text) for path, text in _canonical(rest))
     return ",".join(f"{path}={text}" for _, path, text in pairs)
 
@@ -116,11 +116,11 @@ _FOOTER_TAG = "tahoe.footerCrc32"
 def _canonical(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     before = f"{path}+" if path else ""
     if isinstance(value, Mapping):
-        for name, found in value.items():
-            yield from _canonical(found, f"{before}{_quoted(name)}")
+        for name, member in value.items():
+            yield from _canonical(member, f"{before}{_quoted(name)}")
     elif isinstance(value, list):
-        for position, found in enumerate(value):
-            yield from _canonical(found, f"{before}{position}")
+        for position, member in enumerate(value):
+            yield from _canonical(member, f"{before}{position}")
     else:
         yield path, _quoted(value) if isinstance(value, str) else json.dumps(value)
 

@@ -89,9 +89,9 @@ class Listing:
 
     def checkpoints(self, version: int | None, without: Collection[str]) -> Iterator[Checkpoint]:
         """The complete checkpoints up to a version, newest first; of one version the classic one first."""
-        for found in sorted(self.complete_checkpoints, reverse=True):
-            if version is None or found <= version:
-                for checkpoint in sorted(self.complete_checkpoints[found], key=lambda c: _PREFERENCE[c.kind]):
+        for candidate in sorted(self.complete_checkpoints, reverse=True):
+            if version is None or candidate <= version:
+                for checkpoint in sorted(self.complete_checkpoints[candidate], key=lambda c: _PREFERENCE[c.kind]):
                     if not any(name in without for name in checkpoint.names):
                         yield checkpoint
 

@@ -175,7 +175,7 @@ def _canonical_paths(paths: pa.Array, root_url: str) -> pa.Array:
     special = pc.match_substring_regex(paths, _MAY_BE_SPELT_OTHERWISE)
     if special.true_count == 0:
         return paths
-    decoded = pa.array([canonical_path(path, root_url) for path in paths.filter(special).to_pylist()], pa.string())
+    decoded = array([canonical_path(path, root_url) for path in paths.filter(special).to_pylist()], pa.string())
     return pc.replace_with_mask(paths, special, decoded)
 
 

@@ -105,25 +105,25 @@ def parse(name: str) -> ParsedLogPath | None:
     folder, _, last = name.rpartition("/")
     if folder not in ("", LOG_FOLDER):
         return None
-    found = _NAME.fullmatch(last)
-    if found is None or len(found["version"].lstrip("0")) > _MOST_DIGITS:
+    match = _NAME.fullmatch(last)
+    if match is None or len(match["version"].lstrip("0")) > _MOST_DIGITS:
         return None
-    version = int(found["version"])
-    if found["commit"]:
+    version = int(match["version"])
+    if match["commit"]:
         return ParsedLogPath(name, version, "commit", version)
-    if found["checksum"]:
+    if match["checksum"]:
         return ParsedLogPath(name, version, "checksum", version)
-    if found["last"]:
-        last_version = int(found["last"])
+    if match["last"]:
+        last_version = int(match["last"])
         return ParsedLogPath(name, version, "compaction", last_version) if last_version > version else None
-    if found["part"]:
-        part, parts = int(found["part"]), int(found["parts"])
+    if match["part"]:
+        part, parts = int(match["part"]), int(match["parts"])
         valid = 1 <= part <= parts
         return ParsedLogPath(name, version, "checkpoint", version, part, parts, format="parquet") if valid else None
-    if found["unique_id"]:
-        json = found["format"] == "json"
+    if match["unique_id"]:
+        json = match["format"] == "json"
         return ParsedLogPath(
-            name, version, "checkpoint", version, unique_id=found["unique_id"], format="json" if json else "parquet"
+            name, version, "checkpoint", version, unique_id=match["unique_id"], format="json" if json else "parquet"
         )
     return ParsedLogPath(name, version, "checkpoint", version, format="parquet")
 

@@ -50,13 +50,13 @@ def fault_in_seal(version: int, data: bytes) -> str | None:
     position = _position(data)
     if position is None:
         return None
-    found = _SEAL.match(data, position)
-    if found is None:
+    seal = _SEAL.match(data, position)
+    if seal is None:
         return "its seal cannot be read, so bytes of it have changed"
-    own, size = int(found["version"]), int(found["size"])
+    own, size = int(seal["version"]), int(seal["size"])
     if len(data) != size:
         return f"it has {len(data)} bytes, but was written with {size}"
-    if crc32(_with(data, found.start("crc"), _NO_CRC.encode())) != int(found["crc"], 16):
+    if crc32(_with(data, seal.start("crc"), _NO_CRC.encode())) != int(seal["crc"], 16):
         return "its bytes are not those that were written, for their CRC-32 is another"
     if own != version:
         return f"it was written as version {own} and stands in the place of version {version}"

@@ -18,7 +18,7 @@ from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
-from tahoe.schema.cast import CannotCast, conform, find_logical, store_cast
+from tahoe.schema.cast import GIVEN, CannotCast, conform
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 __all__ = ["Assignment", "assigned", "assigned_places", "parse_assignments", "stored"]
@@ -123,7 +123,7 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
 def stored(values: pa.Array, column: StructField) -> pa.Array:
     """The values in the column's type. Raises `SchemaMismatch` (``DELTA_CAST_OVERFLOW_IN_TABLE_WRITE``) where they do not fit."""
     try:
-        return conform(values, column.data_type, to_arrow_type(column.data_type), find_logical, store_cast, (column.name,))
+        return conform(values, column.data_type, to_arrow_type(column.data_type), GIVEN, (column.name,))
     except CannotCast as error:
         name = ".".join(error.path)
         raise SchemaMismatch(

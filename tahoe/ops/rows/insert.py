@@ -58,7 +58,6 @@ __all__ = [
     "prepare_schema",
     "rows_in",
     "stage_adds",
-    "stage_removals",
     "stage_replaced",
     "stage_write",
     "write_operation",
@@ -170,7 +169,8 @@ def stage_adds(
     staged = [tagged(config, replace(add, data_change=options.data_change)) for add in adds]
     replaced = Replaced()
     if options.mode == "overwrite" and transaction.snapshot is not None:
-        replaced = stage_removals(transaction, config, staged, condition, options, progress)
+        write = _Overwrite(transaction, transaction.snapshot, config, staged, condition, options, progress)
+        replaced = _stage_removals(write)
     transaction.stage(*staged)
     if options.app is not None:
         transaction.stage_app(*options.app)
@@ -240,34 +240,6 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
     return future_config(transaction)
 
 
-def stage_removals(
-    transaction: Transaction,
-    config: TableConfig,
-    adds: Sequence[AddFile],
-    condition: RowCondition | None,
-    options: WriteOptions,
-    progress: Progress = silent,
-) -> Replaced:
-    """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
-    snapshot = transaction.snapshot
-    assert snapshot is not None
-    met = None if condition is None else whole_files(snapshot, condition)
-    if condition is not None and met is None:
-        return _replaced_rows(transaction, snapshot, config, adds, condition, progress)
-    now = transaction.clock.now_ms()
-    if options.dynamic_partitions and config.partition_columns:
-        removed = _dynamic(transaction, snapshot, config, adds, now, options.data_change)
-    elif condition is None or met is None:
-        transaction.read_whole_table()
-        removed = [add.remove(now, options.data_change) for add in add_files(snapshot.files())]
-    else:
-        transaction.read(condition.predicate)
-        transaction.read_files(add.key for add in met)
-        removed = [add.remove(now) for add in met]
-    transaction.stage(*removed)
-    return Replaced(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
-
-
 def rows_in(adds: Sequence[AddFile]) -> int | None:
     """How many rows live in files; None where one has no statistics."""
     counts = [add.num_records for add in adds]
@@ -329,18 +301,56 @@ def _check_partitioning(config: TableConfig, partition_by: tuple[str, ...] | Non
         )
 
 
-def _dynamic(
-    transaction: Transaction, snapshot: Snapshot, config: TableConfig, adds: Sequence[AddFile], now: int, data_change: bool
-) -> list[RemoveFile]:
+@dataclass(frozen=True, slots=True)
+class _Overwrite:
+    """An overwrite of a table that is there.
+
+    Args:
+        snapshot: the version that is overwritten.
+        config: of the table as it will be.
+        adds: the new files, staged or about to be.
+        condition: what rows are replaced; None for all, or those of the new files' partitions.
+    """
+
+    transaction: Transaction
+    snapshot: Snapshot
+    config: TableConfig
+    adds: Sequence[AddFile]
+    condition: RowCondition | None
+    options: WriteOptions
+    progress: Progress
+
+
+def _stage_removals(write: _Overwrite) -> Replaced:
+    """Stage the removal of what an overwrite replaces, and what keeps the rows it does not replace; notes what was read."""
+    transaction, options, condition = write.transaction, write.options, write.condition
+    met = None if condition is None else whole_files(write.snapshot, condition)
+    if condition is not None and met is None:
+        return _replaced_rows(write, condition)
+    now = transaction.clock.now_ms()
+    if options.dynamic_partitions and write.config.partition_columns:
+        removed = _dynamic(write, now)
+    elif condition is None or met is None:
+        transaction.read_whole_table()
+        removed = [add.remove(now, options.data_change) for add in add_files(write.snapshot.files())]
+    else:
+        transaction.read(condition.predicate)
+        transaction.read_files(add.key for add in met)
+        removed = [add.remove(now) for add in met]
+    transaction.stage(*removed)
+    return Replaced(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
+
+
+def _dynamic(write: _Overwrite, now: int) -> list[RemoveFile]:
     """Tombstones of all files in the partitions that the new files have."""
-    partitions = {tuple(sorted(add.partition_values.items())) for add in adds}
+    partitions = {tuple(sorted(add.partition_values.items())) for add in write.adds}
     if not partitions:
         return []
-    predicate = Or(tuple(_in_partition(config, dict(values)) for values in partitions))
-    transaction.read(predicate)
-    met = add_files(snapshot.files_matching(predicate))
-    transaction.read_files(add.key for add in met)
-    return [add.remove(now, data_change) for add in met]
+    predicate = Or(tuple(_in_partition(write.config, dict(values)) for values in partitions))
+    write.transaction.read(predicate)
+    met = add_files(write.snapshot.files_matching(predicate))
+    write.transaction.read_files(add.key for add in met)
+    return [add.remove(now, write.options.data_change) for add in met]
 
 
 def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Predicate:
@@ -353,19 +363,13 @@ def _in_partition(config: TableConfig, values: Mapping[str, str | None]) -> Pred
     return And(tuple(parts))
 
 
-def _replaced_rows(
-    transaction: Transaction,
-    snapshot: Snapshot,
-    config: TableConfig,
-    adds: Sequence[AddFile],
-    condition: RowCondition,
-    progress: Progress,
-) -> Replaced:
+def _replaced_rows(write: _Overwrite, condition: RowCondition) -> Replaced:
+    transaction, snapshot, config, progress = write.transaction, write.snapshot, write.config, write.progress
     config.refuse_if_append_only()
 
     def write_feed(changes: Sequence[FileChange]) -> list[AddCDCFile]:
         gone = (_in_schema(rows, config) for rows in change_rows(snapshot, changes, "delete"))
-        new = (with_change_type(rows, "insert") for rows in _rows_of(adds, config, transaction.store))
+        new = (with_change_type(rows, "insert") for rows in _rows_of(write.adds, config, transaction.store))
         return write_change_data(transaction, config, chain(gone, new))
 
     def copy(changes: Sequence[FileChange]) -> list[AddFile]:

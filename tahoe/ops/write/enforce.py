@@ -10,7 +10,7 @@ import pyarrow as pa
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, check, constraints_of, generated_values
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.cast import conform, find_physical, read_cast
+from tahoe.schema.cast import STORED, conform
 from tahoe.schema.types import StructType
 
 __all__ = ["Enforcer"]
@@ -68,8 +68,6 @@ class Enforcer:
             if position < 0:
                 arrays[column.name] = pa.chunked_array([pa.nulls(rows.num_rows, wanted)])
                 continue
-            chunks = [
-                conform(chunk, column.data_type, wanted, find_physical, read_cast) for chunk in rows.column(position).chunks
-            ]
+            chunks = [conform(chunk, column.data_type, wanted, STORED) for chunk in rows.column(position).chunks]
             arrays[column.name] = pa.chunked_array(chunks, wanted)
         return pa.table(arrays)

@@ -14,7 +14,7 @@ from tahoe.protocol.constraints import null_found
 from tahoe.protocol.partition import serialize
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import scalar
-from tahoe.schema.cast import FIELD_ID, CannotCast, conform, find_logical, nulls_where_forbidden, store_cast
+from tahoe.schema.cast import FIELD_ID, GIVEN, CannotCast, conform, find_logical, nulls_where_forbidden
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -81,7 +81,7 @@ class Layout:
 
     def _values(self, values: pa.Array, column: StructField, target: pa.DataType) -> pa.Array:
         try:
-            stored = conform(values, column.data_type, target, find_logical, store_cast, (column.name,))
+            stored = conform(values, column.data_type, target, GIVEN, (column.name,))
             stored.validate(full=True)
         except CannotCast as error:
             raise _does_not_fit(error, column, self.table) from error

@@ -99,11 +99,11 @@ def _possible(condition: Predicate, group: _Group) -> bool:
         case Or(parts):
             return any(_possible(part, group) for part in parts)
         case Not(In() | StartsWith() as leaf):
-            found = group.range_of(leaf.column.path)
-            return found is None or found.nulls or _not_only(leaf, found)
+            values = group.range_of(leaf.column.path)
+            return values is None or values.nulls or _not_only(leaf, values)
         case Comparison() | In() | IsNull() | IsNotNull() | StartsWith():
-            found = group.range_of(condition.column.path)
-            return found is None or found.nulls or _within(condition, found)
+            values = group.range_of(condition.column.path)
+            return values is None or values.nulls or _within(condition, values)
     return True
 
 

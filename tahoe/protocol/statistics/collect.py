@@ -273,28 +273,28 @@ def multipart_names(text: str) -> Iterator[tuple[str, ...]]:
     path: list[str] = []
     position = 0
     while position < len(text):
-        found = _PART.match(text, position)
-        if not found:
+        match = _PART.match(text, position)
+        if not match:
             raise InvalidRequest(
                 f"delta.dataSkippingStatsColumns = '{text}' is no list of columns; write a, b.c, `odd name`.",
                 code="TAHOE_TABLE_PROPERTY",
                 value=text,
             )
-        quoted, plain, separator = found.groups()
+        quoted, plain, separator = match.groups()
         path.append(quoted.replace("``", "`") if quoted else plain)
-        position = found.end()
+        position = match.end()
         if separator != ".":
             yield tuple(path)
             path = []
 
 
 def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
-    found = _property(configuration, key)
+    text = _property(configuration, key)
     try:
-        return default if found is None else int(found)
+        return default if text is None else int(text)
     except ValueError as error:
         raise InvalidRequest(
-            f"The table property {key} = '{found}' is no whole number; set it to one.", code="TAHOE_TABLE_PROPERTY", value=found
+            f"The table property {key} = '{text}' is no whole number; set it to one.", code="TAHOE_TABLE_PROPERTY", value=text
         ) from error
 
 

@@ -63,8 +63,8 @@ def shows_nan(metadata: pq.FileMetaData) -> bool:
 
     True for the versions of parquet-mr, which Spark writes with, that are known to do so.
     """
-    found = re.match(r"parquet-mr version 1\.(\d+)\.", metadata.created_by or "")
-    return found is not None and int(found[1]) <= _LAST_KNOWN_PARQUET_MR
+    match = re.match(r"parquet-mr version 1\.(\d+)\.", metadata.created_by or "")
+    return match is not None and int(match[1]) <= _LAST_KNOWN_PARQUET_MR
 
 
 _Key = tuple[str, ...] | int
@@ -85,22 +85,22 @@ class _Trust:
 
 def _key(leaf: Leaf, by_id: bool) -> _Key:
     if by_id:
-        found = leaf[-1].field_id
-        return -1 if found is None else found
+        field_id = leaf[-1].field_id
+        return -1 if field_id is None else field_id
     return tuple(column.physical_name for column in leaf)
 
 
 def _positions(metadata: pq.FileMetaData, by_id: bool) -> dict[_Key, int] | None:
     """Where the first leaf of each column is among the file's leaves; None where the file's shape is not understood."""
     try:
-        found = list(_walk(metadata.schema.to_arrow_schema(), ()))
+        leaves = list(_walk(metadata.schema.to_arrow_schema(), ()))
     except pa.ArrowException:
         return None
-    if not found and metadata.num_columns:
+    if not leaves and metadata.num_columns:
         return None
     positions: dict[_Key, int] = {}
     position = 0
-    for path, column, width in found:
+    for path, column, width in leaves:
         if not metadata.schema.column(position).path.startswith(".".join(path)):
             return None
         if not by_id:
@@ -134,10 +134,10 @@ def _width(kind: pa.DataType) -> int:
 
 def _null_count(statistics: Sequence[pq.Statistics | None], data_type: DataType) -> int | None:
     total = 0
-    for found in statistics:
-        if found is None or not found.has_null_count:
+    for group in statistics:
+        if group is None or not group.has_null_count:
             return None
-        total += found.null_count
+        total += group.null_count
     return None if total and isinstance(data_type, ArrayType | MapType) else total
 
 
@@ -149,13 +149,13 @@ def _bounds(
         return None, None
     least: list[Any] = []
     greatest: list[Any] = []
-    for found in statistics:
-        if found is None:
+    for group in statistics:
+        if group is None:
             return None, None
-        if found.has_min_max:
-            least.append(found.min_raw)
-            greatest.append(found.max_raw)
-        elif not found.has_null_count or found.num_values:
+        if group.has_min_max:
+            least.append(group.min_raw)
+            greatest.append(group.max_raw)
+        elif not group.has_null_count or group.num_values:
             return None, None  # there are values, and nothing is said of them
     if not least:
         return None, None
@@ -230,10 +230,10 @@ def _moment_decoder(logical: str, name: str) -> Callable[[int], int] | None:
     """To microseconds; Delta has no nanoseconds, so a file with them is not understood."""
     if name == "timestamp_ntz" and logical == "Date":
         return lambda raw: raw * 86_400_000_000
-    found = re.fullmatch(r"Timestamp\(isAdjustedToUTC=(true|false), timeUnit=(\w+),.*", logical)
-    if not found or (found[1] == "true") != (name == "timestamp"):
+    match = re.fullmatch(r"Timestamp\(isAdjustedToUTC=(true|false), timeUnit=(\w+),.*", logical)
+    if not match or (match[1] == "true") != (name == "timestamp"):
         return None
-    per_second = _PER_SECOND.get(found[2])
+    per_second = _PER_SECOND.get(match[2])
     if per_second is None:
         return None
     factor = 10**6 // per_second

@@ -150,8 +150,8 @@ def _member(value: Any, kind: pa.DataType) -> Any:
             return None
         return {member.name: _member(value.get(member.name), member.type) for member in kind.fields}
     try:
-        found = _plain(value, kind)
-        return None if found is None else scalar(found, kind).as_py()
+        plain = _plain(value, kind)
+        return None if plain is None else scalar(plain, kind).as_py()
     except (pa.ArrowException, ValueError, TypeError, OverflowError, InvalidOperation):
         return None
 

@@ -99,15 +99,15 @@ class _Reader:
 
     def _unsigned(self) -> int:
         data, at = self._data, self._at
-        found = shift = 0
+        number = shift = 0
         while (byte := data[at]) & 0x80:
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             shift += 7
             at += 1
             if shift > 63:
                 raise ValueError("a number has more than 64 bits")
         self._at = at + 1
-        return found | byte << shift
+        return number | byte << shift
 
     def _integer(self) -> int:
         number = self._unsigned()

@@ -62,13 +62,13 @@ class _WritableTable:
 
     def capabilities(self) -> JavaObject:
         """What Spark's planner may do with the table."""
-        kind, found = (
+        kind, abilities = (
             self._jvm.java_class(f"{_SQL}.connector.catalog.TableCapability"),
             self._jvm.java_class("java.util.HashSet")(),
         )
         for name in _CAPABILITIES:
-            found.add(kind.valueOf(name))
-        return found
+            abilities.add(kind.valueOf(name))
+        return abilities
 
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Itself, with the options of the writer."""

@@ -45,15 +45,15 @@ def parse_assignments(
         AnalysisException: PySpark's own, for what is no expression on the rows.
     """
     jvm = Jvm.of(rows.sparkSession)
-    found = []
+    assignments = []
     for place, given in zip(assigned_places(texts, schema, alias), texts.values(), strict=True):
         column = sf.expr(given) if isinstance(given, str) else given
         selected = rows.select(column.alias("value"))
         check_expression(jvm, selected, given, f"an assignment of {operation}", may_be_chance=True)
         source = from_spark_schema(selected.schema).fields[0].data_type
         _check_fields(source, place.data_type, place.path)
-        found.append(Assignment(place.path, Value(column, source)))
-    return tuple(found)
+        assignments.append(Assignment(place.path, Value(column, source)))
+    return tuple(assignments)
 
 
 def with_assigned(jvm: Jvm, table: str, schema: StructType, assignments: Sequence[Assignment], where: Column) -> list[Column]:

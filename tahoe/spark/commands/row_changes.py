@@ -150,8 +150,8 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> Found:
         .sort_by([("file", "ascending"), ("part", "ascending")])
     )
     numbers = bitmaps["file"].unique()
-    found = {number: _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))) for number in numbers.to_pylist()}
-    return _found(snapshot, files, found, pc.sum(bitmaps["rows"]).as_py() or 0)
+    positions = {number: _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))) for number in numbers.to_pylist()}
+    return _found(snapshot, files, positions, pc.sum(bitmaps["rows"]).as_py() or 0)
 
 
 def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
@@ -164,11 +164,11 @@ def changes_in(snapshot: Snapshot, files: pa.Table, places: pa.Table) -> Found:
     places = places.select([FILE, ROW]).sort_by(FILE).combine_chunks()
     rows = pc.cast(places[ROW], pa.uint64()).combine_chunks()
     runs = pc.run_end_encode(places[FILE].combine_chunks())
-    found, start = {}, 0
+    positions, start = {}, 0
     for number, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        found[number] = _set_of(rows.slice(start, stop - start))
+        positions[number] = _set_of(rows.slice(start, stop - start))
         start = stop
-    return _found(snapshot, files, found, len(places))
+    return _found(snapshot, files, positions, len(places))
 
 
 def _found(snapshot: Snapshot, files: pa.Table, dead: Mapping[int, BitMap64], rows: int) -> Found:
@@ -292,9 +292,9 @@ def write_change_data(
     widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
     data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), config.table, schema)
     adds = write_files(data, widened, transaction.store, transaction.clock, files, change_data=True)
-    found = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
-    transaction.stage(*found)
-    return found
+    actions = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
+    transaction.stage(*actions)
+    return actions
 
 
 def _numbered(files: pa.Table) -> pa.Table:
@@ -307,11 +307,11 @@ def _positions(bitmaps: pa.Table) -> BitMap64:
     Args:
         bitmaps: ``part``, and ``bits`` of 4,096 bytes each, the lowest bit of a byte first.
     """
-    found = BitMap64()
+    positions = BitMap64()
     for part, bits in zip(bitmaps["part"].to_pylist(), bitmaps["bits"], strict=True):
         flags = pa.Array.from_buffers(pa.bool_(), _ROWS_OF_A_BITMAP, [None, bits.as_buffer()])
-        found |= _set_of(pc.add(pc.indices_nonzero(flags), pa.scalar(part * _ROWS_OF_A_BITMAP, pa.uint64())))
-    return found
+        positions |= _set_of(pc.add(pc.indices_nonzero(flags), pa.scalar(part * _ROWS_OF_A_BITMAP, pa.uint64())))
+    return positions
 
 
 def _set_of(rows: pa.Array) -> BitMap64:

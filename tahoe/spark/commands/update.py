@@ -144,9 +144,9 @@ class _Writer:
         schema = self._snapshot.schema
         others = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         columns = with_assigned(Jvm.of(self._spark), self._config.table, schema, self._assignments, sf.col(CHOSEN))
-        found = named(rows, self._alias).select(*columns, *others)
+        updated = named(rows, self._alias).select(*columns, *others)
         given = {one.path[0] for one in self._assignments}
         generated = [
             column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in given
         ]
-        return recomputed(found, self._config, {name: sf.col(CHOSEN) for name in generated}) if generated else found
+        return recomputed(updated, self._config, {name: sf.col(CHOSEN) for name in generated}) if generated else updated

@@ -115,8 +115,8 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _setting(settings: Mapping[str, str], name: str) -> str | None:
-    found = settings.get(_CONF + name)
-    return None if found is None else str(found)
+    value = settings.get(_CONF + name)
+    return None if value is None else str(value)
 
 
 def _property_defaults(settings: Mapping[str, str]) -> dict[str, str]:

@@ -89,7 +89,7 @@ def one_path(path: Any, options: Mapping[str, str]) -> str:
         raise InvalidRequest(
             "The path is given twice, as the option 'path' and as an argument; leave one out.", code="TAHOE_AMBIGUOUS_TABLE"
         )
-    found = path if path is not None else in_options
-    if found is None:
+    given = path if path is not None else in_options
+    if given is None:
         raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
-    return str(found)
+    return str(given)

@@ -27,8 +27,8 @@ def is_enabled(spark: SparkSession) -> bool:
 
 def is_delta(spark: SparkSession, source: str | None) -> bool:
     """Whether a format, or the session's default where none is named, means Tahoe in this session."""
-    found = source if source is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
-    return found.lower() == "delta" and is_enabled(spark)
+    name = source if source is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
+    return name.lower() == "delta" and is_enabled(spark)
 
 
 def takes_names(spark: SparkSession) -> bool:

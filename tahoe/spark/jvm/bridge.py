@@ -91,10 +91,10 @@ class Jvm:
 
     def seq(self, *items: Any) -> JavaObject:
         """A Scala `Seq`."""
-        found = self.java_class("java.util.ArrayList")()
+        java_list = self.java_class("java.util.ArrayList")()
         for item in items:
-            found.add(item)
-        return self._python_utils.toSeq(found)
+            java_list.add(item)
+        return self._python_utils.toSeq(java_list)
 
     def seq_of(self, array: JavaObject) -> JavaObject:
         """A Scala `Seq` over a Java array of objects, without a call an element."""
@@ -102,10 +102,10 @@ class Jvm:
 
     def map(self, values: Mapping[str, str]) -> JavaObject:
         """A Scala immutable `Map`."""
-        found = self.java_class("java.util.HashMap")()
+        java_map = self.java_class("java.util.HashMap")()
         for key, value in values.items():
-            found.put(key, value)
-        return self._python_utils.toScalaMap(found)
+            java_map.put(key, value)
+        return self._python_utils.toScalaMap(java_map)
 
     def dictionary(self, scala_map: JavaObject) -> dict[str, str]:
         """A Scala `Map` of texts, in two calls whatever its size; py4j's own iteration makes a call an entry and ends with an exception."""
@@ -123,10 +123,10 @@ class Jvm:
 
     def array(self, element_class: str, items: Sequence[Any]) -> JavaObject:
         """A Java array; for a handful of items."""
-        found = self.gateway.new_array(self.java_class(element_class), len(items))
+        java_array = self.gateway.new_array(self.java_class(element_class), len(items))
         for position, item in enumerate(items):
-            found[position] = item
-        return found
+            java_array[position] = item
+        return java_array
 
     # -- Spark SQL ---------------------------------------------------------------------------------------------------------
 
@@ -171,10 +171,10 @@ class _JavaClass(JavaClass):  # type: ignore[misc]
     """A class that asks the JVM once, not at each call, whether a name is one of its static methods."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaMember):
-            setattr(self, name, found)
-        return found
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            setattr(self, name, member)
+        return member
 
 
 class Bulk:
@@ -252,12 +252,12 @@ class Bulk:
         content = values.buffers()[2]
         data = b"" if content is None else content.slice(first, starts[len(values)].as_py() - first).to_pybytes()
         begin, end = starts.slice(0, len(values)), starts.slice(1)
-        found = self.apply(
+        strings = self.apply(
             self._with_bytes(self.static(_UTF8, "fromBytes", _UTF8, "[B", "int", "int"), data),
             self.ints(pc.subtract(begin, first)),
             self.ints(pc.subtract(end, begin)),
         )
-        return self._or_null(found, values) if values.null_count else found
+        return self._or_null(strings, values) if values.null_count else strings
 
     def elements(self, array: JavaObject) -> Handle:
         """`i -> array[i]`."""
@@ -285,10 +285,10 @@ class Bulk:
 
     def objects(self, count: int, handle: Handle) -> JavaObject:
         """The values for 0, 1, …, count - 1 as a Java array of objects; the loop runs in the JVM."""
-        found = self._jvm.gateway.new_array(self._jvm.java_class("java.lang.Object"), count)
+        made = self._jvm.gateway.new_array(self._jvm.java_class("java.lang.Object"), count)
         function = self._jvm.java_class("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(self._int_function, handle)
-        self._jvm.java_class("java.util.Arrays").setAll(found, function)
-        return found
+        self._jvm.java_class("java.util.Arrays").setAll(made, function)
+        return made
 
     # -- parts -------------------------------------------------------------------------------------------------------------
 
@@ -333,12 +333,12 @@ class Bulk:
 
     def _copied(self, values: pa.Array, data_type: pa.DataType, width: int, java_type: str, view: str) -> JavaObject:
         values = _contiguous(values).cast(data_type)
-        found = self._jvm.gateway.new_array(self._jvm.java_class(java_type), len(values))
+        copied = self._jvm.gateway.new_array(self._jvm.java_class(java_type), len(values))
         if len(values):
             data = values.buffers()[1].slice(values.offset * width, len(values) * width).to_pybytes()
             order = self._jvm.java_class("java.nio.ByteOrder").LITTLE_ENDIAN
-            getattr(self._jvm.java_class("java.nio.ByteBuffer").wrap(data).order(order), view)().get(found)
-        return found
+            getattr(self._jvm.java_class("java.nio.ByteBuffer").wrap(data).order(order), view)().get(copied)
+        return copied
 
     def _or_null(self, handle: Handle, values: pa.Array) -> Handle:
         flags = bytes(values.is_null().cast(pa.uint8()).to_pylist())

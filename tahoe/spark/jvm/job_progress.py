@@ -64,7 +64,9 @@ def _look(context: SparkContext, progress: Progress, over: threading.Event) -> N
     seen: dict[int, tuple[int, int]] = {}
     while not over.wait(_SECONDS):
         try:
-            stages = [found for stage in tracker.getActiveStageIds() if (found := tracker.getStageInfo(stage)) is not None]
+            stages = [
+                stage_info for stage in tracker.getActiveStageIds() if (stage_info := tracker.getStageInfo(stage)) is not None
+            ]
         except Py4JError:
             return  # Spark was stopped; the command itself will say so
         # A stage that is gone is done.

@@ -186,13 +186,13 @@ class _Method:
     @classmethod
     def of(cls, text: str) -> _Method | None:
         """None for a static method, and for those that every object has."""
-        found = _METHOD.fullmatch(text)
-        assert found is not None, text
-        *modifiers, result = found["modifiers"].split()
-        if "static" in modifiers or found["name"] in ("toString", "equals", "hashCode"):
+        match = _METHOD.fullmatch(text)
+        assert match is not None, text
+        *modifiers, result = match["modifiers"].split()
+        if "static" in modifiers or match["name"] in ("toString", "equals", "hashCode"):
             return None
-        types = tuple(part.replace("$", ".") for part in found["types"].split(",") if part)
-        return cls(found["owner"], found["name"], result.replace("$", "."), types, found["throws"] or "", "default" in modifiers)
+        types = tuple(part.replace("$", ".") for part in match["types"].split(",") if part)
+        return cls(match["owner"], match["name"], result.replace("$", "."), types, match["throws"] or "", "default" in modifiers)
 
 
 _METHOD = re.compile(r"(?P<modifiers>.+) (?P<owner>\S+)\.(?P<name>[\w$]+)\((?P<types>\S*)\)( throws (?P<throws>\S+))?")

@@ -47,16 +47,16 @@ def storage_options(path: str, hadoop: Mapping[str, str]) -> dict[str, str]:
     """The object store's options (`tahoe.store.object_store.open_store`) that say the same as Hadoop's settings."""
     if split_url(table_url(path))[0] != "s3":
         return {}
-    found = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
-    endpoint = found.get("aws_endpoint")
+    settings = {ours: hadoop[theirs] for theirs, ours in _S3A.items() if theirs in hadoop}
+    endpoint = settings.get("aws_endpoint")
     if endpoint is not None and "://" not in endpoint:
         secure = hadoop.get("fs.s3a.connection.ssl.enabled", "true").lower() == "true"
-        found["aws_endpoint"] = f"{'https' if secure else 'http'}://{endpoint}"
-    if found.get("aws_endpoint", "").startswith("http://"):
-        found["allow_http"] = "true"
+        settings["aws_endpoint"] = f"{'https' if secure else 'http'}://{endpoint}"
+    if settings.get("aws_endpoint", "").startswith("http://"):
+        settings["allow_http"] = "true"
     if hadoop.get("fs.s3a.path.style.access", "false").lower() == "true":
-        found["aws_virtual_hosted_style_request"] = "false"
-    return found
+        settings["aws_virtual_hosted_style_request"] = "false"
+    return settings
 
 
 def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Table:
@@ -102,11 +102,11 @@ def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ())
 
 
 def _by_folder(names: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_folder: dict[str, list[str]] = {}
     for name in names:
         folder, _, file = name.rpartition("/")
-        found.setdefault(folder, []).append(file)
-    return found
+        by_folder.setdefault(folder, []).append(file)
+    return by_folder
 
 
 def _links(folder: str, files: list[str], sizes: Mapping[str, int | None]) -> list[str]:
@@ -159,11 +159,11 @@ def after_commits(hook: Hook) -> None:
 
 def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
     """Hadoop's settings for S3: those of the session, and over them those of the options."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     if is_classic(spark):
         configuration = spark._jsparkSession.sessionState().newHadoopConf()
         for key in (*_S3A, "fs.s3a.path.style.access", "fs.s3a.connection.ssl.enabled"):
             value = configuration.get(key)
             if value:
-                found[key] = str(value)
-    return {**found, **{key: value for key, value in options.items() if key.startswith("fs.")}}
+                settings[key] = str(value)
+    return {**settings, **{key: value for key, value in options.items() if key.startswith("fs.")}}

@@ -145,10 +145,10 @@ def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] |
     node = _tree(nodes, expression)
     if node.kind != "Cast":
         return _column(node, names)
-    found, wider = _column(node.children[0], names), node.values["dataType"]
-    if found is None or str(found[1]) not in _INTEGRALS or wider not in _INTEGRALS:
+    column, wider = _column(node.children[0], names), node.values["dataType"]
+    if column is None or str(column[1]) not in _INTEGRALS or wider not in _INTEGRALS:
         return None
-    return found if _INTEGRALS.index(wider) > _INTEGRALS.index(str(found[1])) else None
+    return column if _INTEGRALS.index(wider) > _INTEGRALS.index(str(column[1])) else None
 
 
 _INTEGRALS = ("byte", "short", "integer", "long")
@@ -173,10 +173,10 @@ def _tree(nodes: Sequence[dict[str, Any]], root: JavaObject) -> _Node:
         while index:
             index, position = parents[index]
             positions.append(position)
-        found = root
+        at = root
         for position in reversed(positions):
-            found = found.children().apply(position)
-        return found
+            at = at.children().apply(position)
+        return at
 
     made: list[_Node] = []
     for index in reversed(range(len(nodes))):
@@ -214,8 +214,8 @@ def _translated(root: _Node, names: Names, exact: bool) -> Predicate | None:
         else:
             parts = [done.pop() for _ in range(count)]
             level = 1 + max(level for _, level in parts)
-            found = None if level > MOST_LEVELS else _joined(node.kind, [part for part, _ in parts], exact)
-            done.append((found, 1 if found is None else level))
+            joined = None if level > MOST_LEVELS else _joined(node.kind, [part for part, _ in parts], exact)
+            done.append((joined, 1 if joined is None else level))
     return done.pop()[0]
 
 
@@ -224,14 +224,14 @@ _JOINS = ("And", "Or", "Not")
 
 def _operands(node: _Node) -> list[_Node]:
     """The operands of a chain of one operator, in their order."""
-    found, pending = [], [*reversed(node.children)]
+    operands, pending = [], [*reversed(node.children)]
     while pending:
         part = pending.pop()
         if part.kind == node.kind != "Not":
             pending += reversed(part.children)
         else:
-            found.append(part)
-    return found
+            operands.append(part)
+    return operands
 
 
 def _joined(kind: str, parts: Sequence[Predicate | None], exact: bool) -> Predicate | None:
@@ -248,12 +248,12 @@ def _leaf(node: _Node, names: Names) -> Predicate | None:
         case "Literal" if node.values["dataType"] == "boolean" and node.values["value"] is not None:
             return Constant(node.values["value"] == "true")
         case "IsNull" | "IsNotNull":
-            found = _column(node.children[0], names)
-            return None if found is None else (IsNull if node.kind == "IsNull" else IsNotNull)(found[0])
+            column = _column(node.children[0], names)
+            return None if column is None else (IsNull if node.kind == "IsNull" else IsNotNull)(column[0])
         case "AttributeReference" | "GetStructField":
-            found = _column(node, names)
+            column = _column(node, names)
             boolean = PrimitiveType("boolean")
-            return Comparison("=", found[0], Literal(True, boolean)) if found and found[1] == boolean else None
+            return Comparison("=", column[0], Literal(True, boolean)) if column and column[1] == boolean else None
         case "StartsWith":
             return _starts_with(node, names)
         case "In":
@@ -281,32 +281,32 @@ def _comparison(node: _Node, names: Names) -> Predicate | None:
     operator, mirrored = _OPERATORS[node.kind]
     if left.kind == "Literal":
         left, right, operator = right, left, mirrored
-    found = _column(left, names)
-    literal = None if found is None else _literal(right, found[1])
-    return None if found is None or literal is None else Comparison(operator, found[0], literal)
+    column = _column(left, names)
+    literal = None if column is None else _literal(right, column[1])
+    return None if column is None or literal is None else Comparison(operator, column[0], literal)
 
 
 def _starts_with(node: _Node, names: Names) -> Predicate | None:
-    found, prefix = _column(node.children[0], names), node.children[1]
-    if found is None or found[1] != PrimitiveType("string") or prefix.kind != "Literal":
+    column, prefix = _column(node.children[0], names), node.children[1]
+    if column is None or column[1] != PrimitiveType("string") or prefix.kind != "Literal":
         return None
     value = prefix.values["value"]
-    return StartsWith(found[0], value) if isinstance(value, str) and prefix.values["dataType"] == "string" else None
+    return StartsWith(column[0], value) if isinstance(value, str) and prefix.values["dataType"] == "string" else None
 
 
 def _in(node: _Node, names: Names) -> Predicate | None:
-    found = _column(node.children[0], names)
-    if found is None:
+    column = _column(node.children[0], names)
+    if column is None:
         return None
-    literals = [_literal(child, found[1]) for child in node.children[1:]]
-    return None if None in literals else In(found[0], tuple(literal for literal in literals if literal is not None))
+    literals = [_literal(child, column[1]) for child in node.children[1:]]
+    return None if None in literals else In(column[0], tuple(literal for literal in literals if literal is not None))
 
 
 def _in_set(node: _Node, names: Names) -> Predicate | None:
     """`In` with many values, which Catalyst keeps as a set of the JVM's own values."""
-    found = _column(node.children[0], names)
-    read = None if found is None else _INTERNAL.get(str(found[1]))
-    if found is None or read is None:
+    column = _column(node.children[0], names)
+    read = None if column is None else _INTERNAL.get(str(column[1]))
+    if column is None or read is None:
         return None
     values = node.java().hset()
     if values.contains(None):
@@ -315,7 +315,7 @@ def _in_set(node: _Node, names: Names) -> Predicate | None:
     if len(texts) != values.size():
         return None
     try:
-        return In(found[0], tuple(Literal(read(text), found[1]) for text in texts))
+        return In(column[0], tuple(Literal(read(text), column[1]) for text in texts))
     except (ValueError, OverflowError):
         return None
 

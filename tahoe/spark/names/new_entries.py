@@ -120,5 +120,5 @@ def raise_missing(spark: SparkSession, identifier: JavaObject) -> NoReturn:
     """As Spark raises it of a table that is to be replaced: ``TABLE_OR_VIEW_NOT_FOUND``."""
     jvm = Jvm.of(spark)
     names = jvm.java_class("org.apache.spark.sql.connector.catalog.Identifier")
-    found = names.of(jvm.array("java.lang.String", [str(identifier.database().get())]), str(identifier.table()))
-    raise captured.convert_exception(jvm.catalyst("analysis.CannotReplaceMissingTableException")(found, jvm.option(None)))
+    name = names.of(jvm.array("java.lang.String", [str(identifier.database().get())]), str(identifier.table()))
+    raise captured.convert_exception(jvm.catalyst("analysis.CannotReplaceMissingTableException")(name, jvm.option(None)))

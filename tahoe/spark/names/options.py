@@ -108,23 +108,23 @@ def travelling(request: ReadRequest) -> ReadRequest | None:
 
     Raises `InvalidRequest` where an option names a version too.
     """
-    found = _IN_PATH.fullmatch(request.path)
-    if found is None:
+    match = _IN_PATH.fullmatch(request.path)
+    if match is None:
         return None
     if request.version is not None or request.timestamp is not None:
         raise InvalidRequest(
             f"The version is given twice, in the path '{request.path}' and in an option; leave one out.",
             code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
         )
-    if found["version"] is not None:
-        return replace(request, path=found["path"], version=int(found["version"]))
-    digits = found["time"]
+    if match["version"] is not None:
+        return replace(request, path=match["path"], version=int(match["version"]))
+    digits = match["time"]
     date, clock, fraction = (
         f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}",
         f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}",
         digits[14:],
     )
-    return replace(request, path=found["path"], timestamp=f"{date} {clock}.{fraction}")
+    return replace(request, path=match["path"], timestamp=f"{date} {clock}.{fraction}")
 
 
 _IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))", re.DOTALL)

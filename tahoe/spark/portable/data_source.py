@@ -129,9 +129,9 @@ class DeltaDataSource(DataSource):
             bounds = Bounds(asked.start_version, asked.end_version, first, last)
         else:
             bounds = Bounds(*self._range)
-        found = feed(table.store, table.snapshot(), bounds)
-        self._range = found.start, found.end
-        return found
+        changes = feed(table.store, table.snapshot(), bounds)
+        self._range = changes.start, changes.end
+        return changes
 
     def _snapshot(self) -> Snapshot:
         request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
@@ -141,9 +141,9 @@ class DeltaDataSource(DataSource):
             table = _table(request.path, self._given)
         if self._version is not None:
             return table.snapshot(self._version)
-        found = table.snapshot(request.version, request.timestamp)
-        self._version = found.version
-        return found
+        snapshot = table.snapshot(request.version, request.timestamp)
+        self._version = snapshot.version
+        return snapshot
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
-        found = [_Tasks(tasks) for tasks in _binned(self._planned.scan(self._predicate).tasks())]
-        return found or [_Tasks(())]
+        parts = [_Tasks(tasks) for tasks in _binned(self._planned.scan(self._predicate).tasks())]
+        return parts or [_Tasks(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Tasks)
@@ -185,8 +185,8 @@ class _FilteringReader(_Reader):
     """Its own class, because Spark refuses every reader that has `pushFilters` unless the setting for it is on."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - PySpark's name
-        found = [predicate for one in filters if (predicate := _predicate(one, self._schema)) is not None]
-        self._predicate = all_of(found) if found else None
+        predicates = [predicate for one in filters if (predicate := _predicate(one, self._schema)) is not None]
+        self._predicate = all_of(predicates) if predicates else None
         # All are given back: Spark applies them to the rows once more.
         return filters
 
@@ -212,8 +212,8 @@ class _ChangeReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
-        found = [_ChangedFiles(files) for files in _binned(self._planned.files())]
-        return found or [_ChangedFiles(())]
+        parts = [_ChangedFiles(files) for files in _binned(self._planned.files())]
+        return parts or [_ChangedFiles(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ChangedFiles)
@@ -293,17 +293,17 @@ _Sized = TypeVar("_Sized", ReadTask, ChangedFile)
 
 def _binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
     """The files of each task, in their order."""
-    found: list[_Sized] = []
+    files_of_bin: list[_Sized] = []
     size = 0
     for file in files:
         more = file.size or 0
-        if found and size + more > _TASK_BYTES:
-            yield tuple(found)
-            found, size = [], 0
-        found.append(file)
+        if files_of_bin and size + more > _TASK_BYTES:
+            yield tuple(files_of_bin)
+            files_of_bin, size = [], 0
+        files_of_bin.append(file)
         size += more
-    if found:
-        yield tuple(found)
+    if files_of_bin:
+        yield tuple(files_of_bin)
 
 
 def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> None:

@@ -89,7 +89,7 @@ def _scan(spark: SparkSession, changes: Feed, files: Sequence[ChangedFile], opti
     """The rows of files that all are change data files, or all are not."""
     jvm, snapshot = Jvm.of(spark), changes.snapshot
     told = files[0].kind is None
-    some, dead = (any(found) for found in zip(*((f.within is not None, _deleted(f) is not None) for f in files), strict=True))
+    some, dead = (any(flags) for flags in zip(*((f.within is not None, _deleted(f) is not None) for f in files), strict=True))
     hidden = [_VERSION, _TIME]
     if not told:
         hidden.append(_KIND)
@@ -135,11 +135,11 @@ def _files(changes: Feed, files: Sequence[ChangedFile]) -> pa.Table:
         return AddFile(file.path, values, file.size, time, True, stats=file.stats, deletion_vector=_deleted(file))
 
     times = pa.array([changes.times[file.version] for file in files], pa.timestamp("ms", "UTC"))
-    found = files_table(added(file) for file in files)
-    found = found.append_column(_VERSION.name, pa.array([file.version for file in files], pa.int64()))
-    found = found.append_column(_TIME.name, times)
-    found = found.append_column(_KIND.name, pa.array([file.kind for file in files], pa.string()))
-    return found.append_column(_NUMBER, pa.array(range(len(files)), pa.int64()))
+    table = files_table(added(file) for file in files)
+    table = table.append_column(_VERSION.name, pa.array([file.version for file in files], pa.int64()))
+    table = table.append_column(_TIME.name, times)
+    table = table.append_column(_KIND.name, pa.array([file.kind for file in files], pa.string()))
+    return table.append_column(_NUMBER, pa.array(range(len(files)), pa.int64()))
 
 
 def _rows_meant(changes: Feed, files: Sequence[ChangedFile]) -> Callable[[pa.Table], pa.Array]:
@@ -148,8 +148,8 @@ def _rows_meant(changes: Feed, files: Sequence[ChangedFile]) -> Callable[[pa.Tab
 
     def made(chosen: pa.Table) -> pa.Array:
         vectors = VectorReader(store)
-        found: Iterable[ChangedFile] = (files[number] for number in chosen[_NUMBER].to_pylist())
-        rows = (file.rows(vectors.bitmap) for file in found)
+        chosen_files: Iterable[ChangedFile] = (files[number] for number in chosen[_NUMBER].to_pylist())
+        rows = (file.rows(vectors.bitmap) for file in chosen_files)
         return pa.array([None if one is None else packed(one, store.url) for one in rows], pa.binary())
 
     return made

@@ -163,9 +163,9 @@ class FileIndex:
         partition, data = list(items(partition_filters)), list(items(data_filters))
         exact = [(one, to_predicate(one, self._names, exact=True)) for one in partition]
         loose = [to_predicate(one, self._names, exact=False) for one in data]
-        parts = [predicate for predicate in (*(found for _, found in exact), *loose) if predicate is not None]
+        parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]
         files = self._matching(all_of(parts) if parts else None)
-        for expression in (one for one, found in exact if found is None):
+        for expression in (one for one, part in exact if part is None):
             files = self._where(files, expression)
         return list_files(self._jvm, self._listing(files))
 
@@ -277,8 +277,8 @@ class FileIndex:
             return _deleted_rows(files, self._snapshot)
         if column.name in self._computed:
             return self._computed[column.name](files)
-        found = files[_OF_LOG.get(column.name, column.name)].combine_chunks()
-        return found if column.data_type == _BINARY else found.cast(pa.string())
+        values = files[_OF_LOG.get(column.name, column.name)].combine_chunks()
+        return values if column.data_type == _BINARY else values.cast(pa.string())
 
     def _where(self, files: pa.Table, expression: JavaObject) -> pa.Table:
         """The files for whose partition values Catalyst itself finds the filter true."""
@@ -333,10 +333,10 @@ def list_files(jvm: Jvm, listing: Listing) -> JavaObject:
     if listing.partition_values:
         values = bulk.elements(_typed_rows(jvm, groups.values, listing.partition_types, listing.time_zone))
         values = values.asType(values.type().changeReturnType(jvm.reflected(row)))
-        found = bulk.apply(make, values, files_of)
+        directories = bulk.apply(make, values, files_of)
     else:
-        found = bulk.apply(bulk.fixed(make, 0, jvm.java_class(row).empty()), files_of)
-    return jvm.seq_of(bulk.objects(len(groups.starts), found))
+        directories = bulk.apply(bulk.fixed(make, 0, jvm.java_class(row).empty()), files_of)
+    return jvm.seq_of(bulk.objects(len(groups.starts), directories))
 
 
 def opaque_columns(snapshot: Snapshot) -> frozenset[str]:
@@ -428,8 +428,8 @@ def _statuses(jvm: Jvm, urls: pa.Array, sizes: pa.ChunkedArray, times: pa.Chunke
     uri = bulk.apply(bulk.static("java.net.URI", "create", "java.net.URI", "java.lang.String"), text)
     status = bulk.constructor("org.apache.hadoop.fs.FileStatus", "long", "boolean", "int", "long", "long", path)
     status = bulk.fixed(status, 1, False, 1, _BLOCK_SIZE)
-    found = bulk.apply(status, bulk.longs(sizes), bulk.longs(times), bulk.apply(bulk.constructor(path, "java.net.URI"), uri))
-    return bulk.objects(len(urls), found)
+    statuses = bulk.apply(status, bulk.longs(sizes), bulk.longs(times), bulk.apply(bulk.constructor(path, "java.net.URI"), uri))
+    return bulk.objects(len(urls), statuses)
 
 
 def _typed_rows(jvm: Jvm, columns: Sequence[pa.Array], types: Sequence[object], time_zone: str) -> JavaObject:
@@ -459,27 +459,27 @@ def _evaluated(jvm: Jvm, expression: JavaObject, attributes: Sequence[JavaObject
 
 
 def _partition_values(files: pa.Table, physical_name: str) -> pa.Array:
-    found = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
-    return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+    values = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
+    return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 
 
 def _digest(files: pa.Table, columns: Sequence[str]) -> str:
     """Tells apart any two lists of files that differ in one of the columns; those that are missing are left out."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in columns:
         if name in files.column_names:
             for value in files[name].to_pylist():
                 content = value if isinstance(value, bytes) else repr(value).encode()
-                found.update(len(content).to_bytes(8) + content)
-    return found.hexdigest()
+                digest.update(len(content).to_bytes(8) + content)
+    return digest.hexdigest()
 
 
 def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     vectors = files["deletionVector"].combine_chunks()
     with_vector = pc.indices_nonzero(vectors.is_valid())
-    found = bitmaps(snapshot.store, [add.deletion_vector for add in add_files(files.take(with_vector)) if add.deletion_vector])
+    packed = bitmaps(snapshot.store, [add.deletion_vector for add in add_files(files.take(with_vector)) if add.deletion_vector])
     values: list[bytes | None] = [None] * len(files)
-    for row, bits in zip(with_vector.to_pylist(), found.to_pylist(), strict=True):
+    for row, bits in zip(with_vector.to_pylist(), packed.to_pylist(), strict=True):
         values[row] = bits
     return pa.array(values, pa.binary())
 

@@ -172,17 +172,17 @@ def condition_of_plan(snapshot: Snapshot, plan: JavaObject) -> Condition:
     kind = plan.getClass().getSimpleName()
     if kind == "LocalRelation":
         return Condition((FALSE,), True)
-    found: list[Predicate | None] = []
+    loose: list[Predicate | None] = []
     exact: list[Predicate | None] = []
     while kind != "LogicalRelation":
         if kind == "Filter":
-            found.append(to_predicate(plan.condition(), names, exact=False))
+            loose.append(to_predicate(plan.condition(), names, exact=False))
             exact.append(to_predicate(plan.condition(), names, exact=True))
         elif kind != "Project":
             return Condition((), False)
         plan = plan.children().head()
         kind = plan.getClass().getSimpleName()
-    return Condition(tuple(predicate for predicate in found if predicate is not None), None not in exact)
+    return Condition(tuple(predicate for predicate in loose if predicate is not None), None not in exact)
 
 
 def _scan(
@@ -282,9 +282,9 @@ def _file_schema(config: TableConfig, by_id: bool) -> StructType:
             metadata["parquet.field.id"] = column.field_id
         return replace(column, name=column.physical_name, metadata=metadata)
 
-    found = _without_void(config.data_schema)
-    assert isinstance(found, StructType)
-    return transform_fields(found, physical)
+    schema = _without_void(config.data_schema)
+    assert isinstance(schema, StructType)
+    return transform_fields(schema, physical)
 
 
 def _as_logical(base: DataFrame, schema: StructType) -> DataFrame:
@@ -299,10 +299,10 @@ def logical_column(base: DataFrame, column: StructField) -> Column:
     are the same."""
     if column.data_type == _VOID:
         return sf.lit(None).alias(column.name)
-    found = base[quote_identifier(column.physical_name)]
+    values = base[quote_identifier(column.physical_name)]
     if column.name == column.physical_name and _is_plain(column.data_type):
-        return found
-    return _logical(found, column.data_type).alias(column.name)
+        return values
+    return _logical(values, column.data_type).alias(column.name)
 
 
 def _logical(values: Column, data_type: DataType) -> Column:
@@ -323,11 +323,11 @@ def _logical(values: Column, data_type: DataType) -> Column:
 def _renamed(values: Column, struct: StructType) -> Column:
     """All old fields dropped, then all new ones added; the mark keeps the struct from being empty in between."""
     held = [column for column in struct if column.data_type != _VOID]
-    found = values.withField(_MARK, sf.lit(True)).dropFields(*(quote_identifier(column.physical_name) for column in held))
+    renamed = values.withField(_MARK, sf.lit(True)).dropFields(*(quote_identifier(column.physical_name) for column in held))
     for column in struct:
         value = sf.lit(None) if column.data_type == _VOID else _logical(values.getField(column.physical_name), column.data_type)
-        found = found.withField(quote_identifier(column.name), value)
-    return found.dropFields(_MARK)
+        renamed = renamed.withField(quote_identifier(column.name), value)
+    return renamed.dropFields(_MARK)
 
 
 _MARK = "__tahoe_mark"

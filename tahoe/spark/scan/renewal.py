@@ -97,11 +97,11 @@ class _Renewal(Proxied):
         number = int(self._jvm.java_class("java.lang.System").identityHashCode(one))
         with self._lock:
             # The tracker is held, so that no other gets its number meanwhile.
-            found = self._queries.setdefault(number, (one, {}))
+            query = self._queries.setdefault(number, (one, {}))
             self._queries.move_to_end(number)
             while len(self._queries) > _MOST_QUERIES:
                 self._queries.popitem(last=False)
-        return found[1]
+        return query[1]
 
     def _renewed(self, leaf: JavaObject, index: FileIndex, snapshot: Snapshot) -> JavaObject:
         _refuse_other_columns(index.snapshot, snapshot)

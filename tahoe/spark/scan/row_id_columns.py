@@ -69,10 +69,10 @@ def with_file_metadata(jvm: Jvm, base: DataFrame) -> tuple[DataFrame, Column]:
     It has all fields of Spark's `_metadata` that are one for a block of a file, so it costs nothing where it is not used.
     """
     plan = _plan(base).withMetadataColumns()
-    *columns, found = items(plan.output())
-    struct = json.loads(found.dataType().json())
+    *columns, file_metadata = items(plan.output())
+    struct = json.loads(file_metadata.dataType().json())
     struct["fields"] = [field for field in struct["fields"] if field["name"] != "row_index"]
-    narrow = found.withDataType(jvm.data_type(json.dumps(struct)))
+    narrow = file_metadata.withDataType(jvm.data_type(json.dumps(struct)))
     parts = [plan.productElement(i) for i in range(plan.productArity())]
     parts[1] = jvm.seq(*columns, narrow)
     scan = plan.makeCopy(jvm.array("java.lang.Object", parts))

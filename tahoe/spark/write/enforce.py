@@ -120,12 +120,14 @@ def _checked(rows: DataFrame, rules: Sequence[_Rule], config: TableConfig) -> Da
 
 def _computed(rows: DataFrame, constraints: Constraints, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
     jvm = Jvm.of(rows.sparkSession)
-    found = {}
+    computed = {}
     for one in constraints.generated:
         if one.column.name in where:
             values = cast_or_fail(jvm, _value(one, config), one.column.data_type)
-            found[one.column.name] = sf.when(where[one.column.name], values).otherwise(sf.col(quote_identifier(one.column.name)))
-    return _selected(rows, config, found, rows.columns)
+            computed[one.column.name] = sf.when(where[one.column.name], values).otherwise(
+                sf.col(quote_identifier(one.column.name))
+            )
+    return _selected(rows, config, computed, rows.columns)
 
 
 def _value(one: Generated, config: TableConfig) -> Column:
@@ -186,15 +188,14 @@ def _without_empty_partitions(rows: DataFrame, config: TableConfig, constraints:
 
 
 def _required(rows: DataFrame, config: TableConfig, also: Sequence[str]) -> Iterator[_Rule]:
-    found = from_spark_schema(rows.drop(*also).schema) if also else from_spark_schema(rows.schema)
+    source_schema = from_spark_schema(rows.drop(*also).schema) if also else from_spark_schema(rows.schema)
     for column in without_void(config.schema):
-        source = found.field(column.name)
+        source = source_schema.field(column.name)
         values = sf.col(quote_identifier(column.name))
         if not column.nullable and source.nullable:
             yield _null_rule(values.isNull(), (column.name,), config.table)
-        for path, broken in _nulls(
-            values, column.data_type, source.data_type, source.nullable, (column.name,), in_collection=False
-        ):
+        whole = _Part((column.name,), column.data_type, source.data_type, source.nullable)
+        for path, broken in _nulls(values, whole, in_collection=False):
             yield _null_rule(broken, path, config.table)
 
 
@@ -202,54 +203,66 @@ def _null_rule(broken: Column, path: tuple[str, ...], table: str) -> _Rule:
     return _Rule(broken, {}, lambda _: null_found(path, table))
 
 
-def _nulls(
-    values: Column, target: DataType, source: DataType, nullable: bool, path: tuple[str, ...], *, in_collection: bool
-) -> Iterator[tuple[tuple[str, ...], Column]]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a column's values.
+
+    Args:
+        path: where it is.
+        target: its type in the table.
+        source: what the rows' type says of it, and of nulls in it.
+        nullable: whether the rows' type says that it, or a struct around it, may be null.
+    """
+
+    path: tuple[str, ...]
+    target: DataType
+    source: DataType
+    nullable: bool
+
+    def inside(self, name: str, target: DataType, source: DataType, nullable: bool) -> _Part:
+        return _Part((*self.path, name), target, source, nullable)
+
+
+def _nulls(values: Column, part: _Part, *, in_collection: bool) -> Iterator[tuple[tuple[str, ...], Column]]:
     """Where something inside a value is null against the table's rule.
 
     A field that must not be null forbids nulls of the structs around it too, as in the reference, but for structs in lists and maps.
-
-    Args:
-        source: what the rows' type says of nulls.
-        nullable: whether the rows' type says that the value, or a struct around it, may be null.
     """
-    match target, source:
-        case StructType(), StructType():
+    match part.target, part.source:
+        case StructType() as target, StructType() as source:
             for field in target:
                 known = source.field(field.name)
-                inner, at, may_be = values.getField(field.name), (*path, field.name), nullable or known.nullable
-                if not field.nullable and (known.nullable if in_collection else may_be):
-                    yield at, (values.isNotNull() & inner.isNull()) if in_collection else inner.isNull()
-                yield from _nulls(inner, field.data_type, known.data_type, may_be, at, in_collection=in_collection)
-        case ArrayType(), ArrayType():
-            yield from _nulls_among(
-                values, target.element_type, source.element_type, source.contains_null, target.contains_null, (*path, "element")
-            )
-        case MapType(), MapType():
-            yield from _nulls_among(sf.map_keys(values), target.key_type, source.key_type, False, False, (*path, "key"))
-            yield from _nulls_among(
-                sf.map_values(values),
-                target.value_type,
-                source.value_type,
-                source.value_contains_null,
-                target.value_contains_null,
-                (*path, "value"),
-            )
+                inner = part.inside(field.name, field.data_type, known.data_type, part.nullable or known.nullable)
+                child = values.getField(field.name)
+                if not field.nullable and (known.nullable if in_collection else inner.nullable):
+                    yield inner.path, (values.isNotNull() & child.isNull()) if in_collection else child.isNull()
+                yield from _nulls(child, inner, in_collection=in_collection)
+        case ArrayType() as target, ArrayType() as source:
+            element = part.inside("element", target.element_type, source.element_type, source.contains_null)
+            yield from _nulls_among(values, element, target.contains_null)
+        case MapType() as target, MapType() as source:
+            key = part.inside("key", target.key_type, source.key_type, False)
+            yield from _nulls_among(sf.map_keys(values), key, False)
+            value = part.inside("value", target.value_type, source.value_type, source.value_contains_null)
+            yield from _nulls_among(sf.map_values(values), value, target.value_contains_null)
 
 
-def _nulls_among(
-    values: Column, target: DataType, source: DataType, nullable: bool, allowed: bool, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Column]]:
-    """Where elements of an array, or parts of them, are null against the table's rule."""
-    if nullable and not allowed:
-        yield path, _any(values, lambda element: element.isNull())
+def _nulls_among(values: Column, part: _Part, allowed: bool) -> Iterator[tuple[tuple[str, ...], Column]]:
+    """Where elements of an array, or parts of them, are null against the table's rule.
+
+    Args:
+        part: any element.
+        allowed: whether the table's elements may be null.
+    """
+    if part.nullable and not allowed:
+        yield part.path, _any(values, lambda element: element.isNull())
     # Which parts there are is asked with a stand-in; the condition is made inside the lambda, over its own variable.
-    for number, (at, _) in enumerate(_nulls(sf.lit(None), target, source, nullable, path, in_collection=True)):
+    for number, (path, _) in enumerate(_nulls(sf.lit(None), part, in_collection=True)):
 
         def broken(element: Column, number: int = number) -> Column:
-            return list(_nulls(element, target, source, nullable, path, in_collection=True))[number][1]
+            return list(_nulls(element, part, in_collection=True))[number][1]
 
-        yield at, _any(values, broken)
+        yield path, _any(values, broken)
 
 
 def _any(values: Column, condition: Callable[[Column], Column]) -> Column:

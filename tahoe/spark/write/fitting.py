@@ -82,9 +82,9 @@ def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
 
 def nullable_schema(schema: StructType) -> StructType:
     """The schema with everything nullable, at every depth: what a DataFrame says of nulls binds no table."""
-    found = _nullable(schema)
-    assert isinstance(found, StructType)
-    return found
+    nullable = _nullable(schema)
+    assert isinstance(nullable, StructType)
+    return nullable
 
 
 def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:

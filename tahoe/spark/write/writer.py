@@ -271,13 +271,13 @@ def _described(written: Sequence[_Written], config: TableConfig, store: LogStore
     describe = _Describe(store, config)
     if len(written) <= _FOOTERS_ON_DRIVER:
         if local_path(store.url) is not None:
-            found = [describe(one) for one in written]
+            adds = [describe(one) for one in written]
         else:
             with ThreadPoolExecutor(_THREADS) as pool:
-                found = list(pool.map(describe, written))
+                adds = list(pool.map(describe, written))
     else:
-        found = data.sparkSession.sparkContext.parallelize(written, 64).map(describe).collect()
-    return [add for add in found if add is not None]
+        adds = data.sparkSession.sparkContext.parallelize(written, 64).map(describe).collect()
+    return [add for add in adds if add is not None]
 
 
 class _Describe:

@@ -67,14 +67,14 @@ def candidates(snapshot: Snapshot, plan: Plan, source: DataFrame) -> Candidates:
         return Candidates(0, FALSE)
     parts = [_of_target_alone(snapshot, plan, jvm)]
     parts += [key.between(row[f"low{number}"], row[f"high{number}"]) for number, key in enumerate(keys)]
-    found = all_of(parts)
+    condition = all_of(parts)
     few = [key for number, key in enumerate(keys) if 1 < row[f"values{number}"] <= _MOST_VALUES_NAMED]
-    if few and len(snapshot.files_matching(found)) >= _FEWEST_FILES:
+    if few and len(snapshot.files_matching(condition)) >= _FEWEST_FILES:
         # The count was an estimate, but a good one: what reaches the driver is small.
         named = source.agg(*(sf.collect_set(key.told(jvm.column(key.theirs))) for key in few)).first()
         assert named is not None
-        found = all_of([found, *(key.one_of(values) for key, values in zip(few, named, strict=True))])
-    return Candidates(row["rows"], found)
+        condition = all_of([condition, *(key.one_of(values) for key, values in zip(few, named, strict=True))])
+    return Candidates(row["rows"], condition)
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,6 @@ def _keys(snapshot: Snapshot, plan: Plan) -> Iterator[_Key]:
         if not (one.references().subsetOf(mine) and other.references().subsetOf(theirs)):
             continue
         type_name = str(other.dataType().json()).strip('"')
-        found = to_column(one, names)
-        if found is not None and (type_name in _READ or isinstance(found[1], DecimalType)):
-            yield _Key(*found, other, type_name)
+        column = to_column(one, names)
+        if column is not None and (type_name in _READ or isinstance(column[1], DecimalType)):
+            yield _Key(*column, other, type_name)

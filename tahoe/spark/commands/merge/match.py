@@ -70,8 +70,8 @@ class Held:
     def bytes(self) -> int:
         """What the rows take up, in memory and on disk."""
         number = self.blocks.id()
-        found = self.frame.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo()
-        return sum(int(one.memSize()) + int(one.diskSize()) for one in found if one.id() == number)
+        stored = self.frame.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo()
+        return sum(int(one.memSize()) + int(one.diskSize()) for one in stored if one.id() == number)
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
         return []
     target = plan.sides.target
     jvm = Jvm.of(target.sparkSession)
-    found = []
+    outcomes = []
     for column in without_void(after.schema):
         place, known = Place(after.table, (column.name,)), before.find(column.name)
         old = None if known is None else Value(target[quote_identifier(known.name)], known.data_type)
@@ -214,17 +214,17 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType, after: Tabl
             is_mine = sf.col(CLAUSE) == step.number
             value = sf.when(is_mine, new) if value is None else value.when(is_mine, new)
         assert value is not None
-        found.append(value.alias(column.name))
-    return found
+        outcomes.append(value.alias(column.name))
+    return outcomes
 
 
 def _first_true(steps: Sequence[tuple[Step, Column | None]]) -> Column:
     """The number of the first clause whose guard and condition are true; null where none is."""
-    found: Column | None = None
+    first: Column | None = None
     for step, guard in steps:
         parts = [part for part in (guard, step.condition) if part is not None]
         holds = sf.lit(True)
         for part in parts:
             holds = holds & part
-        found = sf.when(holds, step.number) if found is None else found.when(holds, step.number)
-    return sf.lit(None).cast("int") if found is None else found
+        first = sf.when(holds, step.number) if first is None else first.when(holds, step.number)
+    return sf.lit(None).cast("int") if first is None else first

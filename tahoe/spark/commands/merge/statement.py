@@ -242,15 +242,15 @@ class _Resolver:
         return _Draft(condition, values, [place.path for place in places])
 
     def condition(self, term: Term, kind: Kind, where: str) -> _Selection:
-        found = self._selected([term], kind, where)
-        data_type = found.frame.schema[0].dataType
+        selection = self._selected([term], kind, where)
+        data_type = selection.frame.schema[0].dataType
         if not isinstance(data_type, BooleanType | NullType):
             raise InvalidRequest(
                 f"{where[0].upper()}{where[1:]} must be true or false, but {text_of(term)} is {data_type.simpleString()}.",
                 code="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
             )
-        check_expression(self.jvm, found.frame, term, where)
-        return found
+        check_expression(self.jvm, selection.frame, term, where)
+        return selection
 
     def bound(self, selections: Sequence[_Selection]) -> list[list[JavaObject]]:
         """For each selection the Catalyst expressions of its terms, over nothing but the columns of the frame that they see.
@@ -266,11 +266,11 @@ class _Resolver:
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(terms):
             raise self._computed_elsewhere(terms[0], where)
         seen = selection.seen._jdf.queryExecution().analyzed().outputSet()
-        found = [plan.projectList().apply(i).child() for i in range(len(terms))]
-        for term, expression in zip(terms, found, strict=True):
+        bound = [plan.projectList().apply(i).child() for i in range(len(terms))]
+        for term, expression in zip(terms, bound, strict=True):
             if not expression.references().subsetOf(seen):
                 raise self._computed_elsewhere(term, where)
-        return found
+        return bound
 
     def _places(self, keys: Iterable[str], action: Action, where: str) -> list[Reference]:
         try:
@@ -290,13 +290,13 @@ class _Resolver:
 
     def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
         pairs = star_pairs(clause.action, self.source, self.schema, evolving=self.request.schema_evolution)
-        found = []
+        assignments = []
         for pair in pairs:
             column = self.sides.source[quote_identifier(pair.source[0])]
             for name in pair.source[1:]:
                 column = column.getField(name)
-            found.append(Assignment(pair.target, Value(column, pair.source_type)))
-        return tuple(found)
+            assignments.append(Assignment(pair.target, Value(column, pair.source_type)))
+        return tuple(assignments)
 
     def _selected(self, terms: Sequence[Term], kind: Kind, where: str) -> _Selection:
         columns = [sf.expr(term) if isinstance(term, str) else term for term in terms]

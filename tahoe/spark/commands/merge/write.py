@@ -70,10 +70,10 @@ class Matched:
 
     def counts(self) -> list[ClauseCount]:
         """In the order of the statement's clauses. One more job where rows may be inserted."""
-        found = dict(self.found.by_clause)
+        by_clause = dict(self.found.by_clause)
         if self.plan.of(Kind.NOT_MATCHED):
-            found |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
-        return self._counts(found)
+            by_clause |= {row[0]: row[1] for row in self._new().groupBy(CLAUSE).count().collect()}
+        return self._counts(by_clause)
 
     def staged(self) -> Staged:
         """Write files, and stage them."""

@@ -72,6 +72,7 @@ class PreparedCommit:
         timestamp: milliseconds; at least the read version's in-commit timestamp + 1.
         row_id_mark: the highest row id that the versions before this one have given.
         may_be_moved: whether a lost race may be tried again at a later version.
+        files_may_be_missing: whether nobody looks for the files that it adds (`tahoe.txn.vanished`).
     """
 
     version: int
@@ -85,6 +86,7 @@ class PreparedCommit:
     timestamp: int
     row_id_mark: int = NO_ROW_IDS
     may_be_moved: bool = True
+    files_may_be_missing: bool = False
 
     @property
     def transaction_id(self) -> str:
@@ -171,6 +173,7 @@ def prepare(
         timestamp=timestamp,
         row_id_mark=_row_id_mark(snapshot),
         may_be_moved=transaction.may_be_moved,
+        files_may_be_missing=transaction.files_may_be_missing,
     )
     # Here a file that can be given no row ids is an error before anything is sent.
     prepared.full_actions()

@@ -84,6 +84,7 @@ class Transaction:
         isolation_level: ``Serializable``, the only one that a table can ask for, or ``WriteSerializable``: blind appends that
             win a race do not count as read. `prepare` lowers it where a commit only rearranges data.
         may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
+        files_may_be_missing: whether files that it adds may be gone (a RESTORE that was told so).
         row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
         enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
         future: metadata and protocol, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
@@ -99,6 +100,7 @@ class Transaction:
         self.staged: list[Action] = []
         self.isolation_level = SERIALIZABLE
         self.may_be_moved = True
+        self.files_may_be_missing = False
         self.row_ids_kept = False
         self.enforces: frozenset[str] = frozenset()
         self.future: tuple[tuple[Metadata | None, Protocol | None], TableConfig] | None = None

@@ -2,7 +2,7 @@
 
 VACUUM deletes what no commit names and storage has had for longer than the retention, and so the files of a writer that takes longer. It
 says when it begins and when it ends, by the commits ``VACUUM START`` and ``VACUUM END``. Who loses a race to these looks at his files; and
-so does, for where VACUUM leaves no commits, who has files that he wrote long ago.
+so does who has files that were written long ago, or brings back files of older versions, whatever he lost to.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tahoe.exceptions import ConcurrentWriteException
+from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
 from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import AddFile, RemoveFile
@@ -26,6 +27,8 @@ LONG_MS = 3_600_000
 """A file that its writer made so long ago is looked at before its commit is sent: one question a file, seldom asked."""
 
 _THREADS = 16
+_DAY_MS = 86_400_000
+_MOST_COMMITS = 100
 
 
 def check_after_vacuum(store: LogStore, prepared: PreparedCommit, winners: Sequence[Winner]) -> None:
@@ -51,11 +54,14 @@ def check_after_vacuum(store: LogStore, prepared: PreparedCommit, winners: Seque
 
 
 def check_old_files(store: LogStore, prepared: PreparedCommit, now_ms: int) -> None:
-    """Look at the files of a commit whose writer took long.
+    """Look at the files of a commit whose writer took long, or that brings back files of older versions.
 
-    Raises `ConcurrentWriteException`: one is gone.
+    Raises `ConcurrentWriteException`: one is gone, or a VACUUM that has not ended may delete it yet.
     """
-    old = [add for add in _adds(prepared) if add.modification_time < now_ms - LONG_MS]
+    if prepared.files_may_be_missing:
+        return
+    brings_back = not prepared.may_be_moved
+    old = [add for add in _adds(prepared) if brings_back or add.modification_time < now_ms - LONG_MS]
     if not old:
         return
     # Files that are in the table already no VACUUM deletes; a commit may say something new of many of them.
@@ -64,6 +70,25 @@ def check_old_files(store: LogStore, prepared: PreparedCommit, now_ms: int) -> N
     for name, entry in _looked_at(store, names):
         if entry is None:
             raise _gone(store, prepared, name, "is gone")
+    if names:
+        check_after_vacuum(store, prepared, _lately(store, prepared.version))
+
+
+def _lately(store: LogStore, version: int) -> list[Winner]:
+    """The commit ``VACUUM START`` before a version that none ended, where it is of the last day: who died in one must stop nobody for
+    longer."""
+    newest: Entry | None = None
+    for before in range(version - 1, max(-1, version - 1 - _MOST_COMMITS), -1):
+        entry = store.head(commit_name(before))
+        newest = newest or entry
+        if entry is None or newest is None or entry.modified_ms < newest.modified_ms - _DAY_MS:
+            break
+        found = Winner(before, read_commit(store, before))
+        if found.operation == "VACUUM END":
+            break
+        if found.operation == "VACUUM START":
+            return [found]
+    return []
 
 
 def _live(prepared: PreparedCommit) -> set[str]:

@@ -19,9 +19,10 @@ from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.upkeep.vacuum import Vacuumed, vacuum
 from tahoe.ops.upkeep.vacuum_plan import VacuumRequest
 from tahoe.progress import Reported
-from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
+from tahoe.testing.aged_store import AgedClock, AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.txn.transaction import Operation
 
@@ -33,68 +34,6 @@ WEEK_MS = 7 * 24 * 3_600_000
 def rows(first: int, count: int = 10) -> pa.Table:
     ids = range(first, first + count)
     return pa.table({"p": ["ab"[i % 2] for i in ids], "id": ids}, SCHEMA)
-
-
-class AgedStore(WrappedStore):
-    """Its clock can be moved on: files keep the time that they were written at."""
-
-    def __init__(self, inner: LogStore) -> None:
-        super().__init__(inner)
-        self.written: dict[str, int] = {}
-        self.now_ms = 1_800_000_000_000
-
-    def later(self, hours: float) -> None:
-        self.now_ms += round(hours * 3_600_000)
-
-    def put(self, name: str, data: bytes) -> None:
-        super().put(name, data)
-        self.written[name] = self.tick()
-
-    def put_if_absent(self, name: str, data: bytes) -> object:  # type: ignore[override]
-        outcome = super().put_if_absent(name, data)
-        self.written.setdefault(name, self.tick())
-        return outcome
-
-    def delete(self, name: str) -> None:
-        super().delete(name)
-        self.written.pop(name, None)
-
-    def tick(self) -> int:
-        self.now_ms += 1
-        return self.now_ms
-
-    def list_from(self, folder: str, start: str = "") -> list[Entry]:
-        return [self.aged(entry) for entry in super().list_from(folder, start)]
-
-    def walk(self, folder: str = "") -> object:  # type: ignore[override]
-        return iter([self.aged(entry) for entry in super().walk(folder)])
-
-    def head(self, name: str) -> Entry | None:
-        found = super().head(name)
-        return None if found is None else self.aged(found)
-
-    def aged(self, entry: Entry) -> Entry:
-        return Entry(entry.name, entry.size, self.written.get(entry.name, self.now_ms))
-
-
-class AgedClock:
-    """The clock of a machine beside a store, wrong by so many hours."""
-
-    def __init__(self, store: AgedStore, hours_wrong: float = 0.0) -> None:
-        self.store = store
-        self.wrong_ms = round(hours_wrong * 3_600_000)
-
-    def now_ms(self) -> int:
-        return self.store.tick() + self.wrong_ms
-
-    def sleep(self, seconds: float) -> None:
-        self.store.later(seconds / 3600)
-
-    def uuid(self) -> str:
-        return SYSTEM_CLOCK.uuid()
-
-    def random(self) -> float:
-        return SYSTEM_CLOCK.random()
 
 
 @pytest.fixture

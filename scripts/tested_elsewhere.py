@@ -126,6 +126,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/upkeep/vacuum_needed": _VACUUM,
         "ops/upkeep/vacuum_plan": _VACUUM,
         "txn/vanished": _VACUUM,
+        "testing/aged_store": _VACUUM,
     },
     "a part of writing files, held by what is read back": {
         "ops/write/parquet_files": "tests/unit/ops/write/test_writer.py",

@@ -2,7 +2,7 @@
 
 VACUUM deletes what no commit names and storage has had for longer than the retention, and so the files of a writer that takes longer. It
 says when it begins and when it ends, by the commits ``VACUUM START`` and ``VACUUM END``. Who loses a race to these looks at his files; and
-so does who has files that were written long ago, or brings back files of older versions, whatever he lost to.
+so does who has files that were written long ago, or before the version that he began with, whatever he lost to.
 """
 
 from __future__ import annotations
@@ -54,14 +54,13 @@ def check_after_vacuum(store: LogStore, prepared: PreparedCommit, winners: Seque
 
 
 def check_old_files(store: LogStore, prepared: PreparedCommit, now_ms: int) -> None:
-    """Look at the files of a commit whose writer took long, or that brings back files of older versions.
+    """Look at the files of a commit whose writer took long, or that has files from before its snapshot.
 
     Raises `ConcurrentWriteException`: one is gone, or a VACUUM that has not ended may delete it yet.
     """
-    if prepared.files_may_be_missing:
+    if prepared.looks_for == "none":
         return
-    brings_back = not prepared.may_be_moved
-    old = [add for add in _adds(prepared) if brings_back or add.modification_time < now_ms - LONG_MS]
+    old = [add for add in _adds(prepared) if prepared.looks_for == "all" or add.modification_time < now_ms - LONG_MS]
     if not old:
         return
     # Files that are in the table already no VACUUM deletes; a commit may say something new of many of them.

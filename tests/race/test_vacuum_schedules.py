@@ -101,9 +101,9 @@ class Schedule:
         begun, ids, commit = self.waiting.pop(self.chance.randrange(len(self.waiting)))
         try:
             version = commit()
-        except DeltaConcurrentModificationException as error:
+        except DeltaConcurrentModificationException:
             # The file of the commit VACUUM START is some milliseconds younger than what it measured.
-            assert begun < self.needless_before_ms + 1000, error
+            assert begun < self.needless_before_ms + 1000
             self.refused += 1
         else:
             found = Table(self.store.url, store=self.store).to_arrow(version=version)

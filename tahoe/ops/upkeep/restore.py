@@ -129,7 +129,7 @@ def restore(
         return Restored(newest.store.url, target.version, None, metrics, tuple(missing))
     if missing:
         raise _gone(newest, target.version, missing)
-    transaction.files_may_be_missing = request.ignore_missing_files
+    transaction.looks_for = "none" if request.ignore_missing_files else "all"
     _stage(transaction, newest, target, adds, removes)
     committed = commit(transaction, _operation(request, metrics))
     return Restored(newest.store.url, target.version, committed.version, metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +15,14 @@ from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LOG_FOLDER
+from tahoe.ops.layout.bins import Bin
+from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
+from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.upkeep.vacuum import Vacuumed, vacuum
 from tahoe.ops.upkeep.vacuum_plan import VacuumRequest
 from tahoe.progress import Reported
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
@@ -358,6 +362,28 @@ def test_a_writer_that_commits_when_it_deletes_is_told(store: AgedStore, later: 
     assert vacuumed(session(meddling, AgedClock(store)), 0).deleted == 3
     assert len(caught) == 1
     assert table.to_arrow().num_rows == 10
+
+
+def test_an_optimize_that_keeps_its_files_through_a_lost_race_is_told(store: AgedStore) -> None:
+    """Its second try begins after VACUUM START, with files from before."""
+    table = table_of(store)
+    for number in range(3):
+        table.append(rows(100 + number * 10))
+    clock = AgedClock(store)
+    started: list[int] = []
+
+    def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+        yield from rewritten_here(clock, snapshot, bins, plan)
+        if not started:  # a VACUUM begins: the first try is lost to it
+            store.later(0.1)
+            parameters = {"retentionCheckEnabled": False, "defaultRetentionMillis": WEEK_MS, "specifiedRetentionMillis": 0}
+            begun = session(store, clock)
+            started.append(begun.commit(begun.begin(), Operation("VACUUM START", parameters)).version)
+
+    other = session(store, clock)
+    with pytest.raises(ConcurrentWriteException):
+        optimize(other.begin, other.commit, OptimizeRequest(), rewrite)
+    assert table.version() == started[0]
 
 
 @pytest.mark.parametrize("logs", [True, False])

@@ -50,14 +50,11 @@ def measure(folder: str, rounds: int) -> dict[str, tuple[float, float, float]]:
     tahoe.enable(spark)
     enabled = (time.perf_counter() - started) * 1000
     for name in ("a", "b"):
-        rows = plain.range(1000).selectExpr("id", "id % 10 AS p", "cast(id AS string) AS s")
-        rows.write.parquet(f"{folder}/{name}-parquet")
-        spark.range(1000).selectExpr("id", "id % 10 AS p", "cast(id AS string) AS s").write.format("delta").save(
-            f"{folder}/{name}"
-        )
-    query = "SELECT a.p, count(*) FROM {a} a JOIN {b} b ON a.id = b.id WHERE a.p > 3 GROUP BY a.p"
-    mine = query.format(a=f"delta.`{folder}/a`", b=f"delta.`{folder}/b`")
-    theirs = query.format(a=f"parquet.`{folder}/a-parquet`", b=f"parquet.`{folder}/b-parquet`")
+        rows = "SELECT id, id % 10 AS p, CAST(id AS string) AS s FROM range(1000)"
+        plain.sql(f"CREATE TABLE {name}_parquet USING parquet LOCATION '{folder}/{name}-parquet' AS {rows}")
+        spark.sql(f"CREATE TABLE {name}_delta USING delta LOCATION '{folder}/{name}' AS {rows}")
+    query = "SELECT a.p, count(*) FROM a_{kind} a JOIN b_{kind} b ON a.id = b.id WHERE a.p > 3 GROUP BY a.p"
+    mine, theirs = query.format(kind="delta"), query.format(kind="parquet")
     select = by_turns(lambda: spark.sql("SELECT 1"), lambda: plain.sql("SELECT 1"), rounds)
     planning = by_turns(lambda: planned(spark, mine), lambda: planned(plain, theirs), rounds)
     plain.stop()

@@ -1,10 +1,12 @@
-"""TPC-H's 22 queries over named tables: seconds and rows, of Tahoe's tables beside views of the same rows in Parquet files, in one session.
+"""TPC-H's 22 queries over named tables: seconds and rows, of Tahoe's tables beside the same rows in tables of Parquet, in one JVM.
 
-Both have one file a table. Each query runs with each by turns; the answers of both are compared, and a difference ends the run.
+Each table is one file. A query is run in each way by turns; the answers are compared, and a difference ends the run. With ``--delta-spark``
+delta-spark 4.0.1 reads tables of its own as well, in a session beside Tahoe's; that needs PySpark 4.0 and Maven Central (`make interop`'s
+environment).
 
-Goal: all queries together at most 1.10 times Parquet's time.
+Goal: all queries together at most 1.10 times Parquet's time, and at most delta-spark's.
 
-    python benchmarks/spark_tpch.py [--scale 0.1] [--rounds 3] [--json]
+    python benchmarks/spark_tpch.py [--scale 0.1] [--rounds 3] [--delta-spark] [--json]
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -23,48 +27,73 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
 
+import tahoe
 from benchmarks._spark import by_turns, session
 from tests.tpc import generate, tables, tpch_queries
-
-WAYS = ("tahoe", "parquet")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--delta-spark", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), arguments.scale, arguments.rounds)
+        figures = measure(sessions(arguments.delta_spark), Path(folder), arguments.scale, arguments.rounds)
     if arguments.json:
         print(json.dumps(figures))
         return
-    grid = Grid("query", "Tahoe, s", "Parquet, s", "ratio", title=f"TPC-H at scale {arguments.scale}")
-    for name, (mine, theirs) in figures.items():
-        grid.add_row(name, f"{mine:.2f}", f"{theirs:.2f}", f"{mine / theirs:.2f}")
-    Console(width=80).print(grid)
+    ways = list(figures["all"])
+    grid = Grid(
+        "query",
+        *(f"{way}, s" for way in ways),
+        *(f"tahoe / {way}" for way in ways[1:]),
+        title=f"TPC-H at scale {arguments.scale}",
+    )
+    for name, taken in figures.items():
+        ratios = [f"{taken['tahoe'] / taken[way]:.2f}" for way in ways[1:]]
+        grid.add_row(name, *(f"{taken[way]:.2f}" for way in ways), *ratios)
+    Console(width=110).print(grid)
 
 
-def measure(folder: Path, scale: float, rounds: int) -> dict[str, tuple[float, float]]:
-    """Query → median seconds of both ways; ``all`` is the sum."""
-    spark = session()
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+def sessions(delta_spark: bool) -> dict[str, SparkSession]:
+    """Name of a way, which is its database's too → the session that goes it."""
+    if not delta_spark:
+        spark = session()
+        return {"tahoe": spark, "parquet": spark}
+    from tests.jvm.conftest import SETTINGS
+
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    theirs = builder.getOrCreate()
+    mine = theirs.newSession()
+    mine.conf.unset("spark.sql.catalog.spark_catalog")
+    mine = tahoe.enable(mine)
+    return {"tahoe": mine, "parquet": mine, "delta_spark": theirs}
+
+
+def measure(ways: Mapping[str, SparkSession], folder: Path, scale: float, rounds: int) -> dict[str, dict[str, float]]:
+    """Query → way → median seconds; ``all`` is the sum."""
     database = generate("tpch", scale)
-    for way in WAYS:
+    files = tables(database, folder)
+    for way, spark in ways.items():
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
         spark.sql(f"CREATE DATABASE {way} LOCATION '{folder}/{way}'")
-    for name, path in tables(database, folder).items():
-        spark.sql(f"CREATE TABLE tahoe.{name} USING delta AS SELECT * FROM parquet.`{path}`")
-        spark.sql(f"CREATE TABLE parquet.{name} USING parquet AS SELECT * FROM parquet.`{path}`")
-    figures = {}
+        for name, path in files.items():
+            format = "parquet" if way == "parquet" else "delta"
+            spark.sql(f"CREATE TABLE {way}.{name} USING {format} AS SELECT * FROM parquet.`{path}`")
+    figures: dict[str, dict[str, float]] = {}
     for number, text in tpch_queries(database).items():
         query = text.rstrip(";\n ")
-        if answer(spark, "tahoe", query) != answer(spark, "parquet", query):
+        answers = [answer(spark, way, query) for way, spark in ways.items()]
+        if any(other != answers[0] for other in answers):
             raise SystemExit(f"query {number}: the answers differ")
-        taken = by_turns({way: lambda way=way, query=query: answer(spark, way, query) for way in WAYS}, rounds)
-        figures[f"Q{number}"] = tuple(statistics.median(taken[way]) for way in WAYS)
-    figures["all"] = tuple(sum(one[place] for one in figures.values()) for place in range(2))
-    spark.stop()
+        runs = {way: partial(answer, spark, way, query) for way, spark in ways.items()}
+        figures[f"Q{number}"] = {way: statistics.median(one) for way, one in by_turns(runs, rounds).items()}
+    figures["all"] = {way: sum(one[way] for one in figures.values()) for way in ways}
+    next(iter(ways.values())).stop()
     return figures
 
 

@@ -237,14 +237,16 @@ class Table(Readable, Alterable, Maintainable):
         return self.write(data, options, user_metadata=user_metadata)
 
     def write(self, data: ArrowData, options: WriteOptions, *, user_metadata: str | None = None) -> int:
-        """Write rows as `options` say; the version that has them, or the newest where an idempotent write was there already."""
-        from tahoe.ops.rows.insert import already_written, stage_write
+        """Write rows as `options` say; the version that has them, or the newest where there was nothing to do: no rows, or written before."""
+        from tahoe.ops.rows.insert import already_written, changes_nothing, stage_write
 
         transaction = self.begin()
         if already_written(transaction, options.app):
             return self.version()
         with shown(self.clock) as progress:
             operation = stage_write(transaction, data, options, progress)
+        if changes_nothing(transaction):
+            return self.version()
         try:
             return self.commit(transaction, operation, user_metadata=user_metadata).version
         except DeltaConcurrentModificationException:

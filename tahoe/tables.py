@@ -44,12 +44,18 @@ class DeltaTable:
     """A Delta table at a path, for programs on Spark. Made by `forPath` or by a builder."""
 
     def __init__(
-        self, spark: SparkSession, table: Table, options: Mapping[str, str] | None = None, alias: str | None = None
+        self,
+        spark: SparkSession,
+        table: Table,
+        options: Mapping[str, str] | None = None,
+        alias: str | None = None,
+        name: str | None = None,
     ) -> None:
         self._spark = spark
         self._table = table
         self._options = dict(options or {})
         self._alias = alias
+        self._name = name
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._table!r})"
@@ -77,9 +83,9 @@ class DeltaTable:
 
         Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`): there is none, or one of another format.
         """
-        table = _named(sparkSession, tableOrViewName)
+        table, name = _named(sparkSession, tableOrViewName)
         table.snapshot()
-        return cls(sparkSession, table)
+        return cls(sparkSession, table, name=name)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -120,7 +126,7 @@ class DeltaTable:
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that conditions can use."""
-        return DeltaTable(self._spark, self._table, self._options, aliasName)
+        return DeltaTable(self._spark, self._table, self._options, aliasName, self._name)
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The commits in the table's log, newest first.
@@ -134,7 +140,7 @@ class DeltaTable:
 
     def detail(self) -> DataFrame:
         """One row: format, id, name, location, size, properties, protocol and features of the newest version."""
-        return detail_frame(self._spark, self._table)
+        return detail_frame(self._spark, self._table, self._name)
 
     # -- what changes rows -------------------------------------------------------------------------------------------------
 
@@ -407,14 +413,14 @@ class _ScalaBuilder:
         return self
 
 
-def _named(spark: SparkSession, name: str) -> Table:
-    """The Delta table of a name."""
+def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
+    """The Delta table of a name, and its full name in the session's catalog."""
     if is_classic(spark):
         found = table_named(spark, parts_of(spark, name))
         if found is not None:
-            return found.table
+            return found.table, None if found.entry is None else found.full_name
     elif (named := table_name(name)) is not None and named.path is not None:
-        return table_at(spark, named.path, {})
+        return table_at(spark, named.path, {}), None
     raise InvalidRequest(
         f"{name} is not a Delta table. Name one by its name in the catalog, or by its path: DeltaTable.forPath(spark, path).",
         code="DELTA_MISSING_DELTA_TABLE",

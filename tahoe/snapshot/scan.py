@@ -188,14 +188,14 @@ class Scan:
         schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
         return pa.Table.from_batches(self._located(batches, add.path), schema)
 
-    def read_to_move(self, adds: Sequence[AddFile]) -> Generator[pa.RecordBatch, None, None]:
+    def read_to_move(self, adds: Sequence[AddFile], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
         """All living rows of these files, file by file, as they are written to other files: with the columns in which data files keep row
-        ids and row commit versions where the table tracks rows. A few files are read ahead, within `MOST_BYTES_AHEAD`."""
+        ids and row commit versions where the table tracks rows. With `ahead`, some files are read side by side, within `MOST_BYTES_AHEAD`."""
         names = materialized_columns(self.snapshot.config)
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
         files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
         streams = [partial(self._moved, files, task, tracking) for task in tasks]
-        return self._in_order(streams, tasks)
+        return self._in_order(streams, tasks, ahead=ahead)
 
     def _moved(self, files: DataFiles, task: ReadTask, tracking: RowTracking | None) -> Iterator[pa.RecordBatch]:
         return self._located(files.read(task, self.schema, row_tracking=tracking), task.name)

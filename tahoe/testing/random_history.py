@@ -114,6 +114,7 @@ class History:
             (1, self.rename_column),
             (1, self.drop_column),
             (1, self.purge),
+            (1, self.optimize),
             (1, self.checkpoint),
         ]
         self.done.append(self.append())
@@ -178,6 +179,12 @@ class History:
         """Write files with vectors anew."""
         self.table.purge()
         return "purge"
+
+    def optimize(self) -> str:
+        """Write small files anew as one, or cluster all of them."""
+        columns = self.random.choice([[], [], ["id"]])
+        done = self.table.optimize(zorder_by=columns, target_file_size=self.random.choice([None, 4000]))
+        return f"optimize {columns}" if done.version is not None else "optimize nothing"
 
     def checkpoint(self) -> str:
         """Write a checkpoint."""

@@ -202,8 +202,9 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(rows=some_rows())
     def overwrite(self, rows: Rows) -> None:
-        if self.takes(rows, lambda: self.table.overwrite(arrow(rows))):
-            self.done(rows)
+        version = self.takes(rows, lambda: self.table.overwrite(arrow(rows)))
+        if version:
+            self.written(version, rows)
 
     @rule(rows=some_rows(1))
     def overwrite_partitions(self, rows: Rows) -> None:
@@ -216,8 +217,9 @@ class TableMachine(RuleBasedStateMachine):
     def replace(self, rows: Rows, condition: Condition) -> None:
         new = [row for row in rows if condition.holds(row, NOTHING)]
         after = [*(row for row in self.rows if not condition.holds(row, NOTHING)), *new]
-        if self.takes(after, lambda: self.table.overwrite(arrow(new), replace_where=condition.text)):
-            self.done(after)
+        version = self.takes(after, lambda: self.table.overwrite(arrow(new), replace_where=condition.text))
+        if version:
+            self.written(version, after)
 
     @rule(condition=_WHERE)
     def delete(self, condition: Condition | None) -> None:
@@ -437,6 +439,10 @@ class TableMachine(RuleBasedStateMachine):
         else:
             assert version == len(self.versions)
             self.done(rows)
+
+    def written(self, version: int, rows: Rows) -> None:
+        """As `done`; a write that had nothing to do gives the version that was there, and leaves its rows."""
+        self.done_if(None if version == len(self.versions) - 1 else version, rows)
 
     def keys(self) -> list[int]:
         """The values of ``k``, each once."""

@@ -232,6 +232,10 @@ def _raised(protocol: Protocol, reader: int, writer: int) -> Protocol:
     """The protocol with at least these version numbers; never lower than it was. Reader 3 goes with writer 7 only, whoever asks for it."""
     if reader == 3:
         writer = 7
+    if writer < 7 <= protocol.min_writer_version:
+        # Version numbers stand for features; with those that the table has, they may be all of a lower protocol.
+        asked = Protocol(min(reader, 2), writer)
+        return normalise(features_of(protocol) | features_of(asked), _least(protocol, asked))
     reader, writer = max(reader, protocol.min_reader_version), max(writer, protocol.min_writer_version)
     if (reader, writer) == (protocol.min_reader_version, protocol.min_writer_version):
         return protocol
@@ -240,6 +244,12 @@ def _raised(protocol: Protocol, reader: int, writer: int) -> Protocol:
     from_numbers = upgraded(Protocol(max(reader, 1), 7, frozenset() if reader == 3 else None, frozenset()), ())
     # What the old numbers implied is listed by name now, else the table would lose it.
     return normalise(features_of(protocol), from_numbers)
+
+
+def _least(protocol: Protocol, asked: Protocol) -> Protocol:
+    """Below which a protocol of named features does not go when version numbers are asked for."""
+    modern = protocol.reader_features is not None
+    return protocol if modern else Protocol(max(protocol.min_reader_version, asked.min_reader_version), asked.min_writer_version)
 
 
 def _stripped(metadata: Metadata) -> Metadata:

@@ -15,7 +15,7 @@ __all__ = ["again_where_rearranged"]
 
 Result = TypeVar("Result")
 
-_MOST_RUNS = 10
+_MOST_RUNS = 100
 
 
 def again_where_rearranged(run: Callable[[], Result], *, can_run_again: bool = True) -> Result:
@@ -25,7 +25,7 @@ def again_where_rearranged(run: Callable[[], Result], *, can_run_again: bool = T
         run: begins a transaction on the newest version, stages and commits.
         can_run_again: False where it takes rows that can be read once only.
 
-    Raises: what it raises; a conflict with a commit that only rearranged rows when there were ten in a row.
+    Raises: what it raises; a conflict with a commit that only rearranged rows when there were a hundred in a row.
     """
     for _ in range(_MOST_RUNS - 1 if can_run_again else 0):
         try:

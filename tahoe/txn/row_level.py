@@ -97,7 +97,8 @@ def questions(mine: PreparedCommit, winners: Sequence[Winner]) -> Questions:
     for winner, met in zip(winners, files_met_by(mine, winners), strict=True):
         changes = winner.vector_changes(mine.config.table)
         touched = {canonical_path(remove.path, mine.config.table) for remove in winner.removes}
-        if any(path in read and read[path] is None for path in touched):
+        # Against a winner that only rearranged no evidence helps either, but it tells whether nothing else is in the way.
+        if not winner.only_rearranges and any(path in read and read[path] is None for path in touched):
             return Questions()
         for add in met:
             if canonical_path(add.path, mine.config.table) not in changes:

@@ -148,6 +148,15 @@ def test_the_sessions_settings_count(spark, table, path):
             spark.conf.unset(f"spark.databricks.delta.optimize.{name}")
 
 
+def test_explain_tells_what_would_be_done_and_does_nothing(spark, table, path):
+    version, files = table.version(), table.files().num_rows
+    told = DeltaTable.forPath(spark, path).optimize().where("p = 0").explain()
+    assert (told.version, told.plan.files, len(told.plan.bins)) == (None, files // 2, 1)
+    assert f"would write {files // 2} of" in str(told)
+    assert DeltaTable.forPath(spark, path).optimize().explain("id", "t").plan.clusters
+    assert table.version() == version
+
+
 def test_wrong_arguments_are_type_errors(spark, table, path):
     builder = DeltaTable.forPath(spark, path).optimize()
     with pytest.raises(TypeError, match="Z-order column must be str"):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.coming_from_delta_spark import page
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # What the changelog says of the past may be gone.
@@ -39,6 +41,10 @@ def test_commands_of_make_that_documents_name_are_there() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     asked = {name for path in PRESENT for name in named(path, r"`make ([a-z-]+)")}
     assert asked - targets == set()
+
+
+def test_the_page_for_those_who_come_from_delta_spark_is_printed_from_the_lists() -> None:
+    assert f"{page()}\n" == (ROOT / "docs/coming-from-delta-spark.md").read_text(encoding="utf-8"), "run `make docs`"
 
 
 def test_pages_of_decisions_are_numbered_without_gaps_and_indexed() -> None:

@@ -223,6 +223,30 @@ def test_an_append_only_table_takes_appends_and_refuses_the_rest(table):
     table.overwrite(rows(2))
 
 
+def test_a_write_without_rows_is_no_commit_unless_it_says_something_of_the_table(table):
+    before = table.version()
+    assert table.append(rows()) == table.version() == before
+    assert table.append(rows(), app=("loader", 1)) == before + 1
+    assert table.append(rows().append_column("new", pa.array([], pa.int64())), merge_schema=True) == before + 2
+    table.append(rows(1).append_column("new", pa.array([1], pa.int64())))
+    assert [table.overwrite(table.to_arrow().slice(0, 0)) for _ in range(2)] == [before + 4, before + 4]
+
+
+def test_a_protocol_of_named_features_takes_those_that_version_numbers_stand_for(tmp_path):
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties={"delta.enableChangeDataFeed": "true"})
+    assert table.snapshot().protocol.writer_features == {"appendOnly", "invariants", "changeDataFeed"}
+    table.set_properties({"delta.minWriterVersion": "2"})
+    assert table.snapshot().protocol.min_writer_version == 7
+    table.set_properties({"delta.minReaderVersion": "2", "delta.minWriterVersion": "5"})
+    protocol = table.snapshot().protocol
+    assert (protocol.min_reader_version, protocol.min_writer_version, protocol.writer_features) == (2, 5, None)
+    table.set_properties({"delta.feature.deletionVectors": "supported"})
+    table.set_properties({"delta.minReaderVersion": "2", "delta.minWriterVersion": "6"})
+    assert {"identityColumns", "columnMapping", "deletionVectors"} <= table.snapshot().config.features
+    assert table.snapshot().protocol.min_reader_version == 3
+    assert table.check() == []
+
+
 def test_history_tells_who_did_what_newest_first(table):
     table.append(rows(1), user_metadata="first load")
     table.overwrite(rows(2), replace_where="month = 1")

@@ -27,7 +27,7 @@ __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]
 ROWS_OF_A_SAMPLE = 200_000
 """About so many rows are looked at, or `ROWS_OF_A_CELL` a cell if that is more."""
 ROWS_OF_A_CELL = 500
-MOST_BYTES_IN_MEMORY = 256 * 1024 * 1024
+MOST_BYTES_IN_MEMORY = 128 * 1024 * 1024
 """Of rows that wait for their cell to be written."""
 
 _BYTES_OF_A_ROW = 32  # where a file does not tell its rows

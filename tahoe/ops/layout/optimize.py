@@ -94,8 +94,9 @@ def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], p
     if plan.clusters:
         return (_clustered(clock, version, one, plan, threads) for one in bins)
     names = [new_name(version.config, clock, one.adds[0].partition_values, number) for number, one in enumerate(bins)]
-    jobs = [partial(_compacted, version, one, clock, name) for one, name in zip(bins, names, strict=True)]
-    if min(threads, len(jobs)) == 1:
+    alone = min(threads, len(bins)) == 1
+    jobs = [partial(_compacted, version, one, clock, name, alone) for one, name in zip(bins, names, strict=True)]
+    if alone:
         return (job() for job in jobs)
     return _side_by_side(version, jobs, names, threads)
 
@@ -118,8 +119,8 @@ def _side_by_side(
             raise
 
 
-def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str) -> Written:
-    new = rewritten(version, one.adds, clock, name)
+def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str, alone: bool) -> Written:
+    new = rewritten(version, one.adds, clock, name, ahead=alone)
     return Written(one, () if new is None else (new,))
 
 

@@ -54,7 +54,9 @@ __all__ = [
     "Replaced",
     "WriteOptions",
     "already_written",
+    "changes_nothing",
     "prepare_schema",
+    "rows_in",
     "stage_adds",
     "stage_removals",
     "stage_replaced",
@@ -129,7 +131,7 @@ class Replaced:
     Args:
         copied: files with the rows that stay of those that were removed.
         change_files: how many change data files were written.
-        deleted_rows: how many rows were replaced; None where only whole files were looked at.
+        deleted_rows: how many rows were replaced; None where the log does not say it, and of what is no ``replaceWhere``.
     """
 
     removed: tuple[RemoveFile, ...] = ()
@@ -190,6 +192,15 @@ def already_written(transaction: Transaction, app: tuple[str, int] | None) -> bo
         return False
     last = transaction.read_app(app[0])
     return last is not None and last >= app[1]
+
+
+def changes_nothing(transaction: Transaction) -> bool:
+    """Whether a staged write brings no file, takes none, and leaves the table as it is: the reference commits no such write."""
+    snapshot = transaction.snapshot
+    if snapshot is None or transaction.staged:
+        return False
+    config = future_config(transaction)
+    return config.metadata == snapshot.metadata and config.protocol == snapshot.protocol
 
 
 def prepare_schema(transaction: Transaction, data_schema: StructType, options: WriteOptions) -> TableConfig:
@@ -254,7 +265,14 @@ def stage_removals(
         transaction.read_files(add.key for add in met)
         removed = [add.remove(now) for add in met]
     transaction.stage(*removed)
-    return Replaced(tuple(removed))
+    return Replaced(tuple(removed), deleted_rows=rows_in(met) if met is not None else None)
+
+
+def rows_in(adds: Sequence[AddFile]) -> int | None:
+    """How many rows live in files; None where one has no statistics."""
+    counts = [add.num_records for add in adds]
+    dead = sum(add.deletion_vector.cardinality for add in adds if add.deletion_vector is not None)
+    return None if None in counts else sum(count or 0 for count in counts) - dead
 
 
 def write_operation(

@@ -66,9 +66,8 @@ def stage_unset_properties(
 def _stage(
     transaction: Transaction, snapshot: Snapshot, metadata: Metadata, name: str, parameters: Mapping[str, Any]
 ) -> Operation:
-    transaction.read_whole_table()
     transaction.set_metadata(metadata)
-    _check_files(snapshot, future_config(transaction))
+    _check_files(transaction, snapshot, future_config(transaction))
     return Operation(name, parameters)
 
 
@@ -98,13 +97,14 @@ def _refuse_reserved(config: TableConfig, names: Mapping[str, str] | Sequence[st
             )
 
 
-def _check_files(snapshot: Snapshot, config: TableConfig) -> None:
+def _check_files(transaction: Transaction, snapshot: Snapshot, config: TableConfig) -> None:
     """Where IcebergCompat is newly asked for: no file may have what Iceberg's side cannot show, or the conversion would fail later."""
     if config.iceberg_compat_version is None or deletes_form(config.properties) != "none":
         return
     before = snapshot.config
     if before.iceberg_compat_version is not None and deletes_form(before.properties) == "none":
         return
+    transaction.read_whole_table()
     if "deletionVectors" not in before.features:
         return
     marked = next((add for add in add_files(snapshot.files()) if add.deletion_vector is not None), None)

@@ -71,10 +71,9 @@ def stage_drop_constraint(transaction: Transaction, snapshot: Snapshot, name: st
     key = _stored_key(snapshot, name)
     if key is None:
         return None
-    transaction.read_whole_table()
     configuration = {k: v for k, v in snapshot.metadata.configuration.items() if k != key}
     transaction.set_metadata(replace(snapshot.metadata, configuration=configuration))
-    return Operation("DROP CONSTRAINT", {"name": name, "expr": snapshot.metadata.configuration[key], "existed": True})
+    return Operation("DROP CONSTRAINT", {"name": name, "expr": snapshot.metadata.configuration[key], "existed": "true"})
 
 
 def _stored_key(snapshot: Snapshot, name: str) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
@@ -14,12 +17,19 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["files_to_purge", "stage_purge"]
 
 
-def stage_purge(transaction: Transaction, where: str | Predicate | None = None, progress: Progress = silent) -> Operation | None:
+def stage_purge(
+    transaction: Transaction,
+    where: str | Predicate | None = None,
+    progress: Progress = silent,
+    *,
+    shown_where: str | None = None,
+) -> Operation | None:
     """Stage that the files with dead rows or dropped columns are replaced.
 
     Args:
         where: SQL text or a predicate, on partition columns; only these partitions.
         progress: told of footers read, and of files rewritten.
+        shown_where: the predicate as the history shows it, by default its text.
 
     Returns:
         The operation; None where no file needs it.
@@ -30,7 +40,12 @@ def stage_purge(transaction: Transaction, where: str | Predicate | None = None, 
     """
     snapshot = transaction.existing()
     adds = files_to_purge(snapshot, where, progress)
-    return stage_rewrite(transaction, snapshot, adds, progress) if adds else None
+    if not adds:
+        return None
+    operation = stage_rewrite(transaction, snapshot, adds, progress)
+    shown = [] if where is None else [shown_where or str(where)]
+    told = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+    return replace(operation, parameters={**operation.parameters, "predicate": told})
 
 
 def files_to_purge(snapshot: Snapshot, where: str | Predicate | None = None, progress: Progress = silent) -> list[AddFile]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
-from itertools import chain
 
 import pyarrow as pa
 
@@ -18,14 +17,14 @@ from tahoe.ops.write.writer import file_name
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
-from tahoe.snapshot.give_back import GiveBack
+from tahoe.schema.evolve import check_holds_data
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
 __all__ = ["new_name", "write_stream"]
 
 ROWS_OF_A_GROUP = 1024 * 1024
-BYTES_OF_A_GROUP = 32 * 1024 * 1024
+BYTES_OF_A_GROUP = 16 * 1024 * 1024
 """A row group holds at most so many rows, and about so many bytes in memory."""
 
 
@@ -53,25 +52,31 @@ def write_stream(
     Raises:
         StorageFailure: from the store; nothing is left under the name.
     """
+    check_holds_data(config.schema)
     layout, configuration = Layout.of(config), config.metadata.configuration
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)
     collected = StatisticsCollector(indexed, string_prefix_length(configuration))
     codec, version = codec_of(None, config), config.properties.get("delta.parquet.format.version")
-    given_back = GiveBack()
     with closing(_row_groups(layout, batches)) as groups:
-        first, second = next(groups, None), next(groups, None)
+        first = next(groups, None)
         if first is None:
             return None
         now = clock.now_ms()
         with store.open_output(name) as sink:
-            with parquet_writer(sink, first, codec, version, are_all=second is None) as writer:
-                rest = chain([first] if second is None else [first, second], groups)
-                del first, second
-                for group in rest:
+            group, are_all = first
+            del first
+            with parquet_writer(sink, group, codec, version, are_all=are_all) as writer:
+                while True:
                     writer.write_table(group, row_group_size=group.num_rows)
                     collected.add(group)
-                    given_back.passed(group.nbytes)
-                    del group
+                    del group  # before the next one is made
+                    # Arrow keeps what it no longer uses for later: with bins side by side that would be many row groups.
+                    pa.default_memory_pool().release_unused()
+                    following = next(groups, None)
+                    if following is None:
+                        break
+                    group, _ = following
+                    del following
             size = sink.tell()
     return AddFile(
         path=encode_path(name),
@@ -83,8 +88,8 @@ def write_stream(
     )
 
 
-def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[pa.Table, None, None]:
-    """The rows as they are stored, in tables of the size of a row group."""
+def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[tuple[pa.Table, bool], None, None]:
+    """The rows as they are stored, in tables of the size of a row group, and of each whether it is the last."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for batch in batches:
@@ -92,9 +97,12 @@ def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[
             continue
         table = layout.conformed(pa.Table.from_batches([batch])).select(layout.file_columns)
         if waiting and (rows + table.num_rows > ROWS_OF_A_GROUP or size + table.nbytes > BYTES_OF_A_GROUP):
-            yield pa.concat_tables(waiting)
+            group = pa.concat_tables(waiting)
             waiting, rows, size = [], 0, 0
+            yield group, False
+            del group
         waiting.append(table)
         rows, size = rows + table.num_rows, size + table.nbytes
+        del table, batch
     if waiting:
-        yield pa.concat_tables(waiting)
+        yield pa.concat_tables(waiting), True

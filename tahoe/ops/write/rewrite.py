@@ -33,12 +33,13 @@ __all__ = ["footers", "reorg_operation", "rewrite_metrics", "rewritten", "stage_
 _FOOTERS_AT_ONCE = 16
 
 
-def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, name: str) -> AddFile | None:
+def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, name: str, *, ahead: bool = True) -> AddFile | None:
     """Write the living rows of files as one new file, in the order of the files, with their ids where the table tracks rows.
 
     Args:
         adds: live files of one partition.
         name: of `tahoe.ops.write.file_stream.new_name`.
+        ahead: whether files are read ahead side by side, which is of no use where others are rewritten beside these.
 
     Returns:
         The action that adds it; None where the files have no living row. Nothing is committed, and the rows were in the table before, so
@@ -48,7 +49,7 @@ def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, na
         StorageFailure: from the store; what was written is deleted as far as storage lets us.
     """
     try:
-        with closing(Scan(version).read_to_move(adds)) as rows:
+        with closing(Scan(version).read_to_move(adds, ahead=ahead)) as rows:
             return written_anew(version, rows, clock, name, adds[0].partition_values)
     except BaseException:
         with suppress(StorageFailure):

@@ -1,8 +1,8 @@
-"""Names of a session, switched on: Python's answers in the four places of `tahoe.spark.catalog.session_fields`."""
+"""Names of a session, switched on: Python's answers in the places of `tahoe.spark.catalog.session_fields`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -11,11 +11,12 @@ from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
-from tahoe.spark.catalog.session_fields import fields_of
+from tahoe.spark.catalog.session_fields import Field, fields_of_catalogs, fields_of_state
 from tahoe.spark.catalog.table_changes import give_table_changes
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install
-from tahoe.spark.jvm.stand_ins import is_stand_in, stand_in
+from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
 from tahoe.spark.jvm.storage import after_commits
 from tahoe.spark.scan.cached import recache
 from tahoe.spark.scan.renewal import follow_tables
@@ -43,25 +44,113 @@ def give_names(spark: SparkSession) -> None:
 
 
 def _answer(spark: SparkSession, state: JavaObject) -> None:
-    fields, known = fields_of(state), KnownTables()
-    new: dict[str, Callable[[JavaObject, str], JavaObject]] = {
-        "defaultSessionCatalog": lambda there, _: session_catalog(there, spark, state.catalog(), known),
-        "tableRelationCache": lambda there, interface: relation_cache(there, spark, known, interface),
-        "sqlParser": lambda there, _: parser(there, spark),
-        "createClone": lambda there, interface: stand_in(spark, there, _Clones(there, spark), ["apply"], [interface]),
+    """All fields are looked at before one is changed."""
+    manager = state.catalogManager()
+    fields, catalogs = fields_of_state(state), fields_of_catalogs(manager)
+    _answer_catalogs(spark, manager, catalogs)
+    _answer_state(spark, fields)
+
+
+def _answer_state(spark: SparkSession, fields: Mapping[str, Field]) -> None:
+    there = fields["createClone"].get()
+    fields["sqlParser"].set(parser(fields["sqlParser"].get(), spark))
+    fields["createClone"].set(compiled_object(Jvm.of(spark), "Copies", lambda: ("Copies", _COPIES), there, _Copies(spark)))
+
+
+def _answer_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[str, Field]) -> None:
+    known, cache = KnownTables(), fields["tableRelationCache"]
+    catalog = fields["defaultSessionCatalog"]
+    catalog.set(session_catalog(catalog.get(), spark, manager.v1SessionCatalog(), known))
+    cache.set(relation_cache(cache.get(), spark, known, cache.interface))
+
+
+# -- copies of a session, which streams, caching and writers make ------------------------------------------------------------------
+#
+# Spark makes the state of a copy under the lock of the copy, and its analyzer under that of the state. Where PySpark's threads are not
+# pinned to threads of the JVM, Python's calls come on other threads than the one that holds the lock, and would wait for it for ever. So
+# Java makes what needs the lock, and Python is called with what it gives names to.
+
+_COPIES = """
+package tahoe;
+
+public class Copies implements scala.Function2 {
+  private final scala.Function2 there;
+  private final scala.Function2 names;
+
+  public Copies(scala.Function2 there, scala.Function2 names) {
+    this.there = there;
+    this.names = names;
+  }
+
+  public Object apply(Object session, Object state) {
+    Object copy = there.apply(session, state);
+    try {
+      names.apply(session, copy);
+    } catch (java.lang.reflect.UndeclaredThrowableException error) {
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
     }
-    for name, field in fields.items():
-        field.set(new[name](field.get(), field.interface))
+    return copy;
+  }
+}
+"""
+_ANALYZERS = """
+package tahoe;
+
+public class Analyzers implements scala.Function0 {
+  private final scala.Function0 there;
+  private final scala.Function1 names;
+
+  public Analyzers(scala.Function0 there, scala.Function1 names) {
+    this.there = there;
+    this.names = names;
+  }
+
+  public Object apply() {
+    Object analyzer = there.apply();
+    try {
+      names.apply(((org.apache.spark.sql.catalyst.analysis.Analyzer) analyzer).catalogManager());
+    } catch (java.lang.reflect.UndeclaredThrowableException error) {
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
+    }
+    return analyzer;
+  }
+}
+"""
 
 
-class _Clones:
-    """``(session, state) → state`` of a copy of the session, which streams, caching and writers make: it has the same names."""
+class _Copies(Proxied):
+    """``(session, state)`` of a copy: it has the same names."""
 
-    def __init__(self, there: JavaObject, spark: SparkSession) -> None:
-        self._there, self._spark = there, spark
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    def apply(self, session: JavaObject, state: JavaObject) -> JavaObject:
-        """The state of the copy."""
-        copy = self._there.apply(session, state)
-        _answer(SparkSession(self._spark.sparkContext, session), copy)
-        return copy
+    @answered
+    def apply(self, session: JavaObject, state: JavaObject) -> None:
+        """Give them to the copy: what stands in the state at once, its catalogs when they are made."""
+        copy, fields = SparkSession(self._spark.sparkContext, session), fields_of_state(state)
+        _answer_state(copy, fields)
+        builder = fields["analyzerBuilder"]
+        later = (builder.get(), _Catalogs(copy))
+        builder.set(compiled_object(Jvm.of(copy), "Analyzers", lambda: ("Analyzers", _ANALYZERS), *later))
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function2",)
+
+
+class _Catalogs(Proxied):
+    """``manager`` of the catalogs of a copy."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @answered
+    def apply(self, manager: JavaObject) -> None:
+        """Give names to them."""
+        _answer_catalogs(self._spark, manager, fields_of_catalogs(manager))
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function1",)

@@ -1,10 +1,11 @@
-"""Four private fields of a session in whose places objects of Python stand. Their names and types are looked at before anything is changed:
+"""Private fields of a session in whose places other objects stand. Their names and types are looked at before anything is changed:
 a Spark that has others is refused by name, not half changed.
 
     CatalogManager.defaultSessionCatalog     CatalogPlugin      create, load for reading or writing, time travel
     SessionCatalog.tableRelationCache        Cache (Guava)      the plan that a named table is read by
     SessionState.sqlParser                   ParserInterface    statements on Delta tables
     SessionState.createClone                 Function2          copies of the session have all of these too
+    SessionState.analyzerBuilder             Function0          in a copy: makes what the first two belong to
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from tahoe.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
 
-__all__ = ["Field", "fields_of"]
+__all__ = ["Field", "fields_of_catalogs", "fields_of_state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +41,21 @@ _TYPES = {
     "tableRelationCache": ".guava.cache.Cache",  # Spark ships it under a package of its own, which differs between versions
     "sqlParser": "org.apache.spark.sql.catalyst.parser.ParserInterface",
     "createClone": "scala.Function2",
+    "analyzerBuilder": "scala.Function0",
 }
 
 
-def fields_of(state: JavaObject) -> dict[str, Field]:
-    """The four fields of a ``SessionState``, by name.
+def fields_of_state(state: JavaObject) -> dict[str, Field]:
+    """The fields of a ``SessionState``, by name.
 
     Raises `Unsupported` (`TAHOE_SPARK_VERSION`): this Spark has not got one of them, or it holds another type.
     """
-    owners = {
-        "defaultSessionCatalog": state.catalogManager(),
-        "tableRelationCache": state.catalog(),
-        "sqlParser": state,
-        "createClone": state,
-    }
+    return {name: _field(state, name) for name in ("sqlParser", "createClone", "analyzerBuilder")}
+
+
+def fields_of_catalogs(manager: JavaObject) -> dict[str, Field]:
+    """Those of a ``CatalogManager`` and its ``SessionCatalog``. Raises as `fields_of_state`."""
+    owners = {"defaultSessionCatalog": manager, "tableRelationCache": manager.v1SessionCatalog()}
     return {name: _field(owner, name) for name, owner in owners.items()}
 
 

@@ -33,9 +33,13 @@ def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -
     return spark.createDataFrame(history_rows(table, limit), HISTORY)
 
 
-def detail_frame(spark: SparkSession, table: Table) -> DataFrame:
-    """One row about the newest version (`DETAIL`)."""
-    return spark.createDataFrame(detail_rows(table), DETAIL)
+def detail_frame(spark: SparkSession, table: Table, name: str | None = None) -> DataFrame:
+    """One row about the newest version (`DETAIL`).
+
+    Args:
+        name: that the table has in the session's catalog.
+    """
+    return spark.createDataFrame(detail_rows(table, name), DETAIL)
 
 
 def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]]:
@@ -43,10 +47,10 @@ def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]
     return [tuple(_plain(commit[column.name], column.dataType) for column in HISTORY) for commit in table.history(limit)]
 
 
-def detail_rows(table: Table) -> list[tuple[Any, ...]]:
+def detail_rows(table: Table, name: str | None = None) -> list[tuple[Any, ...]]:
     """The row of `detail_frame`; the location as Hadoop writes a path."""
     told = table.detail()
-    told["location"] = hadoop_path(told["location"])
+    told |= {"location": hadoop_path(told["location"]), "name": name or told["name"]}
     return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
 
 

@@ -21,7 +21,9 @@ from tahoe.expr.tree.predicate import all_of, quote_identifier
 from tahoe.ops.rows.insert import (
     Replaced,
     already_written,
+    changes_nothing,
     prepare_schema,
+    rows_in,
     stage_adds,
     stage_replaced,
     write_operation,
@@ -86,6 +88,8 @@ def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | 
         operation = _staged(transaction, data, request)
         if told_as is not None:
             operation = told_as(operation, future_config(transaction))
+    if told_as is None and changes_nothing(transaction):
+        return None
     try:
         return table.commit(transaction, operation, user_metadata=request.user_metadata).version
     except DeltaConcurrentModificationException:
@@ -126,7 +130,7 @@ def _replaced(transaction: Transaction, meant: Meant, config: TableConfig, adds:
     whole = whole_files(meant.snapshot, meant.asked)
     if whole is not None:
         transaction.read(all_of(meant.asked.predicates))
-        replaced = Replaced(tuple(remove_files(transaction, whole)))
+        replaced = Replaced(tuple(remove_files(transaction, whole)), deleted_rows=rows_in(whole))
     else:
         replaced = _rows_replaced(transaction, meant, config, new, request.files)
     transaction.stage(*new)

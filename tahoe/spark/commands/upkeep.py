@@ -24,7 +24,7 @@ from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsuppo
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
-from tahoe.ops.layout.optimize_report import metrics_row
+from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.progress import shown
@@ -120,11 +120,13 @@ def optimize_table(
             code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
             table=table.url,
         )
-    request = _request(spark, conditions, zorder_by)
+    return _row(spark, table, _optimized(spark, table, _request(spark, conditions, zorder_by)).metrics)
+
+
+def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown_jobs(spark, table.clock), told_once(spark):
-        done = optimize(table.begin, commit, request, partial(_on_executors, spark))
-    return _row(spark, table, done.metrics)
+        return optimize(table.begin, commit, request, partial(_on_executors, spark))
 
 
 class DeltaOptimizeBuilder:
@@ -164,15 +166,25 @@ class DeltaOptimizeBuilder:
         Returns:
             As `executeCompaction`.
         """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
-        for name in names:
-            if not isinstance(name, str):
-                raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
-        return self._execute([str(name) for name in names])
+        return self._execute(_names(cols))
+
+    def explain(self, *cols: str | list[str] | tuple[str, ...]) -> Optimized:
+        """What `executeCompaction` would do now, or with columns `executeZOrderBy`; ``print`` shows it, and nothing is done."""
+        refuse_connect(self._spark, "OPTIMIZE")
+        request = _request(self._spark, self._conditions, _names(cols))
+        return _optimized(self._spark, self._table, replace(request, dry_run=True))
 
     def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
         rows = optimize_table(self._spark, self._table, self._conditions, zorder_by)
         return self._spark.createDataFrame(rows, OPTIMIZE_ROW)
+
+
+def _names(cols: Sequence[str | list[str] | tuple[str, ...]]) -> list[str]:
+    names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
+    return [str(name) for name in names]
 
 
 def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[Row]:
@@ -184,7 +196,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     transaction = table.begin()
     started = table.clock.now_ms()
     with shown(table.clock) as progress, told_once(spark):
-        operation = stage_purge(transaction, where, progress)
+        operation = stage_purge(transaction, where, progress, shown_where=None if where is None else _shown(spark, where))
     if operation is not None:
         table.commit(transaction, operation)
     return _row(spark, table, _purged(transaction, transaction.existing(), started, table.clock.now_ms()))
@@ -284,6 +296,11 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 # -- what is asked for -------------------------------------------------------------------------------------------------------
 
 
+def _shown(spark: SparkSession, condition: str) -> str:
+    """As the reference tells a condition that is not resolved."""
+    return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+
+
 def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:
     def setting(name: str, parse: Callable[[str], Value], default: Value) -> Value:
         text = spark.conf.get(_PREFIX + name, None)
@@ -296,10 +313,9 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
                 option=_PREFIX + name,
             ) from error
 
-    parser = spark._jsparkSession.sessionState().sqlParser()
     return OptimizeRequest(
         where=" AND ".join(f"({condition})" for condition in conditions) if conditions else None,
-        shown_where=tuple(str(parser.parseExpression(condition).toString()) for condition in conditions),
+        shown_where=tuple(_shown(spark, condition) for condition in conditions),
         zorder_by=tuple(zorder_by),
         target_file_size=setting("maxFileSize", parse_size, None),
         min_file_size=setting("minFileSize", parse_size, None),

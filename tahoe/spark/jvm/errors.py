@@ -71,15 +71,19 @@ class _Errors:
 
 
 _ERRORS = _Errors()
+# py4j gives the JVM the number of an object of the JVM, and forgets the object when Python does: on another connection, where threads are
+# not pinned, and so perhaps before the number is looked up. A thread that is called again has had its last answer read.
+_RETURNED = threading.local()
 
 
 def kept_for_the_caller(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """For methods that the JVM calls: keeps what they raise for the Python caller of the query."""
+    """For methods that the JVM calls: keeps what they raise for the Python caller of the query, and what they return until the JVM has it."""
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
         try:
-            return function(*arguments, **named)
+            _RETURNED.last = answer = function(*arguments, **named)
+            return answer
         except Exception as error:
             raise _Kept(f"tahoe-error-{_ERRORS.keep(error)}-kept") from error
 

@@ -51,6 +51,19 @@ class NamedTable:
     name: TableName
     entry: JavaObject | None = None
 
+    @property
+    def full_name_parts(self) -> tuple[str, ...]:
+        """Catalog, database and name; of a table named by its path, what the user wrote."""
+        if self.entry is None:
+            return self.name.identifiers
+        identifier = self.entry.identifier()
+        return SESSION_CATALOG, str(identifier.database().get()), str(identifier.table())
+
+    @property
+    def full_name(self) -> str:
+        """As the reference calls it: ``spark_catalog.db.t``, or ``delta.`/path` ``."""
+        return str(self.name) if self.entry is None else ".".join(self.full_name_parts)
+
 
 def table_named(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
     """The Delta table of that name in the session; None for every other name: a table of another format or catalog, a view, nothing.

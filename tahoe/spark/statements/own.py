@@ -18,8 +18,9 @@ from tahoe.spark.commands.upkeep import (
     restore_table,
     vacuum_table,
 )
-from tahoe.spark.names.entries import entry_of, table_named
+from tahoe.spark.names.entries import NamedTable, entry_of, table_named
 from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.targets import is_nothing
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
@@ -35,7 +36,6 @@ from tahoe.sql.statements import (
     UpgradeUniform,
     Vacuum,
 )
-from tahoe.table import Table
 
 __all__ = ["own_command"]
 
@@ -61,13 +61,19 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
     if named is None:
         if _may_be_column(spark, statement):
             return None
+        if is_nothing(spark, statement.table.identifiers):
+            raise NotFound(
+                f"There is no table '{statement.table}'. Check the name, or the database that is in use.",
+                code="TABLE_OR_VIEW_NOT_FOUND",
+                table=str(statement.table),
+            )
         raise NotFound(
             f"'{statement.table}' is not a Delta table, and {_WORDS[type(statement)]} is for these. Name one by its name in the catalog, or "
             "by its path, delta.`/path`.",
             code="DELTA_ONLY_OPERATION",
             table=str(statement.table),
         )
-    return _command(spark, statement, named.table)
+    return _command(spark, statement, named)
 
 
 _WORDS = {
@@ -92,11 +98,12 @@ def _may_be_column(spark: SparkSession, statement: Statement) -> bool:
     return entry_of(spark, [word]) is not None
 
 
-def _command(spark: SparkSession, statement: Statement, table: Table) -> Command:
-    words = _WORDS[type(statement)]
+def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Command:
+    words, table = _WORDS[type(statement)], named.table
     match statement:
         case DescribeDetail():
-            return Command(words, lambda: detail_rows(table), DETAIL)
+            full_name = None if named.entry is None else named.full_name
+            return Command(words, lambda: detail_rows(table, full_name), DETAIL)
         case DescribeHistory(_, limit):
             return Command(words, lambda: history_rows(table, limit), HISTORY)
         case AddConstraint(_, name, condition):

@@ -19,7 +19,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field, items
-from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
+from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.table_properties import shown_properties
 from tahoe.spark.statements.targets import target_of
@@ -76,7 +76,7 @@ def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> 
     is_managed = entry is not None and str(entry.tableType().name()) == "MANAGED"
     yield "", "", ""
     yield "# Detailed Table Information", "", ""
-    yield "Name", _full_name(named), ""
+    yield "Name", named.full_name, ""
     yield "Type", "MANAGED" if is_managed else "EXTERNAL", ""
     if snapshot.metadata.description is not None:
         yield "Comment", snapshot.metadata.description, ""
@@ -170,7 +170,7 @@ def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
 def _creation(spark: SparkSession, named: NamedTable) -> str:
     """The statement that makes a table of these columns."""
     snapshot = named.table.snapshot()
-    quoted = ".".join(quote_identifier(part) if not part.isidentifier() else part for part in _full_name_parts(named))
+    quoted = ".".join(quote_identifier(part) if not part.isidentifier() else part for part in named.full_name_parts)
     lines = [
         f"CREATE TABLE {quoted} (",
         ",\n".join(f"  {_definition(column)}" for column in _columns(snapshot)) + ")",
@@ -226,18 +226,6 @@ def _definition(column: StructField) -> str:
         "" if comment is None else f"COMMENT {_literal(comment)}",
     ]
     return " ".join(part for part in parts if part)
-
-
-def _full_name_parts(named: NamedTable) -> tuple[str, ...]:
-    if named.entry is None:
-        return named.name.identifiers
-    identifier = named.entry.identifier()
-    return SESSION_CATALOG, str(identifier.database().get()), str(identifier.table())
-
-
-def _full_name(named: NamedTable) -> str:
-    """As the reference calls it: ``spark_catalog.db.t``, or ``delta.`/path` ``."""
-    return str(named.name) if named.entry is None else ".".join(_full_name_parts(named))
 
 
 def _quoted(name: str) -> str:

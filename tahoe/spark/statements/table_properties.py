@@ -10,9 +10,9 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
+from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
-from tahoe.table import Table
 
 __all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]
 
@@ -25,8 +25,8 @@ def _show(spark: SparkSession, plan: JavaObject) -> Command | None:
     if target is None:
         return None
     key = str(plan.propertyKey().get()) if plan.propertyKey().isDefined() else None
-    table = target.named.table
-    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, table, key).items()), SHOWN_PROPERTIES)
+    named = target.named
+    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, named, key).items()), SHOWN_PROPERTIES)
 
 
 def _set(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -45,11 +45,11 @@ def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
     target = target_of(spark, plan.table())
     if target is None:
         return None
-    names, if_exists = [str(key) for key in items(plan.propertyKeys())], bool(plan.ifExists())
-    table = target.named.table
+    names, table = [str(key) for key in items(plan.propertyKeys())], target.named.table
 
     def run() -> None:
-        table.unset_properties(names, if_exists=if_exists)
+        # As the reference: a statement passes a property that is not set, with IF EXISTS and without.
+        table.unset_properties(names, if_exists=True)
 
     return Command("ALTER TABLE … UNSET TBLPROPERTIES", run)
 
@@ -76,9 +76,10 @@ def shown_properties(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
     return jvm.dictionary(spark._jsparkSession.sessionState().conf().redactOptions(jvm.map(told)))
 
 
-def _shown(spark: SparkSession, table: Table, key: str | None) -> dict[str, str]:
+def _shown(spark: SparkSession, named: NamedTable, key: str | None) -> dict[str, str]:
     """As SHOW TBLPROPERTIES tells them."""
-    told = shown_properties(spark, table.snapshot())
+    told = shown_properties(spark, named.table.snapshot())
     if key is None:
         return told
-    return {key: told.get(key, f"Table {table.url} does not have property: {key}")}
+    name = named.full_name if named.entry is not None else f"{SESSION_CATALOG}.{named.full_name}"
+    return {key: told.get(key, f"Table {name} does not have property: {key}")}

@@ -11,7 +11,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, entry_of, parts_of, table_identifier, table_named
 
-__all__ = ["NotKnownYet", "Target", "analyzed", "evaluated", "name_parts", "target_of"]
+__all__ = ["NotKnownYet", "Target", "analyzed", "evaluated", "is_nothing", "name_parts", "target_of"]
 
 _NAMED = ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier")
 
@@ -62,7 +62,7 @@ def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
         return None
     named = table_named(spark, parts)
     if named is None:
-        if _is_nothing(spark, parts):
+        if is_nothing(spark, parts):
             raise NotKnownYet(is_absent=True)
         return None
     options = dict(plan.options().asCaseSensitiveMap()) if kind == "UnresolvedRelation" else {}
@@ -99,7 +99,7 @@ def analyzed(spark: SparkSession, expression: JavaObject) -> JavaObject:
     return plan.projectList().apply(0).child()
 
 
-def _is_nothing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
+def is_nothing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     """Whether the session's own catalog would have a table of that name, and has none, nor a view."""
     state = spark._jsparkSession.sessionState()
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:

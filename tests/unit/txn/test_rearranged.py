@@ -87,4 +87,4 @@ def test_who_loses_again_and_again_is_told() -> None:
 
     with pytest.raises(ConcurrentDeleteReadException):
         again_where_rearranged(run)
-    assert len(runs) == 10
+    assert len(runs) == 100

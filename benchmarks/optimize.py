@@ -1,0 +1,102 @@
+"""Compaction of many small files without Spark: Tahoe against deltalake, on copies of one table, and clustering beside it.
+
+Every measurement is a process of its own, peak memory included. Goal: at most 1.2 times deltalake's time, and at most its memory; clustering
+by four columns at most 1.3 times the time of a plain rewrite into as many files.
+
+    python benchmarks/optimize.py [--rows 20000000] [--files 400] [--rounds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from _processes import answer, by_turns, show
+
+_COLUMNS = ("id", "user", "amount", "state")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--files", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        first = Path(folder) / "first"
+        make_table(first, arguments.rows, arguments.files)
+        size = sum(file.stat().st_size for file in first.glob("*.parquet"))
+        places = {name: Path(folder) / name for name in ("tahoe", "deltalake", "plain", "clustered", "few")}
+
+        def begin_anew() -> None:
+            for place in places.values():
+                shutil.rmtree(place, ignore_errors=True)
+                shutil.copytree(first, place, copy_function=os.link)
+
+        begin_anew()
+        target, small = str(size // 4), str(size // 50)
+        runs = {
+            "to 4 files": (
+                {
+                    "Tahoe": ["tahoe", str(places["tahoe"]), target],
+                    "deltalake": ["deltalake", str(places["deltalake"]), target],
+                },
+                "≥ 0.83",
+            ),
+            "to 50 files, clustered by 4 columns": (
+                {
+                    "Tahoe": ["cluster", str(places["clustered"]), small],
+                    "plain rewrite": ["tahoe", str(places["plain"]), small],
+                },
+                "≥ 0.77",
+            ),
+        }
+        cases = {
+            name: (by_turns(Path(__file__), commands, arguments.rounds, after=begin_anew), goal)
+            for name, (commands, goal) in runs.items()
+        }
+        show(f"{arguments.files} files of {size:,} bytes, {arguments.rows:,} rows (medians of {arguments.rounds})", cases)
+
+
+def make_table(place: Path, rows: int, files: int) -> None:
+    """Many small files, of numbers and texts."""
+    import random
+
+    import pyarrow as pa
+
+    import tahoe
+
+    chance, each = random.Random(3), rows // files
+    users = pa.array([f"user {chance.randrange(1_000_000):06}" for _ in range(each)])
+    for number in range(files):
+        ids = pa.array(range(number * each, number * each + each), pa.int64())
+        amounts = pa.array([chance.random() for _ in range(each)])
+        states = pa.array([chance.randrange(5) for _ in range(each)], pa.int32())
+        tahoe.Table(place).append(pa.table({"id": ids, "user": users, "amount": amounts, "state": states}))
+
+
+def run(what: str, place: str, target: str) -> None:
+    """In the measured process."""
+    if what == "deltalake":
+        from deltalake import DeltaTable
+
+        theirs = DeltaTable(place)
+        answer(lambda: theirs.optimize.compact(target_size=int(target))["numFilesRemoved"])
+        return
+    import tahoe
+
+    table = tahoe.Table(place)
+    columns = _COLUMNS if what == "cluster" else ()
+    answer(lambda: len(table.optimize(zorder_by=columns, target_file_size=int(target)).removed))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4 and not sys.argv[1].startswith("-"):
+        run(*sys.argv[1:])
+    else:
+        main()

@@ -1,0 +1,114 @@
+"""What the first write and the first MERGE of a session cost beside later ones, and a small MERGE beside a scan of the key column.
+
+Each number of the first table is of a new process. Goals: the first at most twice the later ones and what Spark itself takes for its own
+first write; a MERGE of 100 rows into 4 million, with deletion vectors, at most twice the time of a query that reads the key column.
+
+    python benchmarks/spark_first_contact.py [--processes 3] [--rows 4000000] [--rounds 7] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from benchmarks._spark import by_turns, session
+
+MERGE = (
+    "MERGE INTO delta.`{path}` t USING (SELECT id * {step} AS id, 0 AS v FROM range(100)) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET v = s.v"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(f"TOLD {json.dumps(first_and_later(arguments.one))}")
+        return
+    firsts = [told(arguments.rows) for _ in range(arguments.processes)]
+    figures = {name: statistics.median(one[name] for one in firsts) for name in firsts[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        figures |= small_merge(folder, arguments.rows, arguments.rounds)
+    if arguments.json:
+        print(json.dumps(figures))
+        return
+    grid = Grid("what", "seconds", title="first contact")
+    for name, seconds in figures.items():
+        grid.add_row(name, f"{seconds:.2f}")
+    Console(width=100).print(grid)
+
+
+def told(rows: int) -> dict[str, float]:
+    """`first_and_later` of a new process."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "--one", folder, "--rows", str(rows)]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.loads(next(line for line in printed.splitlines() if line.startswith("TOLD ")).removeprefix("TOLD "))
+
+
+def first_and_later(folder: str) -> dict[str, float]:
+    """Seconds of a session's first Parquet write and the next, first Delta write and later ones, first MERGE and later ones."""
+    spark = session()
+    spark.range(1).count()
+
+    def delta(number: int) -> Callable[[], object]:
+        return lambda: spark.range(1000).selectExpr("id", "id AS v").write.format("delta").save(f"{folder}/{number}")
+
+    def merge(number: int) -> Callable[[], object]:
+        return lambda: spark.sql(MERGE.format(path=f"{folder}/{number}", step=1))
+
+    figures: dict[str, float] = {}
+    runs: Mapping[str, Callable[[int], Callable[[], object]]] = {
+        "write of Parquet": lambda number: lambda: spark.range(1000).write.parquet(f"{folder}/parquet{number}"),
+        "write": delta,
+        "MERGE": merge,
+    }
+    for name, run in runs.items():
+        first, *later = (seconds(run(number)) for number in range(6))
+        figures |= {f"{name}, first of a session": first, f"{name}, later": statistics.median(later)}
+    spark.stop()
+    return figures
+
+
+def small_merge(folder: str, rows: int, rounds: int) -> dict[str, float]:
+    """A MERGE of 100 rows with vectors, and the sum of the key column of the same table, by turns."""
+    spark = session()
+    path = f"{folder}/large"
+    frame = spark.range(0, rows, 1, 8).selectExpr("id", "id % 1000 AS v", "concat('s', id) AS s")
+    frame.write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    step = rows // 100
+    runs = {
+        "MERGE of 100 rows": lambda: spark.sql(MERGE.format(path=path, step=step)),
+        "scan of the key column": lambda: spark.sql(f"SELECT sum(id) FROM delta.`{path}`").collect(),
+    }
+    taken = by_turns(runs, rounds)
+    spark.stop()
+    figures = {f"{name}, {rows} rows": statistics.median(one) for name, one in taken.items()}
+    return {**figures, "ratio": statistics.median(a / b for a, b in zip(*taken.values(), strict=True))}
+
+
+def seconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

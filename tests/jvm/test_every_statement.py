@@ -1,0 +1,31 @@
+"""What `tests/statements` says the reference makes of each statement is what it makes of them; Tahoe is held against that on Spark's side.
+
+Each life of a table is run in one way of naming it. Where ``TAHOE_RECORD_REFERENCE`` is set, all are, and the record is written anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.statements.compared import FILE, kind_of, recorded, reference
+from tests.statements.lives import KINDS, LIVES
+from tests.statements.observed import lives_of
+
+pytestmark = pytest.mark.jvm
+RECORDS = "TAHOE_RECORD_REFERENCE" in os.environ
+
+
+@pytest.mark.skipif(RECORDS, reason="the record is written anew")
+@pytest.mark.parametrize("name", LIVES)
+def test_the_reference_does_what_is_recorded_of_it(jvm: SparkSession, tmp_path: Path, name: str) -> None:
+    assert lives_of(jvm, kind_of(name), tmp_path, [name])[name] == reference(name, kind_of(name))
+
+
+@pytest.mark.skipif(not RECORDS, reason="set TAHOE_RECORD_REFERENCE to write tests/statements/reference.json anew")
+@pytest.mark.timeout(3600)
+def test_the_record_is_written_anew(jvm: SparkSession, tmp_path: Path) -> None:
+    FILE.write_text(recorded({kind: lives_of(jvm, kind, tmp_path / kind) for kind in KINDS}), encoding="utf-8")

@@ -24,7 +24,7 @@ from tahoe.txn.winner import Winner
 __all__ = ["check_after_vacuum", "check_old_files"]
 
 LONG_MS = 3_600_000
-"""A file that its writer made so long ago is looked at before its commit is sent: one question a file, seldom asked."""
+"""A data file that its writer made so long ago is looked at before its commit is sent: one question a file, seldom asked."""
 
 _THREADS = 16
 _DAY_MS = 86_400_000
@@ -60,12 +60,16 @@ def check_old_files(store: LogStore, prepared: PreparedCommit, now_ms: int) -> N
     """
     if prepared.looks_for == "none":
         return
-    old = [add for add in _adds(prepared) if prepared.looks_for == "all" or add.modification_time < now_ms - LONG_MS]
-    if not old:
+    if prepared.looks_for == "all":
+        names = _new_files(store, prepared)
+    else:
+        old = (add for add in _adds(prepared) if add.modification_time < now_ms - LONG_MS)
+        names = [canonical_path(add.path, store.url) for add in old]
+    if not names:
         return
     # Files that are in the table already no VACUUM deletes; a commit may say something new of many of them.
     live = set() if prepared.snapshot is None else _live(prepared)
-    names = [path for add in old if (path := canonical_path(add.path, store.url)) not in live]
+    names = [name for name in names if name not in live]
     for name, entry in _looked_at(store, names):
         if entry is None:
             raise _gone(store, prepared, name, "is gone")

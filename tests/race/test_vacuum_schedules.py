@@ -7,7 +7,6 @@ that it had; a writer is refused only where his files are older; and what was ac
 
 from __future__ import annotations
 
-import contextlib
 import random
 import threading
 from collections.abc import Callable
@@ -137,8 +136,10 @@ class Schedule:
         at = self.chance.randrange(40)
         if how < 0.3:
             crashing = CrashingStore(self.store, at, after=self.chance.random() < 0.5)
-            with contextlib.suppress(SimulatedCrash):
+            try:
                 self.clean(Table(self.store.url, store=crashing, clock=self.clock), hours)
+            except SimulatedCrash:  # it may have asked for the time as late as this
+                self.needless_before_ms += self.store.now_ms - now_ms
         else:
             meanwhile = self.chance.choice([self.commit, self.change, self.stage])
             store = Meddled(self.store, at, meanwhile) if how < 0.8 else self.store
@@ -146,7 +147,9 @@ class Schedule:
 
     def clean(self, table: Table, hours: float | None) -> None:
         lite = self.chance.random() < 0.3 and hours is None
-        self.deleted += table.vacuum(hours, retention_check=False, lite=lite).deleted
+        done = table.vacuum(hours, retention_check=False, lite=lite)
+        self.needless_before_ms = max(self.needless_before_ms, done.plan.cut_off_ms)
+        self.deleted += done.deleted
 
     def new_rows(self) -> pa.Table:
         count = self.chance.choice([3, 40])

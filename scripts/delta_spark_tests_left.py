@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 __all__ = ["LEFT"]
 
-_VACUUM = "VACUUM is not built yet"
-_RESTORE = "RESTORE is not built yet"
 _CONVERT = "CONVERT TO DELTA is not built yet"
 _GENERATE = "manifests for readers that do not know Delta (GENERATE) are not built yet"
 _CLUSTERING = "liquid clustering is not built yet"
@@ -22,12 +20,8 @@ LEFT: Mapping[str, str] = {
     "test_deltatable.test_dropFeatureSupport": "features cannot be dropped yet, and it needs delta-spark's features for tests",
     "test_deltatable.test_generate": _GENERATE,
     "test_deltatable.test_replace_table_with_cluster_by": _CLUSTERING,
-    "test_deltatable.test_restore_to_timestamp": _RESTORE,
-    "test_deltatable.test_restore_to_version": _RESTORE,
-    "test_deltatable.test_vacuum": _VACUUM,
     "test_sql.test_convert": _CONVERT,
     "test_sql.test_generate": _GENERATE,
-    "test_sql.test_vacuum": _VACUUM,
     "test_exceptions.test_capture_concurrent_append_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_delete_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_read_exception": _JAR,

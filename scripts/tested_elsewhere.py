@@ -17,6 +17,7 @@ _MERGE = "tests/unit/ops/merge/test_merge.py"
 _MODEL = "tests/model/test_table_machine.py"
 _COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
 _OPTIMIZE = "tests/unit/ops/layout/test_optimize.py"
+_VACUUM = "tests/unit/ops/upkeep/test_vacuum.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
@@ -118,6 +119,14 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/layout/clustered": _OPTIMIZE,
         "ops/layout/optimize_plan": _OPTIMIZE,
         "ops/layout/optimize_report": _OPTIMIZE,
+    },
+    "a part of VACUUM: what stays and what goes shows in storage": {
+        "ops/upkeep/vacuum_files": _VACUUM,
+        "ops/upkeep/vacuum_lite": _VACUUM,
+        "ops/upkeep/vacuum_needed": _VACUUM,
+        "ops/upkeep/vacuum_plan": _VACUUM,
+        "txn/vanished": _VACUUM,
+        "testing/aged_store": _VACUUM,
     },
     "a part of writing files, held by what is read back": {
         "ops/write/parquet_files": "tests/unit/ops/write/test_writer.py",

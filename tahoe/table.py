@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     _Stage = Callable[[Transaction, Progress], Staged]
 
-__all__ = ["Table", "commit_transaction", "parse_timestamp"]
+__all__ = ["Table", "commit_transaction"]
 
 
 class Table(Readable, Alterable, Maintainable):
@@ -143,7 +143,7 @@ class Table(Readable, Alterable, Maintainable):
                 "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
             )
         if timestamp is not None:
-            from tahoe.log.history import version_at
+            from tahoe.log.history import parse_timestamp, version_at
 
             version = version_at(self.store, self.snapshot().config, parse_timestamp(timestamp))
         if version is not None:
@@ -328,6 +328,7 @@ class Table(Readable, Alterable, Maintainable):
 
         Raises: see `tahoe.snapshot.changes.feed`.
         """
+        from tahoe.log.history import parse_timestamp
         from tahoe.snapshot.changes import Bounds, feed
 
         first = None if start_timestamp is None else parse_timestamp(start_timestamp)
@@ -359,6 +360,16 @@ class Table(Readable, Alterable, Maintainable):
         from tahoe.uniform.handle import UniformHandle
 
         return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
+
+    def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
+        """Older versions that Iceberg's readers may hold, of a table that asks for UniForm; see `tahoe.uniform.others.held`."""
+        from tahoe.protocol.iceberg_compat import uniform_is_enabled
+
+        if not uniform_is_enabled(snapshot.config.properties):
+            return ()
+        from tahoe.uniform.others.held import held_versions
+
+        return held_versions(self.store, now_ms)
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""
@@ -445,22 +456,3 @@ def commit_transaction(
     committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
     run_hooks(hooks, committed)
     return committed
-
-
-def parse_timestamp(value: str | date | datetime) -> int:
-    """Milliseconds since the epoch of a date, a time, or their ISO text; without a zone it is UTC.
-
-    Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`).
-    """
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError as error:
-            raise InvalidRequest(
-                f"The provided timestamp ('{value}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",
-                code="DELTA_TIMESTAMP_INVALID",
-            ) from error
-    if not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
-    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return int((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)

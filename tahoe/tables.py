@@ -1,6 +1,6 @@
 """`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
 
-What maintains tables (`vacuum`, `restoreToVersion`, …) is not in this version of Tahoe: such a method is there and refuses by name.
+Some methods (`clone`, `convertToDelta`, …) are not in this version of Tahoe: such a method is there and refuses by name.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
@@ -26,7 +26,7 @@ from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
-from tahoe.spark.commands.upkeep import DeltaOptimizeBuilder
+from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, restore_table, vacuum_table
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -188,6 +188,25 @@ class DeltaTable:
         """
         return DeltaOptimizeBuilder(self._spark, self._table)
 
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete the files that no version needs which may still be read; an empty DataFrame. Raises: see `Table.vacuum`.
+
+        Args:
+            retentionHours: files that went so long ago stay; None for the table's ``delta.deletedFileRetentionDuration``.
+        """
+        vacuum_table(self._spark, self._table, None if retentionHours is None else float(retentionHours))
+        return self._spark.createDataFrame([], StructType([]))
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the newest version be as an older one was: rows, schema and properties; one row of metrics. Raises: see `Table.restore`."""
+        check_kind(version, "version", int)
+        return self._spark.createDataFrame(restore_table(self._spark, self._table, version), RESTORE_ROW)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """As `restoreToVersion`, to the newest version of a time, which is read in the session's time zone."""
+        check_kind(timestamp, "timestamp", str)
+        return self._spark.createDataFrame(restore_table(self._spark, self._table, timestamp=timestamp), RESTORE_ROW)
+
     # -- what changes the protocol -----------------------------------------------------------------------------------------
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
@@ -208,20 +227,6 @@ class DeltaTable:
         self._table.set_properties({f"delta.feature.{featureName}": "supported"})
 
     # -- not in this version -----------------------------------------------------------------------------------------------
-
-    def vacuum(self, retentionHours: float | None = None) -> NoReturn:
-        """Raises `Unsupported`: files that no version needs stay where they are in this version of Tahoe."""
-        _refuse("vacuum")
-
-    def restoreToVersion(self, version: int) -> NoReturn:
-        """Raises `Unsupported`: to go back, read the version (``versionAsOf``) and overwrite the table with it."""
-        check_kind(version, "version", int)
-        _refuse("restoreToVersion")
-
-    def restoreToTimestamp(self, timestamp: str) -> NoReturn:
-        """Raises `Unsupported`: to go back, read the moment (``timestampAsOf``) and overwrite the table with it."""
-        check_kind(timestamp, "timestamp", str)
-        _refuse("restoreToTimestamp")
 
     def generate(self, mode: str) -> NoReturn:
         """Raises `Unsupported`: this version of Tahoe writes no manifests for readers that do not know Delta."""

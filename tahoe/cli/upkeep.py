@@ -1,4 +1,4 @@
-"""`tahoe check` and `tahoe optimize`: what is wrong with the table, and what makes it fast again."""
+"""`tahoe check`, `optimize`, `vacuum` and `restore`: what is wrong with the table, and what keeps it in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["check", "optimize"]
+__all__ = ["check", "optimize", "restore", "vacuum"]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -71,6 +71,64 @@ def optimize(
     plan = done.plan
     planned = {"files": plan.files, "bytes": plan.size, "bins": len(plan.bins), "newFiles": plan.new_files}
     print_json({"table": plan.table, "version": done.version, "dryRun": dry_run, "planned": planned, "metrics": done.metrics})
+
+
+RetainHours = Annotated[
+    float | None,
+    typer.Option("--retain-hours", metavar="HOURS", help="Keep files that went so lately; the table's own retention, or 168."),
+]
+Lite = Annotated[bool, typer.Option("--lite", help="Find the files in the log; what dead writers left stays.")]
+NoCheck = Annotated[bool, typer.Option("--no-retention-check", help="Allow to retain less than the table's own retention.")]
+_MOST_SHOWN = 20
+
+
+def vacuum(
+    path: Path,
+    dry_run: DryRun = False,
+    retain_hours: RetainHours = None,
+    lite: Lite = False,
+    no_retention_check: NoCheck = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Delete the files that no version needs which may still be read, while others read and write."""
+    table = open_table(path, option)
+    done = table.vacuum(retain_hours, dry_run=dry_run, retention_check=not no_retention_check, lite=lite)
+    plan = done.plan
+    if not json:
+        for entry in plan.files[:_MOST_SHOWN] if dry_run else ():
+            typer.echo(visible(entry.name))
+        if dry_run and len(plan.files) > _MOST_SHOWN:
+            typer.echo(f"… and {len(plan.files) - _MOST_SHOWN:,} more (--json shows all)")
+        typer.echo(visible(str(done)))
+        return
+    files = [{"name": entry.name, "bytes": entry.size} for entry in plan.files]
+    told = {"files": files, "bytes": plan.size, "folders": plan.folders, "lostVersions": list(plan.lost_versions)}
+    print_json({"table": plan.table, "version": done.version, "dryRun": dry_run, "deleted": done.deleted, **told})
+
+
+ToVersion = Annotated[int | None, typer.Option("--version", "-v", metavar="N", help="As this version was.")]
+ToTimestamp = Annotated[str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="As the table was then, in UTC.")]
+IgnoreMissing = Annotated[bool, typer.Option("--ignore-missing-files", help="Restore although files of that version are gone.")]
+
+
+def restore(
+    path: Path,
+    version: ToVersion = None,
+    timestamp: ToTimestamp = None,
+    dry_run: DryRun = False,
+    ignore_missing_files: IgnoreMissing = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Make the newest version be as an older one was: rows, schema and properties."""
+    table = open_table(path, option)
+    done = table.restore(version, timestamp, ignore_missing_files=ignore_missing_files, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "target": done.target, "version": done.version, "dryRun": dry_run}
+    print_json({**told, "metrics": done.metrics, "missing": list(done.missing)})
 
 
 def _size(text: str) -> int:

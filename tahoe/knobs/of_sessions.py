@@ -18,7 +18,8 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 _WORKS = """
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
-    properties.defaults.minWriterVersion schema.autoMerge.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
+    properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
+    vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
@@ -47,15 +48,23 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.LATER,
-        "VACUUM comes with a later version.",
+        State.NOTHING,
+        "VACUUM lists and deletes side by side, in the driver, and keeps the vectors of all files that it keeps.",
         """
-            retentionDurationCheck.enabled=true tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled=false
-            vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility=true
-            vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=true vacuum.lite.enabled=false vacuum.logging.enabled
-            vacuum.parallelDelete.enabled=false vacuum.parallelDelete.parallelism vacuum.relativize.ignoreError=false
-            vacuum.retentionWindowIgnore.enabled=true
+            tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled=false
+            vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility=true vacuum.parallelDelete.enabled=true
+            vacuum.parallelDelete.parallelism vacuum.relativize.ignoreError=false
         """,
+    ),
+    (
+        State.NOTHING,
+        "Old versions are read for as long as their files are there.",
+        "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=false",
+    ),
+    (
+        State.NOTHING,
+        "RESTORE leaves the protocol as it is, or raises it: older versions stay readable.",
+        "restore.protocolDowngradeAllowed=false",
     ),
     (
         State.LATER,
@@ -79,7 +88,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.LATER,
-        "RESTORE, CLONE, CONVERT TO DELTA and GENERATE come with a later version.",
+        "CLONE, CONVERT TO DELTA and GENERATE come with a later version.",
         """
             clone.iceberg.allowPartialStats=true clone.replaceEnabled=true collectStats.convertIceberg.date=true
             collectStats.convertIceberg.decimal=true collectStats.convertIceberg.timestamp=true
@@ -87,7 +96,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             convert.iceberg.partitionEvolution.enabled=false convert.iceberg.useNativePartitionValues=true
             convert.metadataCheck.enabled=true convert.partitionValues.ignoreCastFailure=false
             convert.useCatalogPartitions=true convert.useCatalogSchema=true convert.useMetadataLog=true
-            restore.protocolDowngradeAllowed=false
         """,
     ),
     (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
-from tahoe.exceptions import NotFound
+from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.paths import parse
 from tahoe.log.places import no_in_commit_timestamp
@@ -15,7 +15,15 @@ from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore
 
-__all__ = ["CommitTime", "commit_times", "history", "in_commit_timestamps_from", "states_its_time", "version_at"]
+__all__ = [
+    "CommitTime",
+    "commit_times",
+    "history",
+    "in_commit_timestamps_from",
+    "parse_timestamp",
+    "states_its_time",
+    "version_at",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,25 @@ def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
             table=store.url,
         )
     return max(time.version for time in times if time.timestamp_ms <= timestamp_ms)
+
+
+def parse_timestamp(value: str | date | datetime) -> int:
+    """Milliseconds since the epoch of a date, a time, or their ISO text; without a zone it is UTC.
+
+    Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`).
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError as error:
+            raise InvalidRequest(
+                f"The provided timestamp ('{value}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",
+                code="DELTA_TIMESTAMP_INVALID",
+            ) from error
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return int((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
 
 
 def in_commit_timestamps_from(config: TableConfig) -> int | None:

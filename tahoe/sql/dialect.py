@@ -139,6 +139,19 @@ class Cursor:
         self.place += 1
         return int(token.text)
 
+    def number(self) -> float:
+        """The number that comes, perhaps with a sign and a fraction; `SqlSyntaxError` where none does."""
+        place = self.place
+        text = "-" if self.take_symbol("-") else ""
+        while not self.at_end and (self.peek().is_symbol(".") or self.peek().text[:1].isdecimal()):
+            text += self.next().text
+        try:
+            return float(text)
+        except ValueError:
+            self.place = place
+            self.fail("a number")
+            raise
+
     def listed(self, item: Callable[[], _Result]) -> list[_Result]:
         """``(item, item, …)``, at least one."""
         self.need_symbol("(")

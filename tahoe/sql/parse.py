@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.statements import (
@@ -18,9 +19,11 @@ from tahoe.sql.statements import (
     NotYet,
     Optimize,
     Purge,
+    Restore,
     Statement,
     SyncMetadata,
     UpgradeUniform,
+    Vacuum,
 )
 from tahoe.sql.table_name import TableName, name_at
 
@@ -144,6 +147,73 @@ def _quoted(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
 
 
+def _vacuum(cursor: Cursor) -> Statement | None:
+    cursor.need("VACUUM")
+    if (table := _table_or_path(cursor)) is None:
+        return None
+    found: dict[str, Any] = {}
+    while not cursor.at_end and not cursor.peek().is_symbol(";"):
+        name, value = _vacuum_modifier(cursor)
+        if name in found:  # each of them once
+            cursor.place -= 1
+            cursor.fail("the end of the statement")
+        found[name] = value
+    cursor.end()
+    return Vacuum(table, **found)
+
+
+def _vacuum_modifier(cursor: Cursor) -> tuple[str, object]:
+    """A field of `Vacuum`, and its value."""
+    if cursor.take("FULL"):
+        return "is_lite", False
+    if cursor.take("LITE"):
+        return "is_lite", True
+    if cursor.take("DRY", "RUN"):
+        return "dry_run", True
+    if cursor.take("USING", "INVENTORY"):
+        if cursor.take_symbol("("):
+            query = cursor.slice_until(")")
+            cursor.need_symbol(")")
+            return "inventory", query
+        if (named := _table(cursor)) is not None:
+            return "inventory", f"SELECT * FROM {named}"
+        cursor.fail("a table, or a query in brackets")
+    cursor.need("RETAIN")
+    hours = cursor.number()
+    cursor.need("HOURS")
+    return "retain_hours", hours
+
+
+def _restore(cursor: Cursor) -> Statement | None:
+    cursor.need("RESTORE")
+    cursor.take("TABLE")
+    if (table := _table_or_path(cursor)) is None:
+        return None
+    cursor.take("TO")
+    cursor.take("FOR")
+    version: int | None = None
+    timestamp: str | None = None
+    if cursor.take("VERSION", "AS", "OF") or cursor.take("SYSTEM_VERSION", "AS", "OF"):
+        version = _version(cursor)
+    elif cursor.take("TIMESTAMP", "AS", "OF") or cursor.take("SYSTEM_TIME", "AS", "OF"):
+        timestamp = cursor.string()
+    else:
+        cursor.fail("VERSION AS OF or TIMESTAMP AS OF")
+    cursor.end()
+    return Restore(table, version, timestamp)
+
+
+def _version(cursor: Cursor) -> int:
+    """A version as a number, or as a string that holds one."""
+    if cursor.peek().kind != STRING:
+        return cursor.integer()
+    place, text = cursor.place, cursor.string().strip()
+    if not text.isdecimal():
+        cursor.place = place
+        cursor.fail("a version")
+    return int(text)
+
+
 def _later(*words: str) -> Callable[[Cursor], Statement | None]:
     """A statement that a later version carries out; its table, or a path as a string, follows the words."""
 
@@ -178,8 +248,8 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "CREATE": _clone,
     "REPLACE": _clone,
     "OPTIMIZE": _optimize,
-    "VACUUM": _later("VACUUM"),
-    "RESTORE": _later("RESTORE"),
+    "VACUUM": _vacuum,
+    "RESTORE": _restore,
     "CONVERT": _later("CONVERT", "TO", "DELTA"),
     "FSCK": _later("FSCK", "REPAIR"),
     "COPY": _later("COPY", "INTO"),

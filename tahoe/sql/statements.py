@@ -14,9 +14,11 @@ __all__ = [
     "NotYet",
     "Optimize",
     "Purge",
+    "Restore",
     "Statement",
     "SyncMetadata",
     "UpgradeUniform",
+    "Vacuum",
 ]
 
 
@@ -87,11 +89,36 @@ class Optimize:
 
 
 @dataclass(frozen=True, slots=True)
+class Vacuum:
+    """``VACUUM … [FULL | LITE] [USING INVENTORY (table | (query))] [RETAIN n HOURS] [DRY RUN]``, the modifiers in any order.
+
+    Args:
+        is_lite: None where neither word is there.
+        inventory: a query.
+    """
+
+    table: TableName
+    is_lite: bool | None = None
+    inventory: str | None = None
+    retain_hours: float | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """``RESTORE [TABLE] … [TO] [FOR] VERSION AS OF n`` or ``TIMESTAMP AS OF s``: one of the two."""
+
+    table: TableName
+    version: int | None
+    timestamp: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NotYet:
     """A statement of Delta that this version of Tahoe does not carry out.
 
     Args:
-        words: its first words, as ``VACUUM``.
+        words: its first words, as ``GENERATE``.
         table: that it is about; None for one that names none, or another kind of thing.
     """
 
@@ -100,5 +127,15 @@ class NotYet:
 
 
 Statement = (
-    AddConstraint | DropConstraint | DescribeDetail | DescribeHistory | SyncMetadata | UpgradeUniform | Purge | Optimize | NotYet
+    AddConstraint
+    | DropConstraint
+    | DescribeDetail
+    | DescribeHistory
+    | SyncMetadata
+    | UpgradeUniform
+    | Purge
+    | Optimize
+    | Vacuum
+    | Restore
+    | NotYet
 )

@@ -156,6 +156,7 @@ class TableMachine(RuleBasedStateMachine):
         self.looked_at = -1
         self.unchecked = 0
         self.constrained = False
+        self.constrained_at: list[bool] = []
 
     @initialize(
         vectors=_MOSTLY,
@@ -303,6 +304,21 @@ class TableMachine(RuleBasedStateMachine):
     def optimize(self, columns: Sequence[str], curve: str, size: int | None) -> None:
         self.done_if(self.table.optimize(zorder_by=columns, curve=curve, target_file_size=size).version, self.rows)
 
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        if len(self.versions) < 2:
+            return
+        target = data.draw(st.integers(0, len(self.versions) - 2))
+        self.table.restore(target)
+        self.constrained = self.constrained_at[target]
+        self.done(self.versions[target], self.feed_is_on[target])
+
+    @rule(lite=st.booleans())
+    def vacuum(self, lite: bool) -> None:
+        self.table.vacuum(lite=lite)
+        self.done(self.rows)  # VACUUM START
+        self.done(self.rows)  # VACUUM END
+
     # ---- sessions
 
     @rule()
@@ -413,6 +429,7 @@ class TableMachine(RuleBasedStateMachine):
     def done(self, rows: Rows, feed: bool | None = None) -> None:
         """Note a version with its rows, and whether it has a feed where that changed."""
         self.versions.append(list(rows))
+        self.constrained_at.append(self.constrained)
         self.feed_is_on.append(self.feed_is_on[-1] if feed is None else feed)
 
     def done_if(self, version: int | None, rows: Rows) -> None:

@@ -36,6 +36,7 @@ from tahoe.txn.evidence import gather, store_large_vectors
 from tahoe.txn.fairness import Turn
 from tahoe.txn.prepare import PreparedCommit
 from tahoe.txn.row_level import questions
+from tahoe.txn.vanished import check_after_vacuum, check_old_files
 from tahoe.txn.winner import Winner
 
 __all__ = ["Committed", "RetryPolicy", "commit"]
@@ -118,6 +119,7 @@ class _Race:
     def run(self, prepared: PreparedCommit) -> Committed:
         clock, started = self.clock, self.clock.now_ms()
         self.store_time_ms = prepared.snapshot.segment.last_modified_ms if prepared.snapshot else 0
+        check_old_files(self.store, prepared, started)
         moved = self._caught_up(prepared, sent=False) if self.turn.give_way(self.store_time_ms) else prepared
         assert moved is not None, "a commit that was not sent is not in the log"
         tried_since, longest_try, in_vain = started, 0.0, 0
@@ -163,6 +165,7 @@ class _Race:
             sent, looked = False, self.clock.now_ms()
             if bodies:
                 winners = [_winner(self.store, moved.version + i, body) for i, body in enumerate(bodies)]
+                check_after_vacuum(self.store, moved, winners)
                 moved = _moved(self.store, moved, winners, self.clock)
                 self.won += winners
             took_long = self.clock.now_ms() - looked > max(looked - started, _SHORT_MS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import cached_property
@@ -72,6 +72,7 @@ class PreparedCommit:
         timestamp: milliseconds; at least the read version's in-commit timestamp + 1.
         row_id_mark: the highest row id that the versions before this one have given.
         may_be_moved: whether a lost race may be tried again at a later version.
+        looks_for: which of its files are looked for (`tahoe.txn.vanished`): ``old`` ones, ``all`` or ``none``.
     """
 
     version: int
@@ -85,6 +86,7 @@ class PreparedCommit:
     timestamp: int
     row_id_mark: int = NO_ROW_IDS
     may_be_moved: bool = True
+    looks_for: Literal["old", "all", "none"] = "old"
 
     @property
     def transaction_id(self) -> str:
@@ -171,6 +173,7 @@ def prepare(
         timestamp=timestamp,
         row_id_mark=_row_id_mark(snapshot),
         may_be_moved=transaction.may_be_moved,
+        looks_for=transaction.looks_for,
     )
     # Here a file that can be given no row ids is an error before anything is sent.
     prepared.full_actions()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest
@@ -84,6 +84,8 @@ class Transaction:
         isolation_level: ``Serializable``, the only one that a table can ask for, or ``WriteSerializable``: blind appends that
             win a race do not count as read. `prepare` lowers it where a commit only rearranges data.
         may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
+        looks_for: which of the files that it adds are looked for before it is sent (`tahoe.txn.vanished`): ``old`` ones; ``all`` of a
+            commit with files from before its snapshot; ``none``, where files may be gone.
         row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
         enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
         future: metadata and protocol, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
@@ -99,6 +101,7 @@ class Transaction:
         self.staged: list[Action] = []
         self.isolation_level = SERIALIZABLE
         self.may_be_moved = True
+        self.looks_for: Literal["old", "all", "none"] = "old"
         self.row_ids_kept = False
         self.enforces: frozenset[str] = frozenset()
         self.future: tuple[tuple[Metadata | None, Protocol | None], TableConfig] | None = None

@@ -73,6 +73,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda table: table.overwrite(rows("b", 100), dynamic_partitions=True), {("a", 1), ("a", 2), ("a", 3), ("b", 100)}
     ),
     "optimize": Operation(lambda table: table.optimize().version, BEFORE),
+    "restore": Operation(lambda table: table.restore(2).version, {row for row in BEFORE if row[1] % 10 < 3}),
     "set properties": Operation(lambda table: table.set_properties({"owner": "me"}), BEFORE),
     "unset properties": Operation(lambda table: table.unset_properties(["note"]), BEFORE),
 }

@@ -166,9 +166,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("vacuum", ()),
-        ("restoreToVersion", (0,)),
-        ("restoreToTimestamp", ("2026-01-01",)),
         ("generate", ("symlink_format_manifest",)),
         ("dropFeatureSupport", ("deletionVectors",)),
         ("clone", ("/elsewhere",)),

@@ -161,7 +161,7 @@ class _Run:
             fresh = transaction.existing()
             done, lost = _kept(done, snapshot, fresh)
             waiting = self._still_there(lost, fresh) if attempt <= _ROUNDS_OF_REDOING else []
-            snapshot = fresh
+            transaction.looks_for, snapshot = "all", fresh  # what is kept was written before it
 
     def _rewritten(self, snapshot: Snapshot, bins: Sequence[Bin], before: Sequence[Written]) -> list[Written]:
         written: list[Written] = []

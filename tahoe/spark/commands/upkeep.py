@@ -1,9 +1,9 @@
-"""OPTIMIZE and REORG on Spark, with what they answer: one row, the table's place and the metrics (`delta-features`, 2.4).
+"""OPTIMIZE, REORG, VACUUM and RESTORE on Spark, with what they answer (`delta-features`, 2.4).
 
     the core plans the bins ─► an executor writes each anew, as the core does ─► the core commits, and redoes what others changed
 
 Data files go from storage to an executor and back; only actions reach the driver. An executor holds some row groups of a bin at a time, and
-lets rows that are clustered wait on its disk.
+lets rows that are clustered wait on its disk. VACUUM and RESTORE are the core's own: they list, delete and commit, and read no data.
 """
 
 # ruff: noqa: N802, N803 - the names of the builder are delta-spark's
@@ -11,11 +11,12 @@ lets rows that are clustered wait on its disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.clock import SYSTEM_CLOCK
@@ -25,21 +26,33 @@ from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.upkeep.purge import stage_purge
+from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.progress import shown
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind
 from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
+from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.names.snapshots import moment
 from tahoe.store.location import decode_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["OPTIMIZE_ROW", "DeltaOptimizeBuilder", "optimize_table", "purge"]
+__all__ = [
+    "OPTIMIZE_ROW",
+    "RESTORE_ROW",
+    "VACUUM_ROW",
+    "DeltaOptimizeBuilder",
+    "optimize_table",
+    "purge",
+    "restore_table",
+    "vacuum_table",
+]
 
 _SIZES = "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
 _CUBE = "struct<num: bigint, size: bigint>"
@@ -59,10 +72,20 @@ OPTIMIZE_ROW = f"""path string, metrics struct<
     numTableColumns: bigint, numTableColumnsWithStats: bigint>"""
 """The columns that OPTIMIZE and REORG answer with."""
 
+VACUUM_ROW = "path string"
+"""The column that VACUUM answers with: the table's place, or, with DRY RUN, those of the files that would go."""
+
+RESTORE_ROW = (
+    "table_size_after_restore bigint, num_of_files_after_restore bigint, num_removed_files bigint, num_restored_files bigint, "
+    "removed_files_size bigint, restored_files_size bigint"
+)
+"""The columns that RESTORE answers with."""
+
 Row = tuple[str, dict[str, Any]]
 Value = TypeVar("Value")
 
-_PREFIX = "spark.databricks.delta.optimize."
+_DELTA = "spark.databricks.delta."
+_PREFIX = f"{_DELTA}optimize."
 
 
 def optimize_table(
@@ -194,6 +217,80 @@ def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: i
         columns=columns,
         columns_with_statistics=min(indexed, columns) if indexed >= 0 else columns,
     )
+
+
+def vacuum_table(
+    spark: SparkSession,
+    table: Table,
+    retain_hours: float | None = None,
+    *,
+    is_lite: bool | None = None,
+    inventory: str | None = None,
+    dry_run: bool = False,
+) -> list[tuple[str]]:
+    """Delete files that nobody may need, and answer as VACUUM does: rows of `VACUUM_ROW`.
+
+    Args:
+        spark: its settings ``spark.databricks.delta.vacuum.…`` and ``…retentionDurationCheck.enabled`` count.
+        retain_hours: None for the table's own retention.
+        is_lite: None for what the session says.
+        inventory: a query that gives ``path``, ``length``, ``isDir`` and ``modificationTime``.
+
+    Raises: as `tahoe.ops.upkeep.vacuum.vacuum`.
+    """
+    if is_classic(spark):
+        look_at_settings(spark)
+    if retain_hours and _is_on(spark, "vacuum.retentionWindowIgnore.enabled", False):
+        retain_hours = None
+    logs = spark.conf.get(_DELTA + "vacuum.logging.enabled", None)
+    with told_once(spark) if is_classic(spark) else nullcontext():
+        done = table.vacuum(
+            retain_hours,
+            dry_run=dry_run,
+            retention_check=_is_on(spark, "retentionDurationCheck.enabled", True),
+            lite=inventory is None and _is_on(spark, "vacuum.lite.enabled", False) if is_lite is None else is_lite,
+            inventory=None if inventory is None else _inventory(spark, inventory),
+            logs=None if logs is None else _is_on(spark, "vacuum.logging.enabled", False),
+        )
+    place = hadoop_path(table.url)
+    return [(f"{place}/{entry.name}",) for entry in done.plan.files] if dry_run else [(place,)]
+
+
+def _inventory(spark: SparkSession, query: str) -> pa.Table:
+    """The rows of an inventory, folders left out; what is wrong with its columns the core says."""
+    frame = spark.sql(query)
+    wanted = [name for name in ("path", "length", "isDir", "modificationTime") if name in frame.columns]
+    if dict(frame.dtypes).get("isDir") == "boolean":
+        frame = frame.where("not isDir")
+    return frame.select(wanted).toArrow()
+
+
+def restore_table(
+    spark: SparkSession, table: Table, version: int | None = None, timestamp: str | None = None
+) -> list[tuple[int, ...]]:
+    """Make the newest version be as an older one was, and answer as RESTORE does: a row of `RESTORE_ROW`.
+
+    Args:
+        spark: a classic session; ``spark.sql.files.ignoreMissingFiles`` counts.
+        timestamp: as Spark reads it, in the session's time zone.
+
+    Raises: as `tahoe.ops.upkeep.restore.restore`.
+    """
+    refuse_connect(spark, "RESTORE")
+    look_at_settings(spark)
+    request = RestoreRequest(
+        version,
+        None if timestamp is None else moment(spark, timestamp),
+        ignore_missing_files=str(spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).lower() == "true",
+        shown_timestamp=timestamp,
+    )
+    commit = partial(table.commit, user_metadata=user_metadata_of(spark))
+    with shown(table.clock) as progress, told_once(spark):
+        return [tuple(restore(table.begin(), commit, request, progress).metrics.values())]
+
+
+def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
+    return str(spark.conf.get(_DELTA + name, str(default))).strip().lower() == "true"
 
 
 # -- what is asked for -------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, MetadataChangedException, StorageFailure, Unsupported
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
+from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
 from tahoe.ops.write.writer import write_arrow
 from tahoe.process import UNIFORM_RUNTIME
@@ -43,7 +44,7 @@ from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
-from tahoe.table import Table, parse_timestamp
+from tahoe.table import Table
 
 __all__ = ["DeltaDataSource"]
 

@@ -9,7 +9,15 @@ from pyspark.sql.types import DataType, StructType
 
 from tahoe.exceptions import NotFound, Unsupported
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
-from tahoe.spark.commands.upkeep import OPTIMIZE_ROW, optimize_table, purge
+from tahoe.spark.commands.upkeep import (
+    OPTIMIZE_ROW,
+    RESTORE_ROW,
+    VACUUM_ROW,
+    optimize_table,
+    purge,
+    restore_table,
+    vacuum_table,
+)
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import is_nothing
@@ -22,9 +30,11 @@ from tahoe.sql.statements import (
     NotYet,
     Optimize,
     Purge,
+    Restore,
     Statement,
     SyncMetadata,
     UpgradeUniform,
+    Vacuum,
 )
 
 __all__ = ["own_command"]
@@ -75,6 +85,8 @@ _WORDS = {
     UpgradeUniform: "REORG TABLE … APPLY (UPGRADE UNIFORM)",
     Purge: "REORG TABLE … APPLY (PURGE)",
     Optimize: "OPTIMIZE",
+    Vacuum: "VACUUM",
+    Restore: "RESTORE",
 }
 
 
@@ -103,12 +115,21 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
         case Purge(_, where):
-            return Command(words, lambda: purge(spark, table, where), cast(StructType, DataType.fromDDL(OPTIMIZE_ROW)))
+            return Command(words, lambda: purge(spark, table, where), _columns(OPTIMIZE_ROW))
         case Optimize(_, where, columns, is_full):
             conditions = () if where is None else (where,)
             run = lambda: optimize_table(spark, table, conditions, columns, is_full=is_full)  # noqa: E731
-            return Command(words, run, cast(StructType, DataType.fromDDL(OPTIMIZE_ROW)))
+            return Command(words, run, _columns(OPTIMIZE_ROW))
+        case Vacuum(_, is_lite, inventory, hours, dry_run):
+            clean = lambda: vacuum_table(spark, table, hours, is_lite=is_lite, inventory=inventory, dry_run=dry_run)  # noqa: E731
+            return Command(words, clean, _columns(VACUUM_ROW))
+        case Restore(_, target, timestamp):
+            return Command(words, lambda: restore_table(spark, table, target, timestamp), _columns(RESTORE_ROW))
     raise AssertionError(statement)
+
+
+def _columns(row: str) -> StructType:
+    return cast(StructType, DataType.fromDDL(row))
 
 
 def _done(_: object) -> None:

@@ -50,6 +50,7 @@ __all__ = [
     "spec_from",
     "table_properties",
     "with_snapshot",
+    "snapshot_version",
 ]
 
 MAX_METADATA_LOG = 100
@@ -149,6 +150,11 @@ def data_totals(snapshot: Mapping[str, Any]) -> tuple[int, int]:
 def converted_version(document: Mapping[str, Any]) -> int:
     """The Delta version that the document speaks of."""
     return int(document["properties"][_DELTA_VERSION])
+
+
+def snapshot_version(snapshot: Mapping[str, Any]) -> int:
+    """The Delta version that a snapshot shows."""
+    return int(snapshot["summary"][_DELTA_VERSION])
 
 
 def converted_timestamp_ms(document: Mapping[str, Any]) -> int:

@@ -251,6 +251,38 @@ def test_optimize_clusters_by_columns(path: str) -> None:
     assert run_json("history", path, "-n", "1")[0]["operationParameters"]["zOrderBy"] == '["id","name"]'
 
 
+def test_vacuum_tells_first_and_then_does(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(30):
+        (Path(path) / f"orphan-{number}").write_bytes(b"?")
+    code, told = run_main(monkeypatch, capsys, "vacuum", path, "--retain-hours", "0")
+    assert (code, "at least 168 hours" in told) == (2, True)
+    shown = run("vacuum", path, "--retain-hours", "0", "--no-retention-check", "--dry-run")
+    assert "… and 10 more" in shown and "would delete 30 files of 30 bytes" in shown.replace("\n", " ")
+    options = ("--retain-hours", "0", "--no-retention-check")
+    planned = run_json("vacuum", path, *options, "--dry-run")
+    assert (len(planned["files"]), planned["bytes"], planned["deleted"], planned["lostVersions"]) == (30, 30, 0, [])
+    assert run_json("vacuum", path, *options, "--lite")["deleted"] == 0
+    done = run_json("vacuum", path, *options)
+    assert (done["deleted"], done["files"]) == (30, planned["files"])
+    assert run_json("history", path, "-n", "1")[0]["operation"] == "VACUUM END"
+
+
+def test_restore_tells_first_and_then_does(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tahoe.Table(path).to_arrow()
+    version = tahoe.Table(path).version()
+    tahoe.Table(path).append(rows(2, 4))
+    planned = run_json("restore", path, "--version", str(version), "--dry-run")
+    assert (planned["version"], planned["target"], planned["metrics"]["num_removed_files"]) == (None, version, 1)
+    assert f"to version {version} would bring 0 files" in run("restore", path, "-v", str(version), "--dry-run")
+    assert f"is as version {version} was" in run("restore", path, "-v", str(version)).replace("\n", " ")
+    assert tahoe.Table(path).to_arrow().num_rows == before.num_rows
+    code, told = run_main(monkeypatch, capsys, "restore", path)
+    assert (code, "one of the two" in told) == (2, True)
+    assert run_main(monkeypatch, capsys, "restore", path, "--timestamp", "1999-01-01")[0] == 2
+
+
 def test_a_size_that_is_none_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = run_main(monkeypatch, capsys, "optimize", path, "--target-size", "large")
     assert (code, "--target-size takes a size such as" in told) == (2, True)

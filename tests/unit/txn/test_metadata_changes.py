@@ -177,6 +177,7 @@ def test_a_commit_that_may_not_be_moved_is_refused_when_its_version_is_taken(tab
     transaction = table.begin()
     transaction.may_be_moved = False
     transaction.stage(AddFile("mine", {}, 1, 1, True, STATS))
+    table.store.put("mine", b"?")  # a file of long ago is looked for
     table.append(pa.table({"id": [1], "s": [None]}, schema=NESTED))
     with pytest.raises(ConcurrentWriteException, match=r"version 1 \(WRITE\)"):
         table.commit(transaction, Operation("RESTORE"))

@@ -1,0 +1,267 @@
+"""RESTORE: the newest version becomes as an older one was. Files that went come back, and files that came since go, by one commit.
+
+    the older version's files, less the newest's ─► are they there? ─► add      schema, properties ─► metaData
+    the newest's files, less the older version's ─► remove                      the protocol stays, or rises
+
+Nothing is written but the commit, and no feed of changes, for what is added and removed tells it. The commit moves past no other: whoever
+commits meanwhile makes it fail, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.lazy import pc
+from tahoe.log.files.live_files import add_files, canonical_path, file_keys
+from tahoe.log.history import parse_timestamp, version_at
+from tahoe.ops.rows.row_changes import snapshot_to_change
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import AddFile, Metadata
+from tahoe.protocol.dv import file_name
+from tahoe.protocol.features import features_of, upgraded
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
+
+__all__ = ["RestoreRequest", "Restored", "restore"]
+
+_THREADS = 16
+_MOST_NAMED = 100
+_KEPT = (
+    # Were time stamps of commits switched off, times of versions would move.
+    "delta.enableInCommitTimestamps",
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+_COLUMN_ID = "delta.columnMapping.maxColumnId"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """What the user asks for: a version or a time.
+
+    Args:
+        timestamp: as `tahoe.Table.snapshot` takes it.
+        ignore_missing_files: do not look whether the files are there.
+        dry_run: tell what would be done, and do nothing.
+        shown_timestamp: how the history shows the time; None for the text itself.
+    """
+
+    version: int | None = None
+    timestamp: str | date | datetime | None = None
+    ignore_missing_files: bool = False
+    dry_run: bool = False
+    shown_timestamp: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.version is None) == (self.timestamp is None):
+            raise InvalidRequest(
+                "Say to which version to restore the table, or to which time: one of the two.",
+                code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a RESTORE did, or would do. `print` shows it.
+
+    Args:
+        table: its URL.
+        target: the version that is restored.
+        version: the commit; None of a dry run.
+        metrics: by the reference's names, as the SQL statement answers them.
+        missing: of a dry run, files that the version needs and that are gone.
+    """
+
+    table: str
+    target: int
+    version: int | None
+    metrics: dict[str, int]
+    missing: tuple[str, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        told = self.metrics
+        restored = f"{counted(told['num_restored_files'], 'file')} of {told['restored_files_size']:,} bytes"
+        removed = f"{counted(told['num_removed_files'], 'file')} of {told['removed_files_size']:,} bytes"
+        if self.version is not None:
+            return (
+                f"Version {self.version} of {self.table} is as version {self.target} was: {restored} came back, {removed} went."
+            )
+        text = f"RESTORE of {self.table} to version {self.target} would bring {restored} back, and remove {removed}."
+        if self.missing:
+            text += f" It cannot: {counted(len(self.missing), 'file')} are gone, {', '.join(self.missing[:3])} among them."
+        return text
+
+
+def restore(
+    transaction: Transaction,
+    commit: Callable[[Transaction, Operation], Committed],
+    request: RestoreRequest,
+    progress: Progress = silent,
+) -> Restored:
+    """Restore an older version.
+
+    Args:
+        transaction: on the newest version.
+        commit: commits it.
+        progress: told of the files that are looked for.
+
+    Raises:
+        NotFound: there is no table; ``DELTA_CANNOT_RESTORE_TABLE_VERSION``, ``DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER`` and ``…_GREATER``: the
+            log has no such version. ``TAHOE_MISSING_FILES``: files of it are gone; the message names the first ones.
+        InvalidRequest: the version is the newest one; the table is append-only and files would go.
+        ConcurrentWriteException: another writer committed meanwhile.
+    """
+    newest = snapshot_to_change(transaction)
+    target = Snapshot.at(newest.store, _version(newest, request))
+    adds, removes = _beyond(target, newest), _beyond(newest, target)
+    missing = [] if request.ignore_missing_files else _missing(newest, adds, progress)
+    metrics = _metrics(target, adds, removes)
+    if request.dry_run:
+        return Restored(newest.store.url, target.version, None, metrics, tuple(missing))
+    if missing:
+        raise _gone(newest, target.version, missing)
+    transaction.looks_for = "none" if request.ignore_missing_files else "all"
+    _stage(transaction, newest, target, adds, removes)
+    committed = commit(transaction, _operation(request, metrics))
+    return Restored(newest.store.url, target.version, committed.version, metrics)
+
+
+def _version(newest: Snapshot, request: RestoreRequest) -> int:
+    store = newest.store
+    version = request.version
+    if request.timestamp is not None:
+        try:
+            version = version_at(store, newest.config, parse_timestamp(request.timestamp))
+        except NotFound as error:
+            which = "EARLIER" if "EARLIER" in error.code else "GREATER"
+            raise NotFound(
+                f"Cannot restore the table to {request.timestamp}. {error.message}",
+                code=f"DELTA_CANNOT_RESTORE_TIMESTAMP_{which}",
+                table=store.url,
+            ) from error
+    assert version is not None
+    if version == newest.version:
+        raise InvalidRequest(
+            f"Version to restore ({version}) should be less than the last available version ({newest.version}) of table {store.url}: it is "
+            "the newest one, and there is nothing to restore.",
+            code="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+            table=store.url,
+            version=version,
+        )
+    if not 0 <= version < newest.version:
+        raise _no_version(newest, version, None)
+    try:
+        Snapshot.at(store, version)
+    except NotFound as error:
+        raise _no_version(newest, version, error) from error
+    return version
+
+
+def _no_version(newest: Snapshot, version: int, error: NotFound | None) -> NotFound:
+    told = f"Available versions: up to {newest.version}." if error is None else error.message
+    return NotFound(
+        f"Cannot restore table {newest.store.url} to version {version}. {told}",
+        code="DELTA_CANNOT_RESTORE_TABLE_VERSION",
+        table=newest.store.url,
+        version=version,
+    )
+
+
+def _beyond(these: Snapshot, others: Snapshot) -> list[AddFile]:
+    """The logical files of one version that the other has not."""
+    url = these.store.url
+    known = pa.concat_arrays(list(_keys(others.files(), url)) or [pa.array([], pa.string())])
+    files = these.files()
+    found = [pc.invert(pc.is_in(keys, value_set=known)) for keys in _keys(files, url)]
+    return add_files(files.filter(pa.chunked_array(found, pa.bool_()))) if found else []
+
+
+def _keys(files: pa.Table, url: str) -> Iterator[pa.Array]:
+    return (file_keys(batch, url) for batch in files.select(["path", "deletionVector"]).to_batches())
+
+
+def _missing(newest: Snapshot, adds: Sequence[AddFile], progress: Progress) -> list[str]:
+    """The files, and deletion vectors, that storage has not."""
+    store, names = newest.store, dict[str, None]()
+    for add in adds:
+        names[canonical_path(add.path, store.url)] = None
+        name = None if add.deletion_vector is None else file_name(add.deletion_vector, store.url)
+        names |= {} if name is None else {name: None}
+    missing = []
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-restore") as pool:
+        for done, (name, entry) in enumerate(zip(names, pool.map(store.head, names), strict=True), start=1):
+            missing += [name] if entry is None else []
+            progress("files looked for", done, len(names))
+    return missing
+
+
+def _gone(newest: Snapshot, version: int, missing: Sequence[str]) -> NotFound:
+    more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
+    return NotFound(
+        f"Table {newest.store.url} cannot be restored to version {version}: {counted(len(missing), 'file')} of it are gone, deleted by a "
+        f"VACUUM or by hand: {', '.join(missing[:_MOST_NAMED])}{more}. Restore a newer version; or restore this one without them, with "
+        "ignore_missing_files=True, or spark.sql.files.ignoreMissingFiles = true.",
+        code="TAHOE_MISSING_FILES",
+        table=newest.store.url,
+        version=version,
+        files=list(missing[:_MOST_NAMED]),
+    )
+
+
+def _stage(
+    transaction: Transaction, newest: Snapshot, target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFile]
+) -> None:
+    transaction.read_whole_table()
+    transaction.may_be_moved = False
+    transaction.set_metadata(_metadata(newest.metadata, target.metadata))
+    # Never weaker: older versions must stay readable by whoever reads this one.
+    transaction.set_protocol(upgraded(newest.protocol, features_of(target.protocol)))
+    now_ms = transaction.clock.now_ms()
+    transaction.stage(*(add.remove(now_ms) for add in removes), *(replace(add, data_change=True) for add in adds))
+
+
+def _metadata(newest: Metadata, target: Metadata) -> Metadata:
+    """The metadata that was, with what must not go back: no column's id is given twice, and times of versions stay as they are."""
+    found = {key: value for key, value in target.configuration.items() if key not in _KEPT}
+    if newest.configuration.get(_KEPT[0], "").lower() == "true":
+        found |= {key: newest.configuration[key] for key in _KEPT if key in newest.configuration}
+    elif _KEPT[0] in target.configuration:
+        found[_KEPT[0]] = target.configuration[_KEPT[0]]
+    ids = [int(one.configuration[_COLUMN_ID]) for one in (newest, target) if _COLUMN_ID in one.configuration]
+    if _COLUMN_ID in found:
+        found[_COLUMN_ID] = str(max(ids))
+    return replace(target, id=newest.id, configuration=found)
+
+
+def _metrics(target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:
+    return {
+        "table_size_after_restore": int(pc.sum(target.files()["size"]).as_py() or 0),
+        "num_of_files_after_restore": target.num_files,
+        "num_removed_files": len(removes),
+        "num_restored_files": len(adds),
+        "removed_files_size": sum(add.size for add in removes),
+        "restored_files_size": sum(add.size for add in adds),
+    }
+
+
+def _operation(request: RestoreRequest, metrics: dict[str, int]) -> Operation:
+    shown = request.shown_timestamp
+    if shown is None and request.timestamp is not None:
+        moment = datetime.fromtimestamp(parse_timestamp(request.timestamp) / 1000, UTC)
+        shown = f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000}"
+    parameters: dict[str, Any] = {"version": request.version, "timestamp": shown}
+    return Operation("RESTORE", parameters, {_camel(name): value for name, value in metrics.items()})
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)

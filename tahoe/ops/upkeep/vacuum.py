@@ -1,0 +1,214 @@
+"""VACUUM: deletes the files that no version needs which may still be read, while others read and write.
+
+    what time is it there ─► list, or look into the log ─► what is needed, read after the listing ─► what may go
+      ─► VACUUM START, and what was committed until then stays ─► delete ─► VACUUM END ─► note how far it came
+
+A writer that began before VACUUM START, and whose files are so old that they may be among those that go, finds that commit in its way and
+fails (`tahoe.txn.vanished`). Whoever dies in the middle leaves files to the next VACUUM, and a table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from tahoe.exceptions import TahoeError
+from tahoe.ops.upkeep.vacuum_files import (
+    confirmed,
+    delete_files,
+    entries_of_inventory,
+    listed,
+    real_names,
+    store_time_ms,
+    without_links,
+)
+from tahoe.ops.upkeep.vacuum_lite import expired_version, removed_files, write_last_vacuum
+from tahoe.ops.upkeep.vacuum_needed import actions_of, commits_in, lost_versions, names_in, needed_names
+from tahoe.ops.upkeep.vacuum_plan import VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
+from tahoe.progress import Progress, silent
+from tahoe.protocol.features import check_writable
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import split_url
+from tahoe.store.log_store import Entry, LogStore
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
+
+__all__ = ["Begin", "Commit", "Held", "Vacuumed", "plan_vacuum", "vacuum"]
+
+Begin = Callable[[], Transaction]
+Commit = Callable[[Transaction, Operation], Committed]
+Held = Callable[[Snapshot, int], Sequence[int]]
+"""Which older versions readers hold who do not look into the log, of a snapshot and the time in its storage."""
+
+_NOT_TOLD_OF = frozenset({"s3"})
+"""Where the reference commits no VACUUM START and END unless it is told to: its commits there are safe from one cluster only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What a VACUUM did. `print` shows it.
+
+    Args:
+        plan: what was to be deleted.
+        deleted: so many files were; 0 of a dry run.
+        version: of the commit ``VACUUM END``; None where nothing was committed.
+    """
+
+    plan: VacuumPlan
+    deleted: int = 0
+    version: int | None = None
+
+    def __str__(self) -> str:
+        plan = self.plan
+        files = f"{counted(len(plan.files), 'file')} of {plan.size:,} bytes"
+        if not plan.request.dry_run:
+            return f"VACUUM of {plan.table} deleted {files} in {counted(plan.folders, 'folder')}."
+        text = f"VACUUM of version {plan.version} of {plan.table} would delete {files} in {counted(plan.folders, 'folder')}."
+        if plan.lost_versions:
+            text += f" No more to be read would be {counted(len(plan.lost_versions), 'version')}: {_ranges(plan.lost_versions)}."
+        return text
+
+
+def vacuum(
+    begin: Begin, commit: Commit, request: VacuumRequest, held: Held = lambda snapshot, now_ms: (), progress: Progress = silent
+) -> Vacuumed:
+    """Delete the files that nobody may need, and tell what was done.
+
+    Args:
+        begin: a transaction on the newest version.
+        commit: commits one.
+        held: asked once of what else is to be kept.
+        progress: told of the files that are listed and deleted.
+
+    Raises:
+        NotFound: there is no table.
+        Unsupported: the table needs what this version of Tahoe does not write, and so may hold files that it does not know.
+        InvalidRequest: see `tahoe.ops.upkeep.vacuum_plan.retention_of`, `tahoe.ops.upkeep.vacuum_lite.removed_files` and
+            `tahoe.ops.upkeep.vacuum_files.entries_of_inventory`.
+        StorageFailure: some files could not be deleted; the others were.
+    """
+    transaction = begin()
+    store = transaction.store
+    plan = plan_vacuum(transaction, request, held, progress)
+    if request.dry_run:
+        commits = commits_in(store)
+        lost = lost_versions(store, commits, {entry.name for entry in plan.files}, request.threads)
+        return Vacuumed(replace(plan, lost_versions=tuple(lost)))
+    newest = begin().existing()
+    done = _Logged(begin, commit, plan) if _is_logged(request, plan, newest) else None
+    files = _unnamed(store, plan, newest.version if done is None else done.start())
+    with _failing(done):
+        deleted = delete_files(store, files, request.threads, progress)
+    version = None if done is None else done.end(deleted)
+    write_last_vacuum(store, plan.vacuumed_version)
+    return Vacuumed(replace(plan, files=tuple(files)), deleted, version)
+
+
+def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, progress: Progress = silent) -> VacuumPlan:
+    """What a VACUUM would delete. Errors are those of `vacuum`."""
+    snapshot = transaction.existing()
+    check_writable(snapshot.protocol, snapshot.store.url)
+    retention_ms, store, prefixes = retention_of(request, snapshot.config), snapshot.store, partition_prefixes(snapshot.config)
+    cut_off_ms = store_time_ms(store, snapshot.segment.last_modified_ms) - retention_ms
+    entries, complete = _candidates(store, request, prefixes, cut_off_ms, progress)
+    # What was committed until now is known now: whoever has a file in that listing and commits it later meets VACUUM START.
+    newest = Snapshot.at(store)
+    commits = commits_in(store)
+    versions = tuple(held(newest, cut_off_ms + retention_ms))
+    needed = needed_names(newest, commits, cut_off_ms, versions, request.threads)
+    needed |= real_names(store, needed - entries.keys())
+    files = without_links(store, deletable(entries.values(), needed, cut_off_ms, prefixes, store.url))
+    if request.lite or request.inventory is not None:
+        files = confirmed(store, files, cut_off_ms, request.threads)
+    expired = complete if request.lite else expired_version(commits, cut_off_ms)
+    return VacuumPlan(
+        table=store.url,
+        version=newest.version,
+        request=request,
+        files=tuple(files),
+        folders=len({entry.name.rpartition("/")[0] for entry in entries.values()} | {""}),
+        retention_ms=retention_ms,
+        cut_off_ms=cut_off_ms,
+        vacuumed_version=None if expired is None else min([expired, *versions]),
+    )
+
+
+def _candidates(
+    store: LogStore, request: VacuumRequest, prefixes: tuple[str, ...], cut_off_ms: int, progress: Progress
+) -> tuple[dict[str, Entry], int | None]:
+    """The files to choose from by name; and, of LITE, the version that it comes to."""
+    if request.lite:
+        commits = commits_in(store)
+        return removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms, request.threads)
+    if request.inventory is not None:
+        return {entry.name: entry for entry in entries_of_inventory(request.inventory, store)}, None
+    return {entry.name: entry for entry in listed(store, prefixes, request.threads, progress)}, None
+
+
+def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> bool:
+    """Whether VACUUM START and END are committed: as the reference does, and wherever files may go that writers still have in hand."""
+    if request.logs is not None:
+        return request.logs
+    is_short = plan.retention_ms < snapshot.config.properties.deleted_file_retention_ms
+    return is_short or split_url(plan.table)[0] not in _NOT_TOLD_OF
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """A VACUUM that the history tells of."""
+
+    begin: Begin
+    commit: Commit
+    plan: VacuumPlan
+
+    def start(self) -> int:
+        """Commit ``VACUUM START``, and give its version."""
+        plan, request = self.plan, self.plan.request
+        transaction = self.begin()
+        own = transaction.existing().config.properties.deleted_file_retention_ms
+        parameters: dict[str, int | bool] = {"retentionCheckEnabled": request.retention_check, "defaultRetentionMillis": own}
+        if request.retention_hours is not None:
+            parameters["specifiedRetentionMillis"] = plan.retention_ms
+        metrics = {"numFilesToDelete": len(plan.files), "sizeOfDataToDelete": plan.size}
+        return self.commit(transaction, Operation("VACUUM START", parameters, metrics)).version
+
+    def end(self, deleted: int) -> int:
+        """Commit ``VACUUM END``, and give its version."""
+        metrics = {"numDeletedFiles": deleted, "numVacuumedDirectories": self.plan.folders}
+        return self.commit(self.begin(), Operation("VACUUM END", {"status": "COMPLETED"}, metrics)).version
+
+    def failed(self) -> None:
+        """Commit that it failed."""
+        self.commit(self.begin(), Operation("VACUUM END", {"status": "FAILED"}))
+
+
+def _unnamed(store: LogStore, plan: VacuumPlan, version: int) -> list[Entry]:
+    """The files of the plan without those of commits that came since, up to a version."""
+    since = actions_of(store, range(plan.version + 1, version + 1), plan.request.threads)
+    named = {name for _, actions in since for name in names_in(actions, store.url)}
+    return [entry for entry in plan.files if entry.name not in named]
+
+
+@contextmanager
+def _failing(logged: _Logged | None) -> Iterator[None]:
+    """Tells the history where what is inside fails."""
+    try:
+        yield
+    except Exception:
+        if logged is not None:
+            with suppress(TahoeError):
+                logged.failed()
+        raise
+
+
+def _ranges(versions: Sequence[int]) -> str:
+    """``0 to 4, 7``."""
+    runs: list[list[int]] = []
+    for version in versions:
+        if runs and version == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], version]
+        else:
+            runs.append([version])
+    return ", ".join(" to ".join(map(str, run)) for run in runs)

@@ -1,0 +1,180 @@
+"""What VACUUM asks of storage: what time it is there, which files it has, and to delete some of them.
+
+Names are taken as they are: no symbolic link is followed to a file that may go, none is deleted, and a file that the log reaches through
+one is known by the name that it really has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.log.files.paths import LOG_FOLDER
+from tahoe.ops.upkeep.vacuum_plan import is_hidden
+from tahoe.progress import Progress
+from tahoe.store.location import local_path
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["confirmed", "delete_files", "entries_of_inventory", "listed", "real_names", "store_time_ms", "without_links"]
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+_CLOCK = f"{LOG_FOLDER}/.tahoe-clock"
+
+
+def store_time_ms(store: LogStore, newest_commit_ms: int) -> int:
+    """What time it is by the clock that gives files their times: it is the storage's, and may differ from this machine's.
+
+    Args:
+        newest_commit_ms: the time of the newest commit's file, which is told where nothing may be written: no file younger than it is
+            taken for old then.
+    """
+    found = None
+    with suppress(StorageFailure):
+        store.put(_CLOCK, b"")
+        found = store.head(_CLOCK)
+        store.delete(_CLOCK)
+    return newest_commit_ms if found is None else max(found.modified_ms, newest_commit_ms)
+
+
+def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: Progress) -> Iterator[Entry]:
+    """The files of a table whose names are not hidden; the folders of its root are listed side by side.
+
+    Args:
+        prefixes: see `tahoe.ops.upkeep.vacuum_plan.partition_prefixes`.
+    """
+    count = 0
+    folders = getattr(store, "folders", None)  # of `FolderStore`: others are walked in one go
+    if folders is None:
+        walks: Iterable[Iterable[Entry]] = [store.walk()]
+    else:
+        # Links among them lead to files that have another name.
+        names = [name for name in folders() if not is_hidden(f"{name}/", prefixes) and not _is_link(store, name)]
+        walks = _chain(store, names, threads)
+    for walk in walks:
+        for entry in walk:
+            if not is_hidden(entry.name, prefixes):
+                count += 1
+                yield entry
+        progress("files listed", count)
+
+
+def _chain(store: LogStore, names: Sequence[str], threads: int) -> Iterator[Iterable[Entry]]:
+    yield store.list_from("")
+    yield from _side_by_side(lambda name: list(store.walk(name)), names, threads)
+
+
+def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
+    """The files of an inventory that lie below the table's root. Paths are taken literally, as in the reference.
+
+    Raises `InvalidRequest` (``DELTA_INVALID_INVENTORY_SCHEMA``): it has not the columns ``path`` string, ``length`` long, ``isDir`` boolean
+    and ``modificationTime`` long.
+    """
+    wanted = {"path": pa.types.is_string, "length": pa.types.is_int64, "isDir": pa.types.is_boolean}
+    wanted["modificationTime"] = pa.types.is_int64
+    fields = {field.name: field.type for field in inventory.schema}
+    texts = (pa.types.is_large_string, pa.types.is_string_view)
+    for column, is_it in wanted.items():
+        found = fields.get(column)
+        if found is None or not (is_it(found) or (column == "path" and any(text(found) for text in texts))):
+            raise InvalidRequest(
+                "The inventory of a VACUUM must have the columns path string, length long, isDir boolean and modificationTime long (when, "
+                f"in milliseconds); found {', '.join(f'{key} {kind}' for key, kind in fields.items())}.",
+                code="DELTA_INVALID_INVENTORY_SCHEMA",
+                column=column,
+            )
+    entries: dict[str, Entry] = {}
+    for row in inventory.select(list(wanted)).to_pylist():
+        name = None if row["isDir"] or row["path"] is None else _below(row["path"], store.url)
+        if name is not None:
+            entries[name] = Entry(name, row["length"] or 0, row["modificationTime"] or 0)
+    return list(entries.values())
+
+
+def _below(path: str, url: str) -> str | None:
+    """The name of a path of an inventory; None for one that is not below the root."""
+    scheme, _, rest = url.partition("://")
+    spelt = {"s3": ("s3", "s3a", "s3n"), "file": ("file",)}.get(scheme, (scheme,))
+    roots = [f"{one}://{rest}/" for one in spelt]
+    if scheme == "file":
+        roots += [f"file:{rest}/", f"{rest}/"]
+    return next((path[len(root) :] for root in roots if path.startswith(root) and len(path) > len(root)), None)
+
+
+def confirmed(store: LogStore, entries: Sequence[Entry], cut_off_ms: int, threads: int) -> list[Entry]:
+    """Those that storage has and that are older than that, with the size and time that storage tells of them."""
+    found = _side_by_side(store.head, [entry.name for entry in entries], threads)
+    return [entry for entry in found if entry is not None and entry.modified_ms < cut_off_ms]
+
+
+def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progress: Progress) -> int:
+    """Delete them, in no order, and tell how many were. Whatever interrupts it, what is left can be deleted by another VACUUM.
+
+    Raises `StorageFailure` where storage does not delete one; the others are tried all the same.
+    """
+    done, failures = 0, list[StorageFailure]()
+    progress("files deleted", 0, len(entries))
+    for failure in _side_by_side(partial(_delete, store), [entry.name for entry in entries], threads):
+        failures += [] if failure is None else [failure]
+        done += failure is None
+        progress("files deleted", done, len(entries))
+    if failures:
+        raise StorageFailure(
+            f"{len(failures)} of {len(entries)} files of {store.url} could not be deleted; {done} were. The first: {failures[0].message} "
+            "Run VACUUM again: it goes on where it stopped.",
+            table=store.url,
+        )
+    return done
+
+
+def _delete(store: LogStore, name: str) -> StorageFailure | None:
+    try:
+        store.delete(name)
+    except StorageFailure as error:
+        return error
+    return None
+
+
+def _side_by_side(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
+    """The answers in order. Who stops asking, or is interrupted, stops the work: what waits is not begun."""
+    todo = iter(items)
+    with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
+        try:
+            while some := list(islice(todo, 1000)):
+                yield from pool.map(work, some)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+# -- links -------------------------------------------------------------------------------------------------------------------
+
+
+def without_links(store: LogStore, entries: Sequence[Entry]) -> list[Entry]:
+    """The files that are no symbolic links."""
+    root = local_path(store.url)
+    return list(entries) if root is None else [entry for entry in entries if not os.path.islink(f"{root}/{entry.name}")]
+
+
+def real_names(store: LogStore, names: Iterable[str]) -> set[str]:
+    """Where these names lead, on a local disk, when symbolic links are followed to files below the root."""
+    root = local_path(store.url)
+    if root is None:
+        return set()
+    real_root = os.path.realpath(root)
+    found = (os.path.realpath(f"{root}/{name}") for name in names if "\0" not in name)
+    return {path[len(real_root) + 1 :] for path in found if path.startswith(f"{real_root}/")}
+
+
+def _is_link(store: LogStore, name: str) -> bool:
+    root = local_path(store.url)
+    return root is not None and os.path.islink(f"{root}/{name}")

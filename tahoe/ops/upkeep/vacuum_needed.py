@@ -1,0 +1,114 @@
+"""Which files versions need that may still be read, and which versions a VACUUM takes away.
+
+Needed are the files of the newest version, of each tombstone that is younger than the retention, and all that commits within the
+retention speak of: by the times of their files in storage, for a tombstone has the time of its writer's clock, which may be wrong. Change
+data is named by commits alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+
+import pyarrow as pa
+
+from tahoe.exceptions import NotFound
+from tahoe.lazy import pc
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.live_files import canonical_path
+from tahoe.log.files.paths import LOG_FOLDER, parse
+from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, RemoveFile
+from tahoe.protocol.dv import file_name
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["actions_of", "commits_in", "lost_versions", "names_in", "needed_names"]
+
+
+def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
+    """The commits in the log with their versions, oldest first."""
+    found = [(parsed, entry) for entry in store.list_from(LOG_FOLDER) if (parsed := parse(entry.name)) is not None]
+    return sorted((parsed.version, entry) for parsed, entry in found if parsed.kind == "commit")
+
+
+def actions_of(store: LogStore, versions: Iterable[int], threads: int) -> Iterator[tuple[int, tuple[Action, ...]]]:
+    """The actions of commits, in the order asked, read side by side; no more than some dozen are in memory at once."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-vacuum") as pool:
+        wanted = iter(versions)
+        while some := list(islice(wanted, 4 * threads)):
+            yield from zip(some, pool.map(partial(read_commit, store), some), strict=True)
+
+
+def names_in(actions: Iterable[Action], root_url: str) -> Iterator[str]:
+    """The files that actions speak of, with their deletion vectors and change data."""
+    for action in actions:
+        if isinstance(action, AddFile | RemoveFile | AddCDCFile):
+            yield canonical_path(action.path, root_url)
+        if isinstance(action, AddFile | RemoveFile) and action.deletion_vector is not None:
+            name = file_name(action.deletion_vector, root_url)
+            if name is not None:
+                yield name
+
+
+def needed_names(
+    snapshot: Snapshot, commits: Sequence[tuple[int, Entry]], cut_off_ms: int, held: Sequence[int], threads: int
+) -> set[str]:
+    """The names of files that a VACUUM leaves where they are.
+
+    Args:
+        snapshot: the newest version.
+        commits: in its log.
+        cut_off_ms: by the clock of the storage.
+        held: older versions that readers hold who do not look into the log, as Iceberg's do.
+    """
+    store = snapshot.store
+    tombstones = snapshot.tombstones()
+    young = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], cut_off_ms), False)
+    needed = {*_names(snapshot.files(), store.url), *_names(tombstones.filter(young), store.url)}
+    for version in held:
+        try:
+            needed.update(_names(Snapshot.at(store, version).files(), store.url))
+        except NotFound:
+            if version == max(held):  # what is shown now
+                raise
+    recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
+    for _, actions in actions_of(store, recent, threads):
+        needed.update(names_in(actions, store.url))
+    return needed
+
+
+def lost_versions(store: LogStore, commits: Sequence[tuple[int, Entry]], gone: set[str], threads: int) -> list[int]:
+    """The versions in the log that need one of these files, as far as commits tell which. Reads every commit in the log.
+
+    Args:
+        gone: names of files; those that no commit names cost no version.
+    """
+    if not gone or not commits:
+        return []
+    first, newest = commits[0][0], commits[-1][0]
+    since: dict[str, int] = {}
+    lost: set[int] = set()
+    for version, actions in actions_of(store, [version for version, _ in commits], threads):
+        removes, adds = ([one for one in actions if isinstance(one, kind)] for kind in (RemoveFile, AddFile))
+        for name in set(names_in(removes, store.url)) & gone:
+            lost.update(range(since.pop(name, first), version))
+        for name in set(names_in(adds, store.url)) & gone:
+            since.setdefault(name, version)
+    for begun in since.values():  # no commit in the log removes it: it is lost to all that follow
+        lost.update(range(begun, newest + 1))
+    return sorted(lost)
+
+
+def _names(files: pa.Table, root_url: str) -> Iterator[str]:
+    for path in files["path"].to_pylist():
+        yield canonical_path(path, root_url)
+        yield path  # a writer may have forgotten to encode it
+    vectors = files["deletionVector"]
+    stored = vectors.filter(pc.fill_null(pc.not_equal(pc.struct_field(vectors, "storageType"), "i"), False))
+    for row in stored.to_pylist():
+        vector = DeletionVectorDescriptor(row["storageType"], row["pathOrInlineDv"], row["sizeInBytes"], row["cardinality"])
+        name = file_name(vector, root_url)
+        if name is not None:
+            yield name

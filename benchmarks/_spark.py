@@ -37,6 +37,22 @@ def session(cores: int = 2) -> SparkSession:
     return tahoe.enable(builder.getOrCreate())
 
 
+def beside_delta_spark() -> tuple[SparkSession, SparkSession]:
+    """Tahoe's session and one of delta-spark 4.0.1, in one JVM, with the setting that suits delta-spark best.
+
+    Needs PySpark 4.0 and Maven Central: the environment of `make interop`.
+    """
+    from tests.jvm.conftest import SETTINGS
+
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    theirs = builder.getOrCreate()
+    mine = theirs.newSession()
+    mine.conf.unset("spark.sql.catalog.spark_catalog")
+    return tahoe.enable(mine), theirs
+
+
 def rows(spark: SparkSession, count: int, files: int) -> DataFrame:
     return spark.range(0, count, 1, files).selectExpr(*COLUMNS)
 

@@ -1,9 +1,11 @@
 """What the first write and the first MERGE of a session cost beside later ones, and a small MERGE beside a scan of the key column.
 
 Each number of the first table is of a new process. Goals: the first at most twice the later ones and what Spark itself takes for its own
-first write; a MERGE of 100 rows into 4 million, with deletion vectors, at most twice the time of a query that reads the key column.
+first write; a MERGE of 100 rows into 4 million, with deletion vectors, at most twice the time of a query that reads the key column. With
+``--delta-spark`` nothing but such MERGEs is measured, of tables with vectors and without, beside delta-spark's in one JVM (goal without: 0.4
+of its time); that needs the environment of `make interop`.
 
-    python benchmarks/spark_first_contact.py [--processes 3] [--rows 4000000] [--rounds 7] [--json]
+    python benchmarks/spark_first_contact.py [--processes 3] [--rows 4000000] [--rounds 7] [--delta-spark] [--json]
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -23,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rich.console import Console
 from rich.table import Table as Grid
 
-from benchmarks._spark import by_turns, session
+from benchmarks._spark import beside_delta_spark, by_turns, session
 
 MERGE = (
     "MERGE INTO delta.`{path}` t USING (SELECT id * {step} AS id, 0 AS v FROM range(100)) s ON t.id = s.id "
@@ -38,14 +41,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--delta-spark", action="store_true")
     arguments = parser.parse_args()
     if arguments.one:
         print(f"TOLD {json.dumps(first_and_later(arguments.one))}")
         return
-    firsts = [told(arguments.rows) for _ in range(arguments.processes)]
-    figures = {name: statistics.median(one[name] for one in firsts) for name in firsts[0]}
     with tempfile.TemporaryDirectory() as folder:
-        figures |= small_merge(folder, arguments.rows, arguments.rounds)
+        if arguments.delta_spark:
+            figures = merges_of_both(folder, arguments.rows, arguments.rounds)
+        else:
+            firsts = [told(arguments.rows) for _ in range(arguments.processes)]
+            figures = {name: statistics.median(one[name] for one in firsts) for name in firsts[0]}
+            figures |= small_merge(folder, arguments.rows, arguments.rounds)
     if arguments.json:
         print(json.dumps(figures))
         return
@@ -102,6 +109,24 @@ def small_merge(folder: str, rows: int, rounds: int) -> dict[str, float]:
     spark.stop()
     figures = {f"{name}, {rows} rows": statistics.median(one) for name, one in taken.items()}
     return {**figures, "ratio": statistics.median(a / b for a, b in zip(*taken.values(), strict=True))}
+
+
+def merges_of_both(folder: str, rows: int, rounds: int) -> dict[str, float]:
+    """MERGEs of 100 rows by Tahoe and by delta-spark, each into a table of its own with the same rows, by turns."""
+    mine, theirs = beside_delta_spark()
+    figures: dict[str, float] = {}
+    for kind, vectors in (("vectors", "true"), ("rewriting", "false")):
+        runs = {}
+        for name, spark in (("Tahoe", mine), ("delta-spark", theirs)):
+            path = f"{folder}/{name}-{kind}"
+            frame = spark.range(0, rows, 1, 8).selectExpr("id", "id % 1000 AS v", "concat('s', id) AS s")
+            frame.write.format("delta").option("delta.enableDeletionVectors", vectors).save(path)
+            runs[name] = partial(spark.sql, MERGE.format(path=path, step=rows // 100))
+        taken = by_turns(runs, rounds)
+        figures |= {f"{name}, {kind}": statistics.median(one) for name, one in taken.items()}
+        figures[f"ratio, {kind}"] = statistics.median(a / b for a, b in zip(*taken.values(), strict=True))
+    mine.stop()
+    return figures
 
 
 def seconds(run: Callable[[], object]) -> float:

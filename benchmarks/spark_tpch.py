@@ -27,8 +27,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
 
-import tahoe
-from benchmarks._spark import by_turns, session
+from benchmarks._spark import beside_delta_spark, by_turns, session
 from tests.tpc import generate, tables, tpch_queries
 
 
@@ -62,15 +61,7 @@ def sessions(delta_spark: bool) -> dict[str, SparkSession]:
     if not delta_spark:
         spark = session()
         return {"tahoe": spark, "parquet": spark}
-    from tests.jvm.conftest import SETTINGS
-
-    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
-    for key, value in SETTINGS.items():
-        builder = builder.config(key, value)
-    theirs = builder.getOrCreate()
-    mine = theirs.newSession()
-    mine.conf.unset("spark.sql.catalog.spark_catalog")
-    mine = tahoe.enable(mine)
+    mine, theirs = beside_delta_spark()
     return {"tahoe": mine, "parquet": mine, "delta_spark": theirs}
 
 

@@ -11,7 +11,7 @@ import pytest
 from tahoe.tables import DeltaTable
 from tests.spark.names_under_stress import LIVES
 
-_SAMPLE = ("threads_work_side_by_side", "a_batch_of_a_stream_writes_by_name")
+_SAMPLE = ("a_batch_of_a_stream_writes_by_name",)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def loaded(request, spark, tmp_path):
 
 def test_data_maintenance_leaves_the_rows_that_duckdb_leaves(
     spark, loaded
-):  # five tables made, eight statements on each side: about 10 s
+):  # three tables made, six statements on each side: about 8 s
     measure, names = loaded
     for name in names:
         _same(spark, measure, name)
@@ -68,12 +68,14 @@ def test_data_maintenance_leaves_the_rows_that_duckdb_leaves(
         ),
     )
     for name, statement in changes:
+        if name not in names:
+            continue
         measure.execute(statement)
         spark.sql(statement)
         _same(spark, measure, name)
-    spark.sql("INSERT OVERWRITE date_dim SELECT * FROM date_dim WHERE d_year BETWEEN 1998 AND 2003")
-    measure.execute("DELETE FROM date_dim WHERE d_year NOT BETWEEN 1998 AND 2003")
-    _same(spark, measure, "date_dim")
+    spark.sql("INSERT OVERWRITE item SELECT * FROM item WHERE i_item_sk % 2 = 1")
+    measure.execute("DELETE FROM item WHERE i_item_sk % 2 = 0")
+    _same(spark, measure, "item")
 
 
 def _same(spark, measure, name: str) -> None:

@@ -72,7 +72,7 @@ class _WritableTable:
 
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Itself, with the options of the writer."""
-        self._options = {str(key): str(value) for key, value in dict(info.options().asCaseSensitiveMap()).items()}
+        self._options = self._jvm.options(info.options())
         return self.itself
 
     # -- WriteBuilder ------------------------------------------------------------------------------------------------------

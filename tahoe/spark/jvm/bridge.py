@@ -117,6 +117,10 @@ class Jvm:
         converted = self.java_class("scala.jdk.javaapi.CollectionConverters").asJava(scala_map)
         return {str(key): str(value) for key, value in converted.items()}
 
+    def options(self, given: JavaObject) -> dict[str, str]:
+        """What a ``CaseInsensitiveStringMap`` holds, as it was spelt."""
+        return self.dictionary(self._python_utils.toScalaMap(given.asCaseSensitiveMap()))
+
     def option(self, value: Any) -> JavaObject:
         """A Scala `Option`: ``Some`` of the value, ``None`` for None."""
         return self.java_class("scala.Option").apply(value)

@@ -65,10 +65,8 @@ def target_of(spark: SparkSession, plan: JavaObject) -> Target | None:
         if is_nothing(spark, parts):
             raise NotKnownYet(is_absent=True)
         return None
-    options = dict(plan.options().asCaseSensitiveMap()) if kind == "UnresolvedRelation" else {}
-    return Target(
-        named, (alias,) if alias is not None else _qualifiers(spark, named, parts), {str(k): str(v) for k, v in options.items()}
-    )
+    options = Jvm.of(spark).options(plan.options()) if kind == "UnresolvedRelation" else {}
+    return Target(named, (alias,) if alias is not None else _qualifiers(spark, named, parts), options)
 
 
 def name_parts(spark: SparkSession, plan: JavaObject) -> tuple[str, ...] | None:

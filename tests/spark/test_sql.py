@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
@@ -10,6 +11,9 @@ import tahoe
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 
 FIVE = "SELECT id, concat('n', id) AS name FROM range(5)"
+
+
+IS_OLDEST = pyspark.__version__.startswith("4.0")
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +40,8 @@ def first(spark, text: str, *args, **values) -> tuple:
 def test_a_table_is_read_by_its_path_at_any_version(spark, path):
     t = named(path)
     when = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2
+    # Beside an expression of a time, Spark 4.0 takes a path in IDENTIFIER(…) for a format of files.
+    by_expression = t if IS_OLDEST else "IDENTIFIER('{}')".format(t.replace("'", "''"))
     found = first(
         spark,
         f"""
@@ -43,7 +49,7 @@ def test_a_table_is_read_by_its_path_at_any_version(spark, path):
                (SELECT count(*) FROM {t} FOR SYSTEM_VERSION AS OF '1' AS x WHERE x.id > 1), -- FROM delta.`/nowhere`
                (SELECT count(*) FROM {t} TIMESTAMP AS OF CAST('{when}' AS TIMESTAMP) - INTERVAL 1 MICROSECOND t),
                (SELECT count(*) FROM {t} FOR SYSTEM_TIME AS OF '{when}'),
-               (SELECT count(*) FROM {named(path + "@v1")}), (SELECT count(*) FROM IDENTIFIER('{t.replace("'", "''")}')),
+               (SELECT count(*) FROM {named(path + "@v1")}), (SELECT count(*) FROM {by_expression}),
                (SELECT max(_metadata.row_index) FROM {t} VERSION AS OF 2), 'FROM delta.`/nowhere`'
         """,
     )
@@ -67,7 +73,8 @@ def test_it_is_joined_with_views_other_formats_and_itself(spark, path, tmp_path)
 
 def test_parameters_and_formatted_values_keep_their_meaning(spark, path):
     t = named(path)
-    assert first(spark, f"SELECT name FROM {t} VERSION AS OF :v WHERE id = :id", {"v": 0, "id": 4}) == ("n4",)
+    version = "0" if IS_OLDEST else ":v"  # Spark 4.0 takes no parameter there
+    assert first(spark, f"SELECT name FROM {t} VERSION AS OF {version} WHERE id = :id", {"v": 0, "id": 4}) == ("n4",)
     assert first(spark, f"SELECT name FROM {t} WHERE id = ?", [5]) == ("five",)
     frame = spark.range(2)
     assert first(spark, f"SELECT count(*) FROM {t} JOIN {{frame}} f USING (id) WHERE id > {{least}}", frame=frame, least=0) == (

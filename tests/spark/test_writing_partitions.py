@@ -213,3 +213,12 @@ class TestReplaceWhere:
         write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), one)
         write(spark.createDataFrame([(5,)], "id long"), str(tmp_path), "overwrite", replaceWhere="id >= 5")
         assert ids(spark, str(tmp_path)) == [1, 2, 3, 4, 5]
+
+
+def test_partitions_whose_files_come_into_one_random_folder_keep_their_rows(spark, path, monkeypatch):
+    monkeypatch.setattr("tahoe.spark.write.writer._LETTERS", "a")
+    rows = spark.range(6).selectExpr("id", "id % 3 AS p").coalesce(1)
+    rows.write.format("delta").partitionBy("p").option("delta.randomizeFilePrefixes", "true").save(path)
+    table = Table(path)
+    assert len(table.files()) == 3 and {name.split("/")[0] for name in table.files()["path"].to_pylist()} == {"aa"}
+    assert sorted(table.to_arrow()["id"].to_pylist()) == list(range(6)) and table.check(deep=True) == []

@@ -311,7 +311,7 @@ def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock
     root = local_path(store.url)
     if root is None:
         return [_with_path(add, add.path) for add in adds]
-    placed, known = [], set()
+    placed, known, taken = [], set(), set()
     for add in adds:
         target = "/".join(filter(None, (CHANGE_DATA_FOLDER if change_data else "", _final_folder(add, config, clock))))
         if target not in known:
@@ -319,6 +319,11 @@ def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock
             known.add(target)
         file = os.path.basename(add.path)
         name = "/".join(filter(None, (target, f"cdc{file.removeprefix('part')}" if change_data else file)))
+        if name in taken:
+            # A task gives its files of all partitions one name, and two of them may have got one random folder.
+            stem, dot, ending = name.rpartition("/")[2].partition(".")
+            name = f"{target}/{stem}-{clock.uuid()}{dot}{ending}"
+        taken.add(name)
         os.rename(os.path.join(root, add.path), os.path.join(root, name))
         placed.append(_with_path(add, name))
     return placed

@@ -38,6 +38,7 @@ class CheckpointReader:
         sources: its Parquet files, sidecars included; empty when all its actions are in a JSON file.
         actions: what a JSON top-level file holds.
         summaries: what Tahoe said of its sidecars, by their names; those are opened when their rows are asked for.
+        top_level: the same without sidecars, where it has some.
     """
 
     store: LogStore
@@ -45,6 +46,7 @@ class CheckpointReader:
     sources: tuple[ParquetSource, ...]
     actions: tuple[Action, ...] = ()
     summaries: Mapping[str, SidecarSummary] = field(default_factory=dict)
+    top_level: CheckpointReader | None = None
 
     def opened(self, leaf: str) -> Sequence[ParquetSource]:
         """The Parquet files that may have values in a leaf column, in order. Their footers are read, side by side where there are several."""
@@ -84,8 +86,11 @@ class CheckpointReader:
     @cached_property
     def single_actions(self) -> list[Action]:
         """All that are not files: protocol, metadata, transactions, domains."""
-        actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
-        for source in self.sources:
+        if self.top_level is None:
+            actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
+        else:
+            actions = list(self.top_level.single_actions)
+        for source in self.sources[0 if self.top_level is None else len(self.top_level.sources) :]:
             if source.name not in self.summaries:
                 actions += _single_actions(source)
         return actions
@@ -220,7 +225,7 @@ def _with_sidecars(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) ->
         sources.append(_sidecar_source(reader, sidecar, summary))
         if summary is not None:
             summaries[sources[-1].name] = summary
-    return CheckpointReader(reader.store, reader.checkpoint, tuple(sources), reader.actions, summaries)
+    return CheckpointReader(reader.store, reader.checkpoint, tuple(sources), reader.actions, summaries, reader)
 
 
 def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile, summary: SidecarSummary | None) -> ParquetSource:

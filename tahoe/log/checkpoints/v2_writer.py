@@ -96,7 +96,7 @@ class V2Writer:
         writer = self._sidecars()
         jobs = [partial(writer.adds, piece) for piece in pieces(files, rows_in_sidecar(files.num_rows))]
         jobs += [partial(writer.removes, piece) for piece in pieces(kept, rows_in_sidecar(kept.num_rows))]
-        return self._top_level(self._run(jobs))
+        return self.top_level(self._run(jobs))
 
     def after(self, before: CheckpointReader, sidecars: Sequence[SidecarFile], changes: Changes) -> LastCheckpoint | None:
         """Write the checkpoint with as many sidecars of the one before as can stay.
@@ -133,7 +133,7 @@ class V2Writer:
         named = [job if isinstance(job, SidecarFile) else next(written) for job in planned]
         if changes.totals not in (None, _totals(named)):
             return None
-        hint = self._top_level(named)
+        hint = self.top_level(named)
         if self.store.head(before.checkpoint.names[0]) is None and hint.v2 is not None:
             self.store.delete(v2_checkpoint_name(self.version, hint.v2.path.split(".")[2]))
             return None
@@ -152,7 +152,7 @@ class V2Writer:
         with ThreadPoolExecutor(THREADS) as pool:
             return list(tracked(pool.map(lambda job: job(), jobs), self.progress, "sidecars written", len(jobs)))
 
-    def _top_level(self, sidecars: Sequence[SidecarFile]) -> LastCheckpoint:
+    def top_level(self, sidecars: Sequence[SidecarFile]) -> LastCheckpoint:
         """Write the file that names the sidecars; with it, the checkpoint is there."""
         summaries = [summary for sidecar in sidecars if (summary := summary_of(sidecar)) is not None]
         adds, rows = sum(each.adds for each in summaries), sum(each.rows for each in summaries)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tahoe.clock import Clock
 from tahoe.log.checksum import VersionChecksum
 from tahoe.log.checksum_writer import write_checksum_after
+from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -40,11 +41,15 @@ def default_hooks(clock: Clock) -> list[Hook]:
     return [_checksum, checkpoint]
 
 
-def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent) -> None:
-    """Write the checkpoint of a version as its table asks for it, classic or V2, and ``_last_checkpoint``."""
+def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent, *, anew: bool = False) -> LastCheckpoint:
+    """Write the checkpoint of a version as its table asks for it, classic or V2, and ``_last_checkpoint``.
+
+    Args:
+        anew: build on no older checkpoint.
+    """
     from tahoe.txn.next_checkpoint import write_next_checkpoint  # most commits of a process write none
 
-    write_next_checkpoint(
+    return write_next_checkpoint(
         snapshot.store,
         snapshot.version,
         snapshot.state,
@@ -52,6 +57,7 @@ def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = s
         lambda: (snapshot.files(), snapshot.tombstones()),
         clock=clock,
         progress=progress,
+        anew=anew,
     )
 
 

@@ -40,6 +40,7 @@ def write_next_checkpoint(
     *,
     clock: Clock,
     progress: Progress = silent,
+    anew: bool = False,
 ) -> LastCheckpoint:
     """Write the checkpoint of a version, and ``_last_checkpoint`` unless that names a newer one.
 
@@ -47,12 +48,13 @@ def write_next_checkpoint(
         state, config: of that version.
         rows: gives its live files and tombstones; asked where they are needed.
         progress: told of row groups or sidecars.
+        anew: name no sidecar of an older checkpoint again.
     """
     now_ms = clock.now_ms()
     if not config.writes_v2_checkpoints:
         return write_checkpoint(store, version, state, *rows(), config, now_ms=now_ms, progress=progress)
     writer = V2Writer(store, version, state, config, clock, now_ms, progress)
-    hint = _after_the_one_before(writer)
+    hint = None if anew else _after_the_one_before(writer)
     if hint is None:
         hint = writer.anew(*rows())
     publish(store, hint)

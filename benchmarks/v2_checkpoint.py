@@ -146,7 +146,7 @@ def checkpoint(table: str) -> Callable[[], object]:
     from tahoe.txn import next_checkpoint  # noqa: F401
     from tahoe.txn.hooks import checkpoint_snapshot
 
-    return lambda: checkpoint_snapshot(Snapshot.at(open_store(table)), SYSTEM_CLOCK)
+    return lambda: checkpoint_snapshot(Snapshot.at(open_store(table)), SYSTEM_CLOCK).version
 
 
 def plan(table: str, value: str) -> Callable[[], object]:

@@ -75,7 +75,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a step of writing the log or of keeping it, held by what readers find after it": {
         "log/checkpoints/checkpoint_rows": "tests/unit/log/checkpoints/test_checkpoint_writer.py",
-        "log/checkpoints/sidecar_summary": "tests/unit/txn/test_next_checkpoint.py",
         "log/checkpoints/sidecar_writer": "tests/unit/txn/test_next_checkpoint.py",
         "log/checkpoints/v2_writer": "tests/unit/txn/test_next_checkpoint.py",
         "log/checksum_writer": "tests/unit/log/test_checksum.py",

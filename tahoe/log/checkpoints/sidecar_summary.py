@@ -57,11 +57,12 @@ def summary_of(sidecar: SidecarFile) -> SidecarSummary | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or {name: type(member).__name__ for name, member in value.items()} != _TYPES:
         return None
-    return SidecarSummary(**value)
+    summary = SidecarSummary(**value)
+    return summary if min(summary.adds, summary.removes, summary.bytes, summary.vectors) >= 0 else None
 
 
 def columns_of(adds: pa.StructType) -> str:

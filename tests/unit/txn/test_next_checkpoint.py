@@ -232,6 +232,35 @@ def test_two_checkpoints_of_one_version_each_have_their_own_word_in_the_hint() -
     assert live_paths(log) == ["b"]
 
 
+def test_a_sidecar_of_tombstones_that_is_gone_is_told(memory_url: str) -> None:
+    rows = pa.table({"id": [1]})
+    properties = {"delta.checkpointInterval": "3", "delta.checkpointPolicy": "v2"}
+    table = Table.create(memory_url, rows.schema, properties=properties)
+    table.append(rows)
+    table.append(rows)
+    table.delete("id = 1")
+    assert Table(memory_url).check() == []
+    (gone,) = (entry.name for entry in table.store.list_from(SIDECAR_FOLDER))
+    table.store.delete(gone)
+    (found,) = Table(memory_url).check()
+    assert found.code == "checkpoint" and gone in found.message
+    assert Table(memory_url).append(rows) == 4, "and no reader misses it"
+
+
+def test_a_table_that_goes_back_to_classic_checkpoints_gets_them(memory_url: str) -> None:
+    rows = pa.table({"id": [1]})
+    table = Table.create(memory_url, rows.schema, properties={"delta.checkpointPolicy": "v2"})
+    table.append(rows)
+    table.checkpoint()
+    table.set_properties({"delta.checkpointPolicy": "classic"})
+    table.checkpoint()
+    kinds = [c.kind for found in checkpoints_in(table.store.list_from("_delta_log")).values() for c in found]
+    assert kinds == ["uuid", "classic"] and Table(memory_url).check() == []
+    table.set_properties({"delta.checkpointPolicy": "v2"})
+    table.checkpoint()
+    assert Table(memory_url).check() == [] and Table(memory_url).to_arrow().num_rows == 1
+
+
 def test_old_tables_get_v2_checkpoints_by_a_property(memory_url: str) -> None:
     rows = pa.table({"id": [1]})
     table = Table.create(memory_url, rows.schema, properties={"delta.checkpointInterval": "2"})

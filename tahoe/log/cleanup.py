@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.paths import LOG_FOLDER, SIDECAR_FOLDER, ParsedLogPath, parse
 from tahoe.log.intents import notice
@@ -43,8 +45,7 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     kept, names = expired(parsed, set(checkpoints), cut_off_ms)
     if not names or kept is None or kept < _protected_before(config):
         return []
-    for checkpoint in checkpoints[kept]:
-        _look_through(store, checkpoint)
+    _look_through(store, checkpoints[kept])
     for name in names:
         store.delete(name)
     # Only now: whoever writes a checkpoint and still sees the one whose sidecars he names, is seen here.
@@ -82,10 +83,19 @@ def _protected_before(config: TableConfig) -> int:
     return config.properties.checkpoints_protected_before if "checkpointProtection" in config.features else 0
 
 
-def _look_through(store: LogStore, checkpoint: Checkpoint) -> None:
-    """Read all of a checkpoint that has sidecars, with the checksums of its pages; raise where it is damaged."""
-    if checkpoint.kind != "multi-part" and any(sidecars_of(store, entry) for entry in checkpoint.entries):
-        read_through(open_checkpoint(store, checkpoint))
+def _look_through(store: LogStore, checkpoints: Sequence[Checkpoint]) -> None:
+    """Read all of a checkpoint that has sidecars, with the checksums of its pages; raise where none of a version's is whole."""
+    damage: DamagedCheckpoint | None = None
+    for checkpoint in checkpoints:
+        try:
+            if checkpoint.kind != "multi-part" and any(sidecars_of(store, entry) for entry in checkpoint.entries):
+                read_through(open_checkpoint(store, checkpoint))
+        except DamagedCheckpoint as error:
+            damage = damage or error
+        else:
+            return
+    if damage is not None:
+        raise damage
 
 
 def _orphaned_sidecars(store: LogStore, now_ms: int) -> list[str]:

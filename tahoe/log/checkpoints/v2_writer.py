@@ -12,7 +12,7 @@ before it, its sidecars may follow, so all is written anew. (Cleaning deletes ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -94,9 +94,9 @@ class V2Writer:
         """
         kept = unexpired(tombstones, self._expired_ms)
         writer = self._sidecars()
-        jobs = [partial(writer.adds, piece) for piece in pieces(files, rows_in_sidecar(files.num_rows))]
-        jobs += [partial(writer.removes, piece) for piece in pieces(kept, rows_in_sidecar(kept.num_rows))]
-        return self.top_level(self._run(jobs))
+        jobs = [partial(_write, writer.adds, (piece,)) for piece in pieces(files, rows_in_sidecar(files.num_rows))]
+        jobs += [partial(_write, writer.removes, (piece,)) for piece in pieces(kept, rows_in_sidecar(kept.num_rows))]
+        return self.top_level([sidecar for written in self._run(jobs) for sidecar in written])
 
     def after(self, before: CheckpointReader, sidecars: Sequence[SidecarFile], changes: Changes) -> LastCheckpoint | None:
         """Write the checkpoint with as many sidecars of the one before as can stay.
@@ -116,21 +116,20 @@ class V2Writer:
         held = _held(before, sidecars)
         if held is None or any(each.summary.columns != writer.columns and each.summary.adds for each in held):
             return None
-        planned: list[SidecarFile | Callable[[], SidecarFile]] = []
         adds = _merged([each for each in held if each.summary.adds], changes.adds, changes.keys, "add")
         removes = [each for each in held if each.summary.removes and each.summary.newest > self._expired_ms]
         gone = _merged(removes, unexpired(changes.removes, self._expired_ms), changes.keys, "remove")
         if adds is None or gone is None:
             return None
-        for group in adds:
-            planned.append(group.sidecar if isinstance(group, _Held) else partial(writer.adds, group))
-        for group in gone:
-            if isinstance(group, _Held):
-                planned.append(group.sidecar)
-            elif (kept := unexpired(group, self._expired_ms)).num_rows:
-                planned.append(partial(writer.removes, kept))
-        written = iter(self._run([job for job in planned if not isinstance(job, SidecarFile)]))
-        named = [job if isinstance(job, SidecarFile) else next(written) for job in planned]
+        expired_ms = self._expired_ms
+        parts: list[_Held | Callable[[], list[SidecarFile]]] = []
+        parts += [each if isinstance(each, _Held) else partial(_write, writer.adds, each) for each in adds]
+        parts += [
+            each if isinstance(each, _Held) else partial(_write, writer.removes, (unexpired(rows, expired_ms) for rows in each))
+            for each in gone
+        ]
+        written = iter(self._run([part for part in parts if not isinstance(part, _Held)]))
+        named = [sidecar for part in parts for sidecar in ([part.sidecar] if isinstance(part, _Held) else next(written))]
         if changes.totals not in (None, _totals(named)):
             return None
         hint = self.top_level(named)
@@ -146,7 +145,7 @@ class V2Writer:
     def _sidecars(self) -> SidecarWriter:
         return SidecarWriter(self.store, self.version, AddColumns.of(self.config), self.now_ms, self.clock.uuid)
 
-    def _run(self, jobs: Sequence[Callable[[], SidecarFile]]) -> list[SidecarFile]:
+    def _run(self, jobs: Sequence[Callable[[], list[SidecarFile]]]) -> list[list[SidecarFile]]:
         if len(jobs) < 2:
             return [job() for job in jobs]
         with ThreadPoolExecutor(THREADS) as pool:
@@ -211,8 +210,14 @@ def _totals(sidecars: Sequence[SidecarFile]) -> tuple[int, int]:
     return sum(each.adds for each in summaries), sum(each.bytes for each in summaries)
 
 
-def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> list[_Held | pa.Table] | None:
-    """The old rows but those of `keys`, and the new ones: sidecars that stay, and tables for those to write; None for too many of them."""
+def _write(write: Callable[[pa.Table], SidecarFile], tables: Iterable[pa.Table]) -> list[SidecarFile]:
+    """A sidecar of each table that has rows."""
+    return [write(rows) for rows in tables if rows.num_rows]
+
+
+def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> list[_Held | Iterator[pa.Table]] | None:
+    """The old rows but those of `keys`, and the new ones: sidecars that stay, and tables for those to write, read when they are wanted; None
+    for too many of them."""
     with ThreadPoolExecutor(THREADS) as pool:
         lost = list(pool.map(lambda each: _rows_of(each, keys, kind), held))
     rows = [each.summary.rows - gone for each, gone in zip(held, lost, strict=True)]
@@ -220,13 +225,12 @@ def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> 
     planned = plan_sidecars(rows, [gone > 0 for gone in lost], new.num_rows, full)
     if planned is None:
         return None
-    merged: list[_Held | pa.Table] = []
-    for part in planned:
-        if isinstance(part, Written):
-            merged += pieces(_rows_to_write([held[i] for i in part.members], new if part.takes_new else None, keys, kind), full)
-        else:
-            merged.append(held[part])
-    return merged
+    return [
+        _rows_to_write([held[i] for i in part.members], new if part.takes_new else None, keys, kind, full)
+        if isinstance(part, Written)
+        else held[part]
+        for part in planned
+    ]
 
 
 def _rows_of(held: _Held, keys: pa.Array, kind: str) -> int:
@@ -245,10 +249,10 @@ def _rows_of(held: _Held, keys: pa.Array, kind: str) -> int:
     return found
 
 
-def _rows_to_write(held: Sequence[_Held], new: pa.Table | None, keys: pa.Array, kind: str) -> pa.Table:
-    return concat(
-        [*_left(held, keys, kind), *([] if new is None else [new])], FILES_SCHEMA if kind == "add" else TOMBSTONES_SCHEMA
-    )
+def _rows_to_write(held: Sequence[_Held], new: pa.Table | None, keys: pa.Array, kind: str, full: int) -> Iterator[pa.Table]:
+    """Tables of one sidecar each. Nothing is read before the first is asked for."""
+    schema = FILES_SCHEMA if kind == "add" else TOMBSTONES_SCHEMA
+    yield from pieces(concat([*_left(held, keys, kind), *([] if new is None else [new])], schema), full)
 
 
 def _left(held: Sequence[_Held], keys: pa.Array, kind: str) -> Iterator[pa.Table]:

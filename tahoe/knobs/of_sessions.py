@@ -16,6 +16,9 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 """Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
 
 _WORKS = """
+    autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions
+    autoCompact.minFileSize autoCompact.minNumFiles autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled
+    autoCompact.reservePartitions.enabled
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
@@ -27,17 +30,19 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.LATER,
         "What compacts and clusters by itself comes with a later version.",
         """
-            autoCompact.earlySkipPartitionTable.enabled=true autoCompact.enabled autoCompact.maxFileSize
-            autoCompact.maxNumModifiedPartitions=128 autoCompact.maxTablePartitionStats autoCompact.minFileSize
-            autoCompact.minNumFiles=50 autoCompact.modifiedPartitionsOnly.enabled=true
-            autoCompact.nonBlindAppend.enabled=false autoCompact.partitionStatsSize
-            autoCompact.recordPartitionStats.enabled=true autoCompact.reservePartitions.enabled=true
             clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
             import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
             optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
             optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
             optimizeWrite.binSize=512 optimizeWrite.enabled optimizeWrite.maxShufflePartitions=2000
             optimizeWrite.numShuffleBlocks=50000000
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Small files are counted in the version that a commit makes; nothing is kept of them between commits.",
+        """
+            autoCompact.maxTablePartitionStats autoCompact.partitionStatsSize autoCompact.recordPartitionStats.enabled=true
         """,
     ),
     (

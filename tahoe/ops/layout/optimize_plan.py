@@ -34,6 +34,7 @@ class OptimizeRequest:
         need_statistics: refuse to cluster by columns without statistics, for which files cannot be skipped.
         time_zone: of the session, for texts that become timestamps.
         dry_run: tell what would be done, and do nothing.
+        is_auto: it follows a write, which nobody asked to be followed by it.
     """
 
     where: str | Predicate | None = None
@@ -48,6 +49,7 @@ class OptimizeRequest:
     need_statistics: bool = True
     time_zone: str = "UTC"
     dry_run: bool = False
+    is_auto: bool = False
 
     def __post_init__(self) -> None:
         sizes = {"target_file_size": self.target_file_size, "min_file_size": self.min_file_size, "batch_size": self.batch_size}

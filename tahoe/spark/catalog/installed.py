@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tahoe.spark.catalog.after_writes import compact_after
 from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.raw_commands import refuse_raw_commands
@@ -39,7 +40,7 @@ def give_names(spark: SparkSession) -> None:
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)
     follow_tables(spark)
-    after_commits(partial(recache, spark))
+    after_commits(partial(recache, spark), partial(compact_after, spark))
     plan_dynamic_overwrites(spark)
     refuse_raw_commands(spark)
     give_table_changes(spark)

@@ -20,6 +20,7 @@ _WORKS = """
     autoCompact.minFileSize autoCompact.minNumFiles autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled
     autoCompact.reservePartitions.enabled
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
+    optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
     vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
@@ -34,8 +35,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
             optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
             optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
-            optimizeWrite.binSize=512 optimizeWrite.enabled optimizeWrite.maxShufflePartitions=2000
-            optimizeWrite.numShuffleBlocks=50000000
         """,
     ),
     (
@@ -44,6 +43,11 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """
             autoCompact.maxTablePartitionStats autoCompact.partitionStatsSize autoCompact.recordPartitionStats.enabled=true
         """,
+    ),
+    (
+        State.NOTHING,
+        "Optimized writes are shuffled by Spark's adaptive rebalancing, which puts small blocks together by itself.",
+        "optimizeWrite.numShuffleBlocks=50000000",
     ),
     (
         State.NOTHING,

@@ -186,7 +186,9 @@ class _Run:
         stage_replacement(transaction, removed, added)
         committed = self.commit(transaction, operation_of(self.plan.request, removed, added))
         kept = {add.path for add in added}
-        _delete(committed.snapshot, _names(committed.snapshot, (add for one in done for add in one.added if add.path not in kept)))
+        _delete(
+            committed.snapshot, _names(committed.snapshot, (add for one in done for add in one.added if add.path not in kept))
+        )
         self.version = committed.version
         self.batches += 1
         self.bins += len(done)
@@ -213,9 +215,7 @@ class _Told:
         self.progress("files rewritten", self.done, max(self.total, self.done))
 
 
-def _kept(
-    done: Sequence[Written], snapshot: Snapshot, plan: OptimizePlan, fresh: Snapshot
-) -> tuple[list[Written], list[Bin]]:
+def _kept(done: Sequence[Written], snapshot: Snapshot, plan: OptimizePlan, fresh: Snapshot) -> tuple[list[Written], list[Bin]]:
     """What was written that stands for files of a newer version, and the bins of the rest, whose new files are deleted."""
     live = _live(fresh, [one.bin for one in done])
     # Files are written by the table's metadata: by its schema, its names of columns, its codec.

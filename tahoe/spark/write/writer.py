@@ -41,6 +41,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.write.fitting import stored
+from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
 from tahoe.spark.write.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path
 from tahoe.store.log_store import Entry, LogStore
@@ -74,11 +75,13 @@ class FileOptions:
         compression: a codec of Spark's; None for the table's ``delta.parquet.compression.codec``, or else the session's.
         max_records_per_file: more rows go to further files; None for the session's.
         hadoop: further options for the file system and the Parquet writer.
+        optimized: whether rows are shuffled first, so that partitions get few files; None for what session and table say.
     """
 
     compression: str | None = None
     max_records_per_file: int | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    optimized: bool | None = None
 
 
 def write_files(
@@ -194,8 +197,10 @@ class _Written:
 def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, options: FileOptions) -> None:
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out: Any = layout.applied(data)
-    session = jvm.session_with(spark, _SETTINGS)
-    job = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark).write.format("parquet").mode("error")
+    is_optimized = optimizes(spark, config, options.optimized)
+    session = jvm.session_with(spark, {**_SETTINGS, **(settings_of_bins(spark) if is_optimized else {})})
+    rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
+    job = (rebalanced(rows, layout.folders) if is_optimized else rows).write.format("parquet").mode("error")
     for key, value in options.hadoop.items():
         job = job.option(key, value)
     job = job.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")

@@ -133,7 +133,9 @@ def test_eight_writers_neither_wait_nor_fail_for_it(store: LogStore) -> None:
 # -- which partitions ----------------------------------------------------------------------------------------------------------------
 
 
-def requests_after(table: Table, data: pa.Table, settings: AutoCompaction, reserved: Reserved | None = None) -> list[OptimizeRequest]:
+def requests_after(
+    table: Table, data: pa.Table, settings: AutoCompaction, reserved: Reserved | None = None
+) -> list[OptimizeRequest]:
     """What would be run after an append, of one file a row."""
     asked: list[OptimizeRequest] = []
 

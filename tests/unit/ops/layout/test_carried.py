@@ -102,7 +102,9 @@ def test_a_new_file_of_which_no_row_lives_is_not_committed() -> None:
     assert written == [2]
     paths = table.files()["path"].to_pylist()
     assert {add.path for add in done.added} == set(paths)
-    assert sum(entry.name.endswith(".parquet") and "_delta_log" not in entry.name for entry in table.store.walk()) == 8 + len(paths)
+    assert sum(entry.name.endswith(".parquet") and "_delta_log" not in entry.name for entry in table.store.walk()) == 8 + len(
+        paths
+    )
     assert all(row["v"] >= 10 for row in contents(table).to_pylist())
     assert table.check(deep=True) == []
 

@@ -25,6 +25,7 @@ from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import DeltaConcurrentModificationException
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.ops.rows.insert import WriteOptions, stage_write
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
@@ -150,7 +151,8 @@ class Schedule:
         """Readers of the Iceberg side that came lately read on; others come."""
         if not self.is_iceberg:
             return
-        self.table.uniform.wait()
+        UNIFORM_RUNTIME.drain(60, 0, self.store.url)
+        self.table.uniform.sync()
         self.iceberg_readers = [one for one in self.iceberg_readers if one[0] >= self.store.now_ms - FIVE_MINUTES_MS]
         for _, document in self.iceberg_readers:
             self.read_late += self.read_iceberg(document)

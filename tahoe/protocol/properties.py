@@ -299,6 +299,7 @@ _ALL_ROWS = (
     _Row("delta.autoOptimize.optimizeWrite", None, _boolean, "needs to be a boolean"),
     _bool_row("delta.autoOptimize"),
     _Row("delta.targetFileSize", None, parse_size, "needs to be a size such as '134217728' or '128mb'"),
+    _bool_row("delta.tuneFileSizesForRewrites"),
     _bool_row("delta.compatibility.symlinkFormatManifest.enabled"),
     _bool_row("delta.enableRowTracking"),
     _bool_row("delta.rowTrackingSuspended"),

@@ -40,7 +40,11 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 24 hours",
     "delta.checkpointInterval": "7",
 }
-UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.columnMapping.mode": "name", "delta.enableIcebergCompatV3": "true"}
+UNIFORM = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.columnMapping.mode": "name",
+    "delta.enableIcebergCompatV3": "true",
+}
 HOUR_MS = 3_600_000
 FIVE_MINUTES_MS = 300_000
 STEPS = 25
@@ -245,7 +249,6 @@ class Schedule:
                 if version and self.store.written[commit_name(version)] >= self.needless_before_ms:
                     table.changes(version, version)
         assert sorted(self.table.to_arrow()["id"].to_pylist()) == self.rows[newest]
-
 
     def may_be_read(self, version: int) -> bool:
         """Whether somebody may need the version still."""

@@ -128,6 +128,10 @@ def test_the_target_comes_from_the_call_or_the_table(store: LogStore) -> None:
     assert "would write 6 of 6 files anew" in str(planned)
     table.optimize()
     assert table.files().num_rows == 3
+    table.unset_properties(["delta.targetFileSize"])
+    assert table.optimize(dry_run=True).plan.rules.target == 1024**3
+    table.set_properties({"delta.tuneFileSizesForRewrites": "true"})
+    assert table.optimize(dry_run=True).plan.rules.target == 256 * 1024**2
 
 
 def test_batches_are_committed_one_by_one_and_progress_is_told(store: LogStore) -> None:

@@ -29,7 +29,7 @@ _WORKS = """
 _GROUPS: tuple[tuple[State, str, str], ...] = (
     (
         State.LATER,
-        "What compacts and clusters by itself comes with a later version.",
+        "Tables that say by which columns they are clustered (CLUSTER BY) come with a later version.",
         """
             clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
             import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true

@@ -14,7 +14,18 @@ from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-__all__ = ["BulkStore", "Created", "Entry", "Exists", "FolderStore", "InFlight", "LogStore", "PutOutcome", "Refused", "Unanswered"]
+__all__ = [
+    "BulkStore",
+    "Created",
+    "Entry",
+    "Exists",
+    "FolderStore",
+    "InFlight",
+    "LogStore",
+    "PutOutcome",
+    "Refused",
+    "Unanswered",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """A process that moves money between the accounts of one table, or rewrites its files: ``python -m tests.race.teller``.
 
-The first line of its input is JSON: ``path``, ``options``, ``kind`` (``transfer``, ``pay``, ``rewrite``, ``compact`` or ``cluster``), ``seed``, ``accounts``, and
-``commits``: so many it makes, each of them begun anew until nobody is in its way. With the kinds ``compact`` and ``cluster`` it optimizes,
-without a pause, until the file ``over`` is there, and never begins anew what it is not made to. It writes ``ready``, waits for a line, and then
-writes JSON for each acknowledged commit: its version, what it was, how many winners it was moved past, with how many of them it
-shared a file, and how often it was begun.
+The first line of its input is JSON: ``path``, ``options``, ``kind`` (``transfer``, ``pay``, ``rewrite``, ``compact`` or ``cluster``),
+``seed``, ``accounts``, and ``commits``: so many it makes, each of them begun anew until nobody is in its way. With the kinds ``compact`` and
+``cluster`` it optimizes, without a pause, until the file ``over`` is there. It writes ``ready``, waits for a line, and then writes JSON for
+each acknowledged commit: its version, what it was, how many winners it was moved past, with how many of them it shared a file, and how
+often it was begun, as far as its kind knows.
 """
 
 from __future__ import annotations

@@ -58,18 +58,24 @@ def test_a_file_holds_about_a_bin(spark, path):
     texts = spark.range(0, 6000, 1, 12).selectExpr(
         "id", "'a' p", "concat_ws('', transform(sequence(1, 16), i -> sha2(concat(id, ' ', i), 256))) t"
     )
-    for path, partition_by in ((path, ["p"]), (f"{path}-2", [])):
-        texts.write.format("delta").option("optimizeWrite", "true").partitionBy(*partition_by).save(path)
-        sizes = tahoe.Table(path).files()["size"].to_pylist()
+    for place, partition_by in ((path, ["p"]), (f"{path}-2", [])):
+        texts.write.format("delta").option("optimizeWrite", "true").partitionBy(*partition_by).save(place)
+        sizes = tahoe.Table(place).files()["size"].to_pylist()
         assert 3 <= len(sizes) <= 9
-        assert spark.read.format("delta").load(path).selectExpr("count(distinct id)", "count(*)").first()[:] == (6000, 6000)
+        assert spark.read.format("delta").load(place).selectExpr("count(distinct id)", "count(*)").first()[:] == (6000, 6000)
 
 
 @pytest.mark.parametrize("mode", ["none", "name"])
 def test_constraints_generated_columns_and_statistics_are_as_ever(spark, path, mode):
+    properties = {
+        "delta.autoOptimize.optimizeWrite": "true",
+        "delta.columnMapping.mode": mode,
+        "delta.constraints.small": "id < 1000",
+    }
+    shown = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
     spark.sql(
-        f"CREATE TABLE delta.`{path}` (id BIGINT NOT NULL, p STRING, d BIGINT GENERATED ALWAYS AS (id * 2)) USING delta PARTITIONED BY (p) "
-        f"TBLPROPERTIES ('delta.autoOptimize.optimizeWrite' = 'true', 'delta.columnMapping.mode' = '{mode}', 'delta.constraints.small' = 'id < 1000')"
+        f"CREATE TABLE delta.`{path}` (id BIGINT NOT NULL, p STRING, d BIGINT GENERATED ALWAYS AS (id * 2)) USING delta "
+        f"PARTITIONED BY (p) TBLPROPERTIES ({shown})"
     )
     rows = spark.range(0, 90, 1, 5).selectExpr("id", "if(id % 3 = 0, null, concat('a b/', id % 3)) p")
     rows.write.format("delta").mode("append").save(path)

@@ -9,12 +9,11 @@ So a row that died meanwhile has a known place in a new file, which is committed
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tahoe.lazy import pc
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.clustered import key_columns, placement_of
 from tahoe.ops.layout.optimize_plan import OptimizePlan

@@ -31,7 +31,7 @@ def compact_after(spark: SparkSession, table: Table, committed: Committed) -> No
     """
     session = SparkSession.getActiveSession() or spark
     asked = session.conf.get(_PREFIX + "enabled", None)
-    if asked is None and not committed.snapshot.config.properties.auto_compacts or table.url.startswith("memory:"):
+    if (asked is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
         return
     settings, reserves = compaction_of(lambda name: session.conf.get(_PREFIX + name, None))
     run = partial(table.compact_gently, partial(on_executors, session))

@@ -93,6 +93,6 @@ def test_thousands_of_predicates_on_files_of_tables_lose_no_row() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_fifty_thousand_predicates_on_files_of_tables_lose_no_row() -> None:
-    checks, left_out, with_vectors = checks_of(range(100, 260))
+    checks, left_out, with_vectors = checks_of(range(100, 290))
     print(f"\n{checks} checks, {left_out} files left out, {with_vectors} of files with deletion vectors, no row lost")  # noqa: T201
     assert checks >= 50_000

@@ -55,8 +55,6 @@ def test_every_bin_fits_and_no_two_could_be_one(sizes: list[int], target: int) -
     assert len(alone) <= 1
 
 
-@pytest.mark.parametrize(
-    ("gigabytes", "megabytes"), [(0, 256), (2_560, 256), (6_280, 640), (10_000, 1024), (50_000, 1024)]
-)
+@pytest.mark.parametrize(("gigabytes", "megabytes"), [(0, 256), (2_560, 256), (6_280, 640), (10_000, 1024), (50_000, 1024)])
 def test_files_of_a_table_that_is_rewritten_often_grow_with_it(gigabytes: int, megabytes: int) -> None:
     assert target_for_rewrites(gigabytes * 1024**3) == megabytes * 1024**2

@@ -528,7 +528,7 @@ def test_a_store_that_deletes_many_at_once_is_asked_once(
 
 
 def test_where_many_at_once_are_refused_each_is_tried(store: AgedStore) -> None:
-    table = table_of(store)
+    table_of(store)
 
     class Refusing(WrappedStore):
         def delete_many(self, names: list[str]) -> None:

@@ -31,6 +31,8 @@ __all__ = ["Written", "carried"]
 
 _MOST_DEAD = 0.5
 """Of the rows of a bin; where more are dead, it is better done anew."""
+_MOST_BYTES_PLACED_AGAIN = 4 * 1024**3
+"""Of a clustered bin: this process places its rows again by itself, while Spark's executors would do it anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[
         live: by path, the files that the newer version has. Rows of a file that is gone are dead or in other files, which is the same here.
 
     Returns:
-        None where that cannot be said (rows came back, or the table uses no deletion vectors), or where most of what was written is dead.
+        None where that cannot be said (rows came back, or the table uses no deletion vectors), or is not worth it: most of what was
+        written is dead, or a clustered bin is large.
 
     Raises:
         StorageFailure: from the store; vectors are read, and the columns of a clustered bin.
@@ -71,6 +74,8 @@ def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[
     if [add.key for add in now] == [add.key for add in one.bin.adds]:
         return Written(one.bin, one.added)
     if not now or not uses_vectors(fresh.config):
+        return None
+    if plan.clusters and one.bin.size > _MOST_BYTES_PLACED_AGAIN:
         return None
     numbers = _numbers_of_dead_rows(fresh, one, live)
     if numbers is None:

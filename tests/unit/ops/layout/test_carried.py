@@ -18,6 +18,7 @@ from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
+from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64(), "v": pa.int64()})
 TRACKED = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
@@ -128,6 +129,27 @@ def test_rows_that_come_back_have_the_bin_done_anew() -> None:
     optimize(table.begin, commit, OptimizeRequest(), lambda *of: rewritten_here(table.clock, *of))  # type: ignore[arg-type]
     assert contents(table)["id"].to_pylist() == [*range(60)]
     assert table.check(deep=True) == []
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_crash_at_any_call_leaves_the_rows(step: int) -> None:
+    """Of OPTIMIZE, of the DELETE that it loses to, and of what it does then."""
+    crashed, at = True, 0
+    while crashed:
+        for after in (False, True):
+            table = table_of(2, rows=6)
+            store = CrashingStore(table.store, at, after=after)
+            crashed = False
+            try:
+                optimized_beside(Table(table.url, store=store), ["id = 3"], OptimizeRequest())
+            except SimulatedCrash:
+                crashed = True
+            survivor = Table(table.url, store=table.store)
+            expected = {*range(12)} - ({3} if "DELETE" in [one["operation"] for one in survivor.history()] else set())
+            assert sorted(survivor.to_arrow()["id"].to_pylist()) == sorted(expected), (at, after)
+            assert survivor.check() == []
+        at += step
+    assert at > 20
 
 
 IDS = st.sets(st.integers(0, 59), min_size=1, max_size=15)

@@ -33,6 +33,7 @@ GENTLE = RetryPolicy(deadline_seconds=60.0, losses_before_asking=1_000_000)
 """How its commit tries: it never asks other writers to wait, and gives up soon."""
 
 _MEGABYTE = 1024 * 1024
+_OF_FILES_THAT_WERE_THERE = ("RESTORE", "CLONE", "CONVERT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,10 @@ def compaction_after(
 
 
 def _is_followed(committed: Committed, settings: AutoCompaction) -> bool:
-    """Whether a commit brought rows in new files."""
+    """Whether a commit brought rows in files that it wrote itself."""
     if settings.not_after_appends and committed.prepared.is_blind_append:
         return False
-    return bool(_touched(committed))
+    return committed.prepared.commit_info.get("operation") not in _OF_FILES_THAT_WERE_THERE and bool(_touched(committed))
 
 
 def _touched(committed: Committed) -> set[Partition]:

@@ -92,6 +92,22 @@ def test_rows_that_are_only_deleted_compact_nothing_and_updates_do(store: LogSto
     assert operations(table)[-2:] == ["UPDATE", "OPTIMIZE"]
 
 
+def test_files_that_come_back_stay_as_they_are(store: LogStore) -> None:
+    table = table_of(store, {})
+    table.append(rows(60), max_rows_per_file=1)
+    table.overwrite(rows(1))
+    table.set_properties(ON)
+    settings = AutoCompaction(True)
+    asked: list[OptimizeRequest] = []
+    hooked = Table(
+        table.url, store=store, hooks=(lambda committed: compaction_after(committed, settings, Reserved(), asked.append),)
+    )
+    hooked.restore(1)
+    assert (asked, hooked.files().num_rows) == ([], 60)
+    hooked.append(rows(1))
+    assert len(asked) == 1
+
+
 def test_what_it_meets_fails_nobody_and_is_told(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
     table_of(store)
     writes = 0

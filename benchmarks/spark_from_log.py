@@ -68,8 +68,7 @@ def cases(mine: SparkSession, theirs: SparkSession | None, folder: str) -> Itera
         runs: dict[str, Callable[[], object]] = {"tahoe": partial(run, mine, query.format(f"delta.`{folder}/{place}`"))}
         if theirs is not None:
             runs["delta_spark"] = partial(run, theirs, query.format(f"delta.`{folder}/{place}`"))
-        if place == "plain":
-            runs["parquet"] = partial(run, mine, query.format(f"parquet.`{folder}/parquet`"))
+        runs["parquet"] = partial(run, mine, query.format(f"parquet.`{folder}/parquet`"))
         yield name, runs
 
 

@@ -26,6 +26,7 @@ from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.known_rows import KnownRows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
@@ -168,6 +169,11 @@ class FileIndex(Proxied):
         index = _WHOLE.get(text)
         assert index is not None or not text.startswith(f"{_NEWEST}["), text
         return index
+
+    @cached_property
+    def known_rows(self) -> KnownRows:
+        """What the log says of the rows of all files; kept as long as plans are, for to count them takes a look at each file's statistics."""
+        return KnownRows(self._snapshot.files(), self._snapshot.partition_columns)
 
     @property
     def time_zone(self) -> str:

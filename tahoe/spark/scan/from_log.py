@@ -94,8 +94,9 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None
         if predicate is None or any(path[0] not in snapshot.partition_columns for path in references(predicate)):
             return None
         predicates.append(predicate)
-    files = snapshot.files_matching(all_of(predicates) if predicates else None)
-    return KnownRows(files, snapshot.partition_columns)
+    if not predicates:
+        return index.known_rows
+    return KnownRows(snapshot.files_matching(all_of(predicates)), snapshot.partition_columns)
 
 
 def _constants(index: FileIndex, known: KnownRows, questions: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tahoe.ops.layout.bins import Bin
@@ -41,12 +41,15 @@ class Written:
 
     Args:
         bin: as it was written: with the deletion vectors that its files had then.
+        has_known_places: whether rows stand in the new file in the order of the files of the bin; or, of a clustered bin, in the files of
+            their cells (`tahoe.ops.layout.clustered.placement_of`), in order, and in each in that order. Only then they are found again.
         removed: its files as they are in the version that is changed; None for those of `bin`.
         dead: by position among `added`, the rows of new files that others have deleted in the old ones meanwhile.
     """
 
     bin: Bin
     added: tuple[AddFile, ...]
+    has_known_places: bool = False
     removed: tuple[AddFile, ...] | None = None
     dead: Mapping[int, BitMap64] = field(default_factory=dict)
 
@@ -64,16 +67,16 @@ def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[
         live: by path, the files that the newer version has. Rows of a file that is gone are dead or in other files, which is the same here.
 
     Returns:
-        None where that cannot be said (rows came back, or the table uses no deletion vectors), or is not worth it: most of what was
-        written is dead, or a clustered bin is large.
+        None where that cannot be said (rows came back or have no known places, or the table uses no deletion vectors), or is not worth
+        it: most of what was written is dead, or a clustered bin is large.
 
     Raises:
         StorageFailure: from the store; vectors are read, and the columns of a clustered bin.
     """
     now = tuple(live[add.path] for add in one.bin.adds if add.path in live)
     if [add.key for add in now] == [add.key for add in one.bin.adds]:
-        return Written(one.bin, one.added)
-    if not now or not uses_vectors(fresh.config):
+        return replace(one, removed=None, dead={})
+    if not now or not one.has_known_places or not uses_vectors(fresh.config):
         return None
     if plan.clusters and one.bin.size > _MOST_BYTES_PLACED_AGAIN:
         return None
@@ -81,7 +84,7 @@ def carried(one: Written, snapshot: Snapshot, plan: OptimizePlan, live: Mapping[
     if numbers is None:
         return None
     dead = _by_cell(snapshot, one, plan, numbers) if plan.clusters else {0: numbers} if one.added else {}
-    return None if dead is None else Written(one.bin, one.added, now, {place: rows for place, rows in dead.items() if rows})
+    return None if dead is None else replace(one, removed=now, dead={place: rows for place, rows in dead.items() if rows})
 
 
 def _numbers_of_dead_rows(fresh: Snapshot, one: Written, live: Mapping[str, AddFile]) -> BitMap64 | None:

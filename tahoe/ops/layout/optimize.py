@@ -97,7 +97,8 @@ def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], p
 
 
 def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
-    return Written(one, tuple(clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)))
+    added = clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)
+    return Written(one, tuple(added), has_known_places=True)
 
 
 def _side_by_side(
@@ -116,7 +117,7 @@ def _side_by_side(
 
 def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str, alone: bool) -> Written:
     new = rewritten(version, one.adds, clock, name, ahead=alone)
-    return Written(one, () if new is None else (new,))
+    return Written(one, () if new is None else (new,), has_known_places=True)
 
 
 @dataclass

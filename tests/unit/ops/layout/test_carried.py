@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -38,13 +39,20 @@ def contents(table: Table) -> pa.Table:
     return table.to_arrow(row_ids="delta.enableRowTracking" in table.snapshot().metadata.configuration).sort_by("id")
 
 
-def optimized_beside(table: Table, meanwhile: Sequence[str], request: OptimizeRequest) -> tuple[Optimized, list[int]]:
-    """Optimize, while others delete by the conditions, one before each commit; with the number of bins that each round wrote."""
+def optimized_beside(
+    table: Table, meanwhile: Sequence[str], request: OptimizeRequest, *, in_order: bool = True
+) -> tuple[Optimized, list[int]]:
+    """Optimize, while others delete by the conditions, one before each commit; with the number of bins that each round wrote.
+
+    Args:
+        in_order: what is written tells that its rows have known places.
+    """
     other, waiting, written = Table(table.url, store=table.store), list(meanwhile), list[int]()
 
     def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
         written.append(len(bins))
-        yield from rewritten_here(table.clock, snapshot, bins, plan)
+        for one in rewritten_here(table.clock, snapshot, bins, plan):
+            yield replace(one, has_known_places=in_order and one.has_known_places)
 
     def commit(*arguments: object) -> object:
         if waiting:
@@ -108,6 +116,15 @@ def test_a_new_file_of_which_no_row_lives_is_not_committed() -> None:
     )
     assert all(row["v"] >= 10 for row in contents(table).to_pylist())
     assert table.check(deep=True) == []
+
+
+@pytest.mark.parametrize("request_", [OptimizeRequest(), CLUSTERED])
+def test_rows_without_known_places_have_their_bin_done_anew(request_: OptimizeRequest) -> None:
+    """As where Spark has shuffled them."""
+    table = table_of(4)
+    _, written = optimized_beside(table, ["id = 4"], request_, in_order=False)
+    assert written == [2, 1]
+    assert contents(table)["id"].to_pylist() == [i for i in range(80) if i != 4]
 
 
 def test_where_most_of_a_bin_is_dead_it_is_done_anew() -> None:

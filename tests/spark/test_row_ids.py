@@ -154,3 +154,19 @@ class TestWriting:
         assert sorted((row[0], row[3], row[4]) for row in found.collect()) == [(1, 1, 0), (2, 2, None), (3, 3, 0)]
         Table(path + "2").write(rows(1), WriteOptions())
         assert with_row_ids(found, Table(path + "2").snapshot().config) is found
+
+
+def test_a_query_after_others_has_its_metadata(spark, path):
+    """The second query of a version gets its plan otherwise than the first."""
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT id FROM range(0, 10, 1, 1)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+    for _ in range(3):
+        assert spark.sql(f"SELECT count(*) FROM delta.`{path}` WHERE id > 5").first()[0] == 4
+        rows = spark.sql(
+            f"SELECT id, _metadata.row_id AS row, _metadata.file_size > 0 AS size FROM delta.`{path}` WHERE id > 7"
+        ).collect()
+        assert sorted(rows) == [(8, 8, True), (9, 9, True)]

@@ -72,9 +72,9 @@ class _RelationCache:
     def getIfPresent(self, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
         """The plan of a Delta table; for every other name what Spark's own cache has.
 
-        A plan that is a scan and nothing more is made once for a version. Each query gets it with columns of its own, as the reference gives it, so that two frames of one
-        table can be joined by `one["id"] == other["id"]`; and with an alias around it, so that no way of Spark's takes the relation for a
-        folder of Parquet files to write into.
+        A plan that is a scan and nothing more is made once for a version. Each query gets it with columns of its own, as the reference gives
+        it, so that two frames of one table can be joined by `one["id"] == other["id"]`; and with an alias around it, so that no way of
+        Spark's takes the relation for a folder of Parquet files to write into.
         """
         name = str(key.productIterator().mkString("\0"))
         loaded = self._known.ask(name)

@@ -48,6 +48,10 @@ TargetSize = Annotated[
     str | None,
     typer.Option("--target-size", metavar="SIZE", help="Of a new file: 128mb; the table's delta.targetFileSize, or 1gb."),
 ]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Of a clustered table: cluster files anew too that are clustered by other columns than today's."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
 
 
@@ -57,14 +61,16 @@ def optimize(
     zorder_by: ZOrderBy = [],  # noqa: B006 - typer reads it, nobody changes it
     curve: Curve = "kd",
     target_size: TargetSize = None,
+    full: Full = False,
     dry_run: DryRun = False,
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Write small files, and files with many deleted rows, anew as few large ones, while others read and write."""
+    """Write small files, and files with many deleted rows, anew as few large ones, and cluster a clustered table, while others read and
+    write."""
     table = open_table(path, option)
     size = None if target_size is None else _size(target_size)
-    done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, dry_run=dry_run)
+    done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, full=full, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return

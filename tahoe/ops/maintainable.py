@@ -69,23 +69,41 @@ class Maintainable(ABC):
         target_file_size: int | None = None,
         min_file_size: int | None = None,
         max_deleted_rows_ratio: float = 0.05,
+        full: bool = False,
+        min_cube_size: int | None = None,
+        target_cube_size: int | None = None,
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Optimized:
         """Write small files, and files with many deleted rows, anew as few large ones; others may read and write meanwhile.
 
+        A table that says by which columns it is clustered (`cluster_by`) is clustered by them: new files, and what is clustered together
+        so far where it is not large yet.
+
         Args:
             where: on partition columns; only these partitions.
             zorder_by: columns by which rows are clustered, so that conditions on any of them skip files; every file is written anew then.
+            full: of a clustered table: cluster files anew too that are clustered by other columns than today's.
             dry_run: tell what would be done, and do nothing. For the others see `tahoe.ops.layout.optimize_plan.OptimizeRequest`.
 
         Returns: what was done, with the metrics of the SQL statement; see `tahoe.ops.layout.optimize_report.Optimized`.
         """
+        from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
         from tahoe.ops.layout.optimize import optimize, rewritten_here
         from tahoe.ops.layout.optimize_plan import OptimizeRequest
 
         request = OptimizeRequest(
-            where, None, tuple(zorder_by), curve, target_file_size, min_file_size, max_deleted_rows_ratio, dry_run=dry_run
+            where,
+            None,
+            tuple(zorder_by),
+            curve,
+            target_file_size,
+            min_file_size,
+            max_deleted_rows_ratio,
+            dry_run=dry_run,
+            is_full=full,
+            min_cube_size=LEAST_BYTES if min_cube_size is None else min_cube_size,
+            target_cube_size=TARGET_BYTES if target_cube_size is None else target_cube_size,
         )
         commit, rewrite = partial(self.commit, user_metadata=user_metadata), partial(rewritten_here, self.clock)
         with shown(self.clock) as progress:

@@ -14,12 +14,12 @@ import pyarrow as pa
 from tahoe.clock import Clock
 from tahoe.exceptions import StorageFailure
 from tahoe.lazy import pc
-from tahoe.ops.layout.cluster_columns import Path
 from tahoe.ops.layout.curves import Placement, comparable, placement
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import written_anew
 from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import Path
 from tahoe.snapshot.scan import Scan, ScannedVersion
 
 __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tahoe.lazy import pc
 from tahoe.schema.arrow_values import scalar
 
-__all__ = ["CURVES", "Placement", "comparable", "placement"]
+__all__ = ["CURVES", "NAMES_OF_CURVES", "Placement", "comparable", "placement"]
 
 _LONG = pa.int64()
 
@@ -287,3 +287,6 @@ CURVES: Mapping[str, Callable[[Sequence[pa.Array], int], Placement]] = {
     "z": _on_curve(_z),
 }
 """What rows can be laid out by."""
+
+NAMES_OF_CURVES: Mapping[str, str] = {"kd": "kd", "hilbert": "hilbert", "z": "zorder"}
+"""As tags of files say by which rows were laid out; the last two are the reference's names."""

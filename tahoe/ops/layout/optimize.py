@@ -26,6 +26,7 @@ from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.clustered import clustered
+from tahoe.ops.layout.curves import NAMES_OF_CURVES
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
 from tahoe.ops.layout.optimize_report import Optimized, operation_of
 from tahoe.ops.rows.row_changes import snapshot_to_change
@@ -33,6 +34,7 @@ from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import rewritten, stage_replacement
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import Cube, with_cube
 from tahoe.snapshot.scan import ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -102,7 +104,11 @@ def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], p
 
 
 def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
-    return Written(one, tuple(clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)))
+    curve = plan.request.curve
+    added = clustered(version, one.adds, plan.paths, plan.files_of(one), curve, clock, threads)
+    if plan.cluster_by:
+        added = with_cube(added, Cube(clock.uuid(), plan.cluster_by, NAMES_OF_CURVES[curve]))
+    return Written(one, tuple(added))
 
 
 def _side_by_side(
@@ -178,7 +184,7 @@ class _Run:
         removed = [add for one in done for add in one.bin.adds]
         added = [add for one in done for add in one.added]
         stage_replacement(transaction, removed, added)
-        committed = self.commit(transaction, operation_of(self.plan.request, removed, added))
+        committed = self.commit(transaction, operation_of(self.plan, removed, added))
         self.version = committed.version
         self.batches += 1
         self.bins += len(done)

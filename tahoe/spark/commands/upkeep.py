@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.ops.layout.bins import Bin
+from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
@@ -102,7 +103,7 @@ def optimize_table(
         spark: a classic session; its settings ``spark.databricks.delta.optimize.…`` count.
         conditions: SQL texts on partition columns, all of which hold for the partitions that are meant.
         zorder_by: columns by which rows are clustered.
-        is_full: files that are clustered already are to be clustered anew, which only tables with ``CLUSTER BY`` know.
+        is_full: of a clustered table: files that are clustered by other columns than today's are clustered anew too.
 
     Raises: as `tahoe.ops.layout.optimize.optimize`; `Unsupported` for Spark Connect, and for a table in the memory of this process.
     """
@@ -113,14 +114,8 @@ def optimize_table(
             f"Executors cannot reach {table.url}, a store of this Python process; use tahoe.Table(…).optimize().",
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
-    if is_full:
-        raise InvalidRequest(
-            f"OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns; table {table.url} has none. "
-            "Leave FULL out.",
-            code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
-            table=table.url,
-        )
-    return _row(spark, table, _optimized(spark, table, _request(spark, conditions, zorder_by)).metrics)
+    request = replace(_request(spark, conditions, zorder_by), is_full=is_full)
+    return _row(spark, table, _optimized(spark, table, request).metrics)
 
 
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
@@ -322,6 +317,8 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
         max_deleted_rows_ratio=setting("maxDeletedRowsRatio", float, 0.05),
         batch_size=setting("batchSize", parse_size, None),
         threads=1,  # in each task
+        min_cube_size=setting("clustering.mergeStrategy.minCubeSize.threshold", int, LEAST_BYTES),
+        target_cube_size=setting("clustering.mergeStrategy.minCubeSize.targetCubeSize", int, TARGET_BYTES),
         need_statistics=setting("zorder.checkStatsCollection.enabled", lambda text: text.strip().lower() != "false", True),
         time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, TahoeError
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
@@ -23,7 +22,6 @@ from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Faults, FaultyStore, WrappedStore
-from tahoe.txn.transaction import Operation
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64(), "v": pa.float64()})
 VECTORS = {"delta.enableDeletionVectors": "true"}

@@ -192,6 +192,9 @@ class _FileReader:
             column.name: self._partition_value(column) for column in schema if column.name.lower() in partitioned
         }
         self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
+        # Where columns have the same names in the file, and nothing is added, rows in the table's types are taken as they are.
+        self.is_plain = column_mapping_mode == "none" and not self.partition_values and row_index_column is None
+        self.is_plain = self.is_plain and row_tracking is None
 
     def physical_batches(
         self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
@@ -206,6 +209,9 @@ class _FileReader:
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)
+        if columns and predicate is None and isinstance(source, _AT_HAND) and source.size() <= _TINY:
+            yield from _whole(file, columns, batch_rows)
+            return
         threads = file.metadata.num_rows >= _ROWS_WORTH_THREADS
         kept: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
@@ -249,13 +255,7 @@ class _FileReader:
     def _check_footer(self, file: pq.ParquetFile) -> None:
         if self.task.stats is None:
             return
-        file_schema = file.schema_arrow
-        file_type = pa.struct(file_schema)
-        columns = {}
-        for column in self.schema:
-            if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
-                position = self.rule.find(file_type, column)
-                columns[column.physical_name] = None if position is None else file_schema.field(position).name
+        columns = self._names_in(file.schema_arrow)
         fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
         if fault is not None:
             raise CorruptTable(
@@ -265,9 +265,24 @@ class _FileReader:
                 file=self.task.name,
             )
 
+    def _names_in(self, file_schema: pa.Schema) -> dict[str, str | None]:
+        """By physical name, under which a file has the columns that are read; None where it lacks one."""
+        if self.is_plain and file_schema.equals(self.arrow_schema):
+            return {name: name for name in file_schema.names}
+        file_type, names = pa.struct(file_schema), dict[str, str | None]()
+        for column in self.schema:
+            if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
+                position = self.rule.find(file_type, column)
+                names[column.physical_name] = None if position is None else file_schema.field(position).name
+        return names
+
     def logical(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """A batch of the file as a batch of the table."""
         rows = batch.num_rows
+        if self.is_plain and batch.schema.equals(self.arrow_schema):
+            for name, values in zip(batch.schema.names, batch.columns, strict=True):
+                check_text(values, name, self.task.name)
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self.arrow_schema)
         file_type = pa.struct(batch.schema)
         arrays = [self._column(column, batch, file_type) for column in self.schema]
         if self.row_index_column is not None:
@@ -316,6 +331,8 @@ class _FileReader:
         return scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:
+        if self.is_plain and file_schema.equals(self.arrow_schema):
+            return list(file_schema.names)
         file_type = pa.struct(file_schema)
         wanted = [
             self.rule.find(file_type, column)
@@ -440,11 +457,20 @@ def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.Colum
 
 
 _AT_HAND = (pa.MemoryMappedFile, pa.BufferReader)
+_TINY = 64 * 1024
 _LOCAL_PIECE = 256 * 1024
 _REMOTE_PIECE = 4 * 1024 * 1024
 _FETCHED_AT_ONCE = 32 * 1024 * 1024
 _BYTES_OF_A_BATCH = 2 * 1024 * 1024
 _LEAST_ROWS = 64
+
+
+def _whole(file: pq.ParquetFile, columns: Sequence[str], batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of a file so small that to think about pieces costs more than to read it."""
+    start = 0
+    for batch in file.read(columns, use_threads=False).to_batches(batch_rows):
+        yield start, batch
+        start += batch.num_rows
 
 
 def _runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

@@ -25,6 +25,7 @@ from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
+from tahoe.snapshot.small_files import joined, together
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
@@ -195,7 +196,10 @@ class Scan:
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
         files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
         streams = [partial(self._moved, files, task, tracking) for task in tasks]
-        return self._in_order(streams, tasks, ahead=ahead)
+        if not ahead:
+            return joined(streams)
+        # Nobody waits for the first row here, and what is written costs by the batch.
+        return self._in_order(together(streams, [task.size for task in tasks]), tasks)
 
     def _moved(self, files: DataFiles, task: ReadTask, tracking: RowTracking | None) -> Iterator[pa.RecordBatch]:
         return self._located(files.read(task, self.schema, row_tracking=tracking), task.name)
@@ -220,7 +224,7 @@ class Scan:
     ) -> Generator[pa.RecordBatch, None, None]:
         """The batches of the streams, one for each task, read ahead where there is a gain in it."""
         small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
-        if small or not ahead or len(tasks) == 1:
+        if small or not ahead or len(streams) == 1:
             return (batch for stream in streams for batch in stream())
         return read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
 

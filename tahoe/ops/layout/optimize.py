@@ -35,6 +35,7 @@ from tahoe.ops.write.rewrite import rewritten, stage_replacement
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Cube, with_cube
+from tahoe.schema.arrow_values import array
 from tahoe.snapshot.scan import ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -193,6 +194,8 @@ class _Run:
 
     def _still_there(self, bins: Sequence[Bin], snapshot: Snapshot) -> list[Bin]:
         """The bins as they are at a version: without files that are gone, and with the vectors that files have now."""
+        if snapshot.version == self.plan.version:
+            return list(bins)
         live = _live(snapshot, bins)
         found = (tuple(live[add.path] for add in one.adds if add.path in live) for one in bins)
         return [Bin(adds) for adds in found if self.plan.is_worth_it(adds)]
@@ -224,7 +227,7 @@ def _kept(done: Sequence[Written], snapshot: Snapshot, fresh: Snapshot) -> tuple
 
 def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
     """By path, those of the bins' files that the version has."""
-    paths = pa.array([add.path for one in bins for add in one.adds], pa.string())
+    paths = array([add.path for one in bins for add in one.adds], pa.string())
     files = snapshot.files()
     return {add.path: add for add in add_files(files.filter(pc.is_in(files["path"], value_set=paths)))}
 

@@ -30,6 +30,7 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import row_groups_that_may_match
 from tahoe.snapshot.give_back import GiveBack
 from tahoe.snapshot.read_errors import check_text, told_as_damage
+from tahoe.snapshot.small_files import evenly
 from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def read_file(
     row_tracking: RowTracking | None = None,
     batch_rows: int = BATCH_ROWS,
     verify_pages: bool = False,
+    most_row_groups: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The living rows of one file for which `predicate` is true, in file order. `DataFiles` asks it for a table.
 
@@ -106,6 +108,7 @@ def read_file(
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
         verify_pages: hold each page against its checksum, where it has one.
+        most_row_groups: read only so many, evenly from the first to the last: a sample.
 
     Yields:
         Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
@@ -118,7 +121,7 @@ def read_file(
     reader = _FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
     with _opened(task, open_input) as source, told_as_damage(task.name):
-        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages):
+        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages, most_row_groups):
             alive = _alive(vector, start, batch.num_rows)
             logical = reader.logical(batch, start)
             if alive is not None:
@@ -197,7 +200,13 @@ class _FileReader:
         self.is_plain = self.is_plain and row_tracking is None
 
     def physical_batches(
-        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
+        self,
+        source: pa.NativeFile,
+        vector: BitMap64 | None,
+        predicate: Predicate | None,
+        batch_rows: int,
+        verify_pages: bool,
+        most_row_groups: int | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
         file = self.checked(source, verify_pages)
@@ -209,13 +218,15 @@ class _FileReader:
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)
-        if columns and predicate is None and isinstance(source, _AT_HAND) and source.size() <= _TINY:
+        if columns and predicate is None and most_row_groups is None and isinstance(source, _AT_HAND) and source.size() <= _TINY:
             yield from _whole(file, columns, batch_rows)
             return
         threads = file.metadata.num_rows >= _ROWS_WORTH_THREADS
         kept: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
             kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
+        if most_row_groups is not None:
+            kept = evenly(kept, most_row_groups)
         if not columns:
             for start, run in _runs(file.metadata, kept):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)

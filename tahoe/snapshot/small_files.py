@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
-__all__ = ["joined", "together"]
+__all__ = ["evenly", "joined", "together"]
 
+Value = TypeVar("Value")
 Begin = Callable[[], Iterator[pa.RecordBatch]]
 
 _BYTES_OF_A_STREAM = 1 << 20
@@ -66,3 +68,8 @@ def joined(streams: Sequence[Begin]) -> Generator[pa.RecordBatch, None, None]:
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def evenly(values: Sequence[Value], most: int) -> list[Value]:
+    """So many of the values, evenly from the first on; all where there are no more."""
+    return [values[place * len(values) // most] for place in range(most)] if len(values) > most else list(values)

@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from tahoe.snapshot.small_files import joined, together
+from tahoe.snapshot.small_files import evenly, joined, together
 
 
 def stream(*rows: list[int], error: bool = False) -> Iterator[pa.RecordBatch]:
@@ -42,3 +42,8 @@ def test_rows_before_an_error_come_before_it() -> None:
     assert next(batches)["a"].to_pylist() == [1, 2]
     with pytest.raises(OSError, match="gone"):
         next(batches)
+
+
+def test_some_of_many_are_taken_evenly() -> None:
+    assert evenly(range(10), 3) == [0, 3, 6]
+    assert evenly([1, 2], 3) == [1, 2]

@@ -39,7 +39,11 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "version": "tests/unit/test_public_names.py",
         "wording": "tests/unit/cli/test_hints.py",
     },
+    "a page, whose elements are looked at as a browser would": {
+        "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",
+    },
     "memory, which a benchmark measures": {
+        "snapshot/openings": "tests/unit/snapshot/test_scan.py",
         "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
     },
     "one command of `tahoe`, whose words and exit code are tested as a user calls it": {

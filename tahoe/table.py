@@ -85,11 +85,11 @@ class Table(Readable, Alterable, Maintainable):
         """A new, empty table.
 
         Args:
-            cluster_by: columns by which OPTIMIZE shall cluster its rows, at most four; see `tahoe.ops.tables.clustering.stage_clustering`.
+            cluster_by: columns by which OPTIMIZE shall cluster its rows, at most four; see `tahoe.ops.tables.cluster_by.stage_clustering`.
 
         Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is.
         """
-        from tahoe.ops.tables.clustering import stage_clustering
+        from tahoe.ops.tables.cluster_by import stage_clustering
         from tahoe.ops.tables.create import create_operation, new_metadata
         from tahoe.protocol.constraints import check_new
         from tahoe.protocol.enforced import ENFORCED

@@ -12,7 +12,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["check", "optimize", "restore", "vacuum"]
+__all__ = ["TargetSize", "bytes_of", "check", "optimize", "restore", "vacuum"]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -69,7 +69,7 @@ def optimize(
     """Write small files, and files with many deleted rows, anew as few large ones, and cluster a clustered table, while others read and
     write."""
     table = open_table(path, option)
-    size = None if target_size is None else _size(target_size)
+    size = None if target_size is None else bytes_of(target_size)
     done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, full=full, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
@@ -137,7 +137,8 @@ def restore(
     print_json({**told, "metrics": done.metrics, "missing": list(done.missing)})
 
 
-def _size(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """The bytes that a size means, as ``128mb``. Raises `InvalidRequest` for what is none."""
     from tahoe.protocol.properties import parse_size  # what `tahoe --help` need not load
 
     try:

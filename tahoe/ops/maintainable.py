@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tahoe.clock import Clock
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize_report import Optimized
+    from tahoe.ops.layout.table_layout import TableLayout
     from tahoe.ops.upkeep.restore import Restored
     from tahoe.ops.upkeep.vacuum import Vacuumed
     from tahoe.snapshot.snapshot import Snapshot
@@ -30,6 +31,10 @@ class Maintainable(ABC):
     """Files written anew, old ones deleted, old versions brought back. Others may read and write meanwhile."""
 
     clock: Clock
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The newest version."""
 
     @abstractmethod
     def version(self) -> int:
@@ -108,6 +113,18 @@ class Maintainable(ABC):
         commit, rewrite = partial(self.commit, user_metadata=user_metadata), partial(rewritten_here, self.clock)
         with shown(self.clock) as progress:
             return optimize(self.begin, commit, request, rewrite, progress)
+
+    def layout(self, by: Sequence[str] = (), *, axes: Sequence[str] = (), target_file_size: int | None = None) -> TableLayout:
+        """How well the table is clustered by each column, and what OPTIMIZE would gain; a notebook draws it. No data file is read.
+
+        Args:
+            by: columns that OPTIMIZE would cluster by, where the table does not say so itself.
+            axes: the two columns over which files are drawn; by default the first two.
+            target_file_size: that OPTIMIZE would be asked for.
+        """
+        from tahoe.ops.layout.table_layout import layout_of
+
+        return layout_of(self.snapshot(), by, axes, target_file_size)
 
     def vacuum(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.ops.tables.clustering import clustered_by, is_clustered
+from tahoe.ops.tables.cluster_by import clustered_by, is_clustered
 from tahoe.protocol.clustering import Path, field_chain, named_path
 from tahoe.protocol.statistics.collect import indexed_columns
 from tahoe.schema.types import DecimalType, PrimitiveType

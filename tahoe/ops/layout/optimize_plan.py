@@ -12,7 +12,7 @@ from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_cluster
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES, CubePlan, CubeRules, plan_cubes
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.rows.conditions import partition_files
-from tahoe.ops.tables.clustering import clustering_columns
+from tahoe.ops.tables.cluster_by import clustering_columns
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path, shown_path
 from tahoe.snapshot.snapshot import Snapshot

@@ -28,7 +28,7 @@ from tahoe.ops.rows.row_changes import (
     write_change_data,
     write_rows,
 )
-from tahoe.ops.tables.clustering import check_same_clustering, check_still_clusterable, stage_clustering
+from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
 from tahoe.ops.write.writer import tagged, write_arrow

@@ -9,7 +9,7 @@ from typing import Any
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
-from tahoe.ops.tables.clustering import check_still_clusterable
+from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_properties
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.clustering import refuse_enabling

@@ -14,7 +14,7 @@ from typing import Any
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.ops.tables.clustering import check_still_clusterable
+from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.ops.tables.replaceable import replaced_columns

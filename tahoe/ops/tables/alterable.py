@@ -47,9 +47,9 @@ class Alterable(ABC):
     def cluster_by(self, columns: Sequence[str]) -> int:
         """Cluster the table by these columns from the next OPTIMIZE on, by none with an empty list; the version that says so.
 
-        Raises: see `tahoe.ops.tables.clustering.stage_cluster_by`.
+        Raises: see `tahoe.ops.tables.cluster_by.stage_cluster_by`.
         """
-        from tahoe.ops.tables.clustering import stage_cluster_by
+        from tahoe.ops.tables.cluster_by import stage_cluster_by
 
         return self._altered(lambda transaction: stage_cluster_by(transaction, transaction.existing(), columns))
 

@@ -110,7 +110,7 @@ def create_operation(
     """The operation of a creation, in the reference's parameters.
 
     Args:
-        cluster_by: columns as `tahoe.ops.tables.clustering.stage_clustering` shows them.
+        cluster_by: columns as `tahoe.ops.tables.cluster_by.stage_clustering` shows them.
     """
     return Operation(
         name,

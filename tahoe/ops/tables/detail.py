@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tahoe.lazy import pc
-from tahoe.ops.tables.clustering import clustered_by
+from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["detail"]

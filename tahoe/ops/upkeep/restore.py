@@ -22,7 +22,7 @@ from tahoe.lazy import pc
 from tahoe.log.files.live_files import add_files, canonical_path, file_keys
 from tahoe.log.history import parse_timestamp, version_at
 from tahoe.ops.rows.row_changes import snapshot_to_change
-from tahoe.ops.tables.clustering import restored_clustering
+from tahoe.ops.tables.cluster_by import restored_clustering
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name

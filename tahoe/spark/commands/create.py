@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.insert import WriteOptions, already_written, write_operation
-from tahoe.ops.tables.clustering import stage_clustering
+from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile, RemoveFile

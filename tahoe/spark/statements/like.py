@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import Unsupported
-from tahoe.ops.tables.clustering import clustered_by
+from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.protocol.clustering import FEATURE
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import without_mapping

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
-from tahoe.ops.tables.clustering import clustered_by, clustering_columns
+from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
 from tahoe.protocol.clustering import field_chain, shown_path
 from tahoe.protocol.partition import deserialize
 from tahoe.snapshot.snapshot import Snapshot

@@ -16,7 +16,9 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 """Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
 
 _WORKS = """
-    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
+    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize
+    optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
+    optimize.maxDeletedRowsRatio
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
     vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
@@ -32,13 +34,17 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             autoCompact.minNumFiles=50 autoCompact.modifiedPartitionsOnly.enabled=true
             autoCompact.nonBlindAppend.enabled=false autoCompact.partitionStatsSize
             autoCompact.recordPartitionStats.enabled=true autoCompact.reservePartitions.enabled=true
-            clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
-            import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
-            optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
-            optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
+            import.batchSize.schemaInference=1000000
+            import.batchSize.statsCollection=50000
+            optimize.conditionalIncrementMetric.enabled=true
             optimizeWrite.binSize=512 optimizeWrite.enabled optimizeWrite.maxShufflePartitions=2000
             optimizeWrite.numShuffleBlocks=50000000
         """,
+    ),
+    (
+        State.NOTHING,
+        "A table is clustered by at most four columns, and these have statistics whatever is altered.",
+        "clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true",
     ),
     (
         State.NOTHING,

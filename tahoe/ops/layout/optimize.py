@@ -42,7 +42,7 @@ from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Rewrite", "Written", "optimize", "rewritten_here"]
+__all__ = ["Rewrite", "Written", "optimize", "rewritten_here", "written_as_cube"]
 
 _ROUNDS = 10
 """So often a batch is tried again when others won; after the third time bins whose files others changed are left as they are."""
@@ -107,8 +107,13 @@ def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], p
 def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
     curve = plan.request.curve
     added = clustered(version, one.adds, plan.paths, plan.files_of(one), curve, clock, threads)
+    return written_as_cube(one, added, plan, clock)
+
+
+def written_as_cube(one: Bin, added: Sequence[AddFile], plan: OptimizePlan, clock: Clock) -> Written:
+    """What a bin was clustered into; of a clustered table the files are one cube from now on."""
     if plan.cluster_by:
-        added = with_cube(added, Cube(clock.uuid(), plan.cluster_by, NAMES_OF_CURVES[curve]))
+        added = with_cube(added, Cube(clock.uuid(), plan.cluster_by, NAMES_OF_CURVES[plan.request.curve]))
     return Written(one, tuple(added))
 
 

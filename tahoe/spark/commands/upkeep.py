@@ -23,12 +23,13 @@ from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
-from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
+from tahoe.ops.layout.optimize import Written, optimize, rewritten_here, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.progress import shown
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
@@ -40,6 +41,7 @@ from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import moment
+from tahoe.spark.write.spread import clustered_by_tasks, is_worth_spreading
 from tahoe.store.location import decode_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -343,14 +345,38 @@ class _Task:
 
 
 def _on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
-    """As `rewritten_here`, each bin by a task of its own."""
-    task = _Task(BareVersion(snapshot.store, snapshot.version, snapshot.config), replace(plan, bins=()))
-    answers: list[Written | TahoeError] = spark.sparkContext.parallelize(bins, len(bins)).map(task).collect()
-    failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
+    """As `rewritten_here`, each bin by a task of its own, and a large one that is clustered by many."""
+    version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+    alone = [one for one in bins if not is_worth_spreading(spark, one, plan)]
+    task, written = _Task(version, replace(plan, bins=())), list[Written]()
+    try:
+        if alone:
+            written += _all(snapshot, spark.sparkContext.parallelize(alone, len(alone)).map(task).collect())
+        for one in bins:
+            if one not in alone:
+                added = [
+                    Written(one, (new,)) if isinstance(new, AddFile) else new
+                    for new in clustered_by_tasks(spark, version, one, plan)
+                ]
+                files = [add for part in _all(snapshot, added) for add in part.added]
+                written.append(written_as_cube(one, files, plan, SYSTEM_CLOCK))
+    except BaseException:
+        _take_back(snapshot, written)
+        raise
+    return iter(sorted(written, key=lambda one: bins.index(one.bin)))
+
+
+def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Written]:
+    """What tasks have written; where one failed, what the others have is taken back."""
     written = [answer for answer in answers if isinstance(answer, Written)]
+    failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
     if failed is not None:
-        for add in (add for one in written for add in one.added):
-            with suppress(StorageFailure):
-                snapshot.store.delete(decode_path(add.path, snapshot.store.url))
+        _take_back(snapshot, written)
         raise failed
-    return iter(written)
+    return written
+
+
+def _take_back(snapshot: Snapshot, written: Sequence[Written]) -> None:
+    for add in (add for one in written for add in one.added):
+        with suppress(StorageFailure):
+            snapshot.store.delete(decode_path(add.path, snapshot.store.url))

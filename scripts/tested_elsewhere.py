@@ -43,7 +43,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",
     },
     "memory, which a benchmark measures": {
-        "snapshot/openings": "tests/unit/snapshot/test_scan.py",
         "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
     },
     "one command of `tahoe`, whose words and exit code are tested as a user calls it": {

@@ -19,9 +19,10 @@ _WORKS = """
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize
     optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
     optimize.maxDeletedRowsRatio
-    optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
-    properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
-    vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
+    optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled
+    properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
+    schema.autoMerge.enabled vacuum.lite.enabled vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId
+    write.txnVersion write.txnVersion.autoReset.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
@@ -264,7 +265,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
             merge.optimizeInsertOnlyMerge.enabled=true merge.optimizeMatchedOnlyMerge.enabled=true
             merge.preserveNullSourceStructs=true merge.repartitionBeforeWrite.enabled=true
-            merge.skipOssResolutionWithStar=true normalizePartitionValuesOnRead=true optimizeMetadataQuery.enabled=true
+            merge.skipOssResolutionWithStar=true normalizePartitionValuesOnRead=true
             partitionColumnValidity.enabled=true replaceOn.dataframe.writer.enabled=true
             replaceUsing.dataframe.writer.enabled=true resolveMergeUpdateStructsByName.enabled=true
             schema.removeExistsDefault=true schema.removeSparkInternalMetadata=true

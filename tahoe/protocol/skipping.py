@@ -53,7 +53,7 @@ __all__ = [
     "StatsCondition",
     "keep",
     "partition_column",
-    "statistics_column",
+    "statistics_of",
     "stats_predicate",
     "wanted_statistics",
 ]
@@ -157,7 +157,7 @@ class StatsCondition:
         """The columns that the condition names."""
         columns: dict[str, Any] = {}
         if self.statistics.num_fields:
-            statistics = statistics_column(files, self.statistics)
+            statistics = statistics_of(files, self.statistics)
             columns = {member.name: pc.struct_field(statistics, [member.name]) for member in self.statistics.fields}
         if self.known:
             counts, rows = columns["nullCount"], columns["numRecords"]
@@ -379,7 +379,7 @@ def _all(files: pa.Table) -> pa.BooleanArray:
     return pa.repeat(scalar(True), files.num_rows)
 
 
-def statistics_column(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
+def statistics_of(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
     """The wanted statistics from ``stats_parsed`` where a file has it, from the text of ``stats`` elsewhere."""
     names = files.column_names
     texts = files.column("stats") if "stats" in names else pa.nulls(files.num_rows, pa.string())

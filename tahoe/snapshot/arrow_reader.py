@@ -27,9 +27,16 @@ from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import STORED, CannotCast, Rule, conform, find_by_id, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.snapshot.file_row_groups import row_groups_that_may_match
+from tahoe.snapshot.file_row_groups import (
+    is_tiny,
+    openings,
+    parquet_file,
+    row_groups_that_may_match,
+    rows_of_a_batch,
+    runs,
+    whole,
+)
 from tahoe.snapshot.give_back import GiveBack
-from tahoe.snapshot.openings import is_tiny, openings, parquet_file, rows_of_a_batch, runs, whole
 from tahoe.snapshot.read_errors import check_text, told_as_damage
 from tahoe.snapshot.small_files import evenly
 from tahoe.snapshot.witness import contradiction

@@ -23,7 +23,7 @@ from tahoe.ops.layout.curves import placement
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path, field_chain, named_path, shown_path
-from tahoe.protocol.skipping import statistics_column
+from tahoe.protocol.skipping import statistics_of
 from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.collect import indexed_columns, stats_arrow_type
 from tahoe.schema.types import StructField
@@ -205,7 +205,7 @@ class _Line:
     @classmethod
     def of(cls, snapshot: Snapshot, files: pa.Table, leaf: tuple[StructField, ...]) -> _Line:
         # Each bound is a place by its rank among all; equal ones share theirs.
-        statistics = statistics_column(files, stats_arrow_type(snapshot.schema, [leaf]))
+        statistics = statistics_of(files, stats_arrow_type(snapshot.schema, [leaf]))
         path = [column.physical_name for column in leaf]
         least, greatest = (pc.struct_field(statistics, [name, *path]) for name in ("minValues", "maxValues"))
         nulls = pc.struct_field(statistics, ["nullCount", *path])

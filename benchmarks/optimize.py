@@ -34,7 +34,9 @@ def main() -> None:
         size = sum(file.stat().st_size for file in first.glob("*.parquet"))
         tiny = Path(folder) / "first-tiny"
         make_table(tiny, 10 * arguments.tiny, arguments.tiny)
-        places = {name: Path(folder) / name for name in ("tahoe", "deltalake", "plain", "clustered", "tiny-tahoe", "tiny-deltalake")}
+        places = {
+            name: Path(folder) / name for name in ("tahoe", "deltalake", "plain", "clustered", "tiny-tahoe", "tiny-deltalake")
+        }
 
         def begin_anew() -> None:
             for name, place in places.items():

@@ -176,6 +176,7 @@ class TableMachine(RuleBasedStateMachine):
         """Make the table, with deletion vectors, change data feed, row tracking, column mapping and partitions as told."""
         self.store = self.new_store()
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
+        properties["delta.checkpointPolicy"] = "v2" if partitioned != tracking else "classic"
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
         if tracking:
@@ -297,11 +298,10 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(columns=st.sampled_from([(), (), ("v",), ("k", "v")]), curve=st.sampled_from(sorted(CURVES)), small=st.booleans())
     def optimize(self, columns: Sequence[str], curve: str, small: bool) -> None:
-        size, cube = (1500, 2000) if small else (None, None)
         by = () if is_clustered(self.table.snapshot()) else columns  # it says itself by which
         full = small and bool(self.table.detail()["clusteringColumns"])
-        done = self.table.optimize(zorder_by=by, curve=curve, target_file_size=size, full=full, min_cube_size=cube)
-        self.done_if(done.version, self.rows)
+        sizes: Mapping[str, Any] = {"target_file_size": 1500, "min_cube_size": 2000} if small else {}
+        self.done_if(self.table.optimize(zorder_by=by, curve=curve, full=full, **sizes).version, self.rows)
 
     @precondition(lambda self: not self.partitioned)
     @rule(columns=st.sampled_from([(), ("k",), ("v", "k")]))

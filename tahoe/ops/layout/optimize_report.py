@@ -99,7 +99,7 @@ def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence
         "predicate": _json(shown),
         "zOrderBy": _json(request.zorder_by),
         "clusterBy": _json(cluster_by),
-        "auto": False,
+        "auto": request.is_auto,
         **({"isFull": request.is_full} if cluster_by else {}),
     }
     return Operation("OPTIMIZE", parameters, rewrite_metrics(removed, added))

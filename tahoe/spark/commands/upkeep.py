@@ -51,6 +51,7 @@ __all__ = [
     "RESTORE_ROW",
     "VACUUM_ROW",
     "DeltaOptimizeBuilder",
+    "on_executors",
     "optimize_table",
     "purge",
     "restore_table",
@@ -123,7 +124,7 @@ def optimize_table(
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown_jobs(spark, table.clock), told_once(spark):
-        return optimize(table.begin, commit, request, partial(_on_executors, spark))
+        return optimize(table.begin, commit, request, partial(on_executors, spark))
 
 
 class DeltaOptimizeBuilder:
@@ -344,7 +345,7 @@ class _Task:
             return error
 
 
-def _on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
     """As `rewritten_here`, each bin by a task of its own, and a large one that is clustered by many."""
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
     alone = [one for one in bins if not is_worth_spreading(spark, one, plan)]

@@ -16,6 +16,10 @@ A table that needs a feature with "no" below is refused by name, and so is a fea
 |---|---|---|---|---|---|---|---|---|"""
 
 
+_ASKED = {"clustering": "CLUSTER BY"}
+"""Features that a statement brings, and no property."""
+
+
 def row(feature: TableFeature) -> str:
     """One line of the table."""
     versions = "–" if feature.legacy is None else f"reader {feature.legacy[0]}, writer {feature.legacy[1]}"
@@ -25,7 +29,7 @@ def row(feature: TableFeature) -> str:
         f"`{feature.name}`",
         "reader and writer" if feature.reader else "writer",
         versions,
-        " or ".join(asked) or f"`delta.feature.{feature.name}`",
+        " or ".join(asked) or _ASKED.get(feature.name, f"`delta.feature.{feature.name}`"),
         ", ".join(feature.requires) or "–",
         ", ".join(feature.forbids) or "–",
         "yes" if feature.readable else "no",

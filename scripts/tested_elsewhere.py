@@ -39,6 +39,9 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "version": "tests/unit/test_public_names.py",
         "wording": "tests/unit/cli/test_hints.py",
     },
+    "a page, whose elements are looked at as a browser would": {
+        "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",
+    },
     "memory, which a benchmark measures": {
         "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
     },

@@ -80,6 +80,7 @@ class Table(Readable, Alterable, Maintainable):
         schema: pa.Schema | StructType,
         *,
         partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
         name: str | None = None,
         description: str | None = None,
@@ -87,7 +88,14 @@ class Table(Readable, Alterable, Maintainable):
         clock: Clock = SYSTEM_CLOCK,
         store: LogStore | None = None,
     ) -> Table:
-        """A new, empty table. Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is."""
+        """A new, empty table.
+
+        Args:
+            cluster_by: columns by which OPTIMIZE shall cluster its rows, at most four; see `tahoe.ops.tables.cluster_by.stage_clustering`.
+
+        Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is.
+        """
+        from tahoe.ops.tables.cluster_by import stage_clustering
         from tahoe.ops.tables.create import create_operation, new_metadata
         from tahoe.protocol.constraints import check_new
         from tahoe.protocol.enforced import ENFORCED
@@ -110,8 +118,9 @@ class Table(Readable, Alterable, Maintainable):
             delta_schema, clock, partition_by=partition_by, properties=properties, name=name, description=description
         )
         transaction.set_metadata(metadata)
+        clustered_by = stage_clustering(transaction, cluster_by)
         check_new(future_config(transaction))  # a text that cannot be enforced is better refused now than at the first write
-        table.commit(transaction, create_operation(metadata))
+        table.commit(transaction, create_operation(metadata, cluster_by=clustered_by))
         return table
 
     @property

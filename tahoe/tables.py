@@ -285,6 +285,7 @@ class DeltaTableBuilder:
         self._comment: str | None = None
         self._columns: list[StructField] = []
         self._partition_by: tuple[str, ...] = ()
+        self._cluster_by: tuple[str, ...] | None = None
         self._properties: dict[str, str] = {}
         self._jbuilder = _ScalaBuilder(self)
 
@@ -349,12 +350,9 @@ class DeltaTableBuilder:
         return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder:
-        """Liquid clustering is `Unsupported` by this version of Tahoe."""
-        _names(cols, "Clustering column must be str.")
-        raise Unsupported(
-            "clusterBy is not supported by this version of Tahoe; use partitionedBy, or leave it out.",
-            code="TAHOE_NOT_IN_THIS_VERSION",
-        )
+        """The columns by which OPTIMIZE clusters the table, at most four, one by one or as one list."""
+        self._cluster_by = _names(cols, "Clustering column must be str.")
+        return self
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property, such as ``delta.appendOnly``."""
@@ -373,7 +371,11 @@ class DeltaTableBuilder:
                 code="DELTA_CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION",
             )
         definition = TableDefinition(
-            from_spark_schema(StructType(self._columns)), self._partition_by, dict(self._properties), self._comment
+            from_spark_schema(StructType(self._columns)),
+            self._partition_by,
+            dict(self._properties),
+            self._comment,
+            cluster_by=self._cluster_by,
         )
         if not is_classic(self._spark):
             return self._of_connect(definition)

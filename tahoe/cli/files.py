@@ -1,19 +1,24 @@
-"""`tahoe files`: the live files, or those that a filter would have to open."""
+"""`tahoe files` and `tahoe layout`: the live files, those that a filter would have to open, and how well they are clustered."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from pathlib import Path as LocalPath
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tahoe.cli.arguments import AsJson, AtVersion, Path, StorageOptions, open_table
 from tahoe.cli.output import print_json, print_table
-from tahoe.cli.text import ago, amount, size
+from tahoe.cli.text import ago, amount, size, visible
+from tahoe.cli.upkeep import TargetSize, bytes_of
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.wording import counted
 
-__all__ = ["files"]
+if TYPE_CHECKING:
+    from tahoe.ops.layout.boxes import ColumnLayout, Measured
+
+__all__ = ["files", "layout"]
 
 Filter = Annotated[
     str | None, typer.Option("--filter", "-f", help='Only files that may hold matching rows: "month = 3 and id > 7".')
@@ -79,4 +84,66 @@ def _row(values: Mapping[str, Any], logical_names: Mapping[str, str], now_ms: in
         amount(vector["cardinality"]) if vector else "",
         size(values["size"]),
         ago(values["modificationTime"], now_ms),
+    ]
+
+
+By = Annotated[
+    list[str], typer.Option("--by", "-b", metavar="COLUMN", help="OPTIMIZE would cluster by this column; again for each.")
+]
+Axes = Annotated[
+    list[str], typer.Option("--axis", "-a", metavar="COLUMN", help="Draw the files over this column, and over another one.")
+]
+Html = Annotated[LocalPath | None, typer.Option("--html", metavar="FILE", help="Draw it, as a page that needs nothing else.")]
+
+
+def layout(
+    path: Path,
+    by: By = [],  # noqa: B006 - typer reads it, nobody changes it
+    axis: Axes = [],  # noqa: B006
+    target_size: TargetSize = None,
+    html: Html = None,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """How well the files are clustered by each column: how many a typical point predicate reads, and one that wants a tenth of the values,
+    now and after OPTIMIZE. No data file is read."""
+    target = None if target_size is None else bytes_of(target_size)
+    found = open_table(path, option).layout(by, axes=axis, target_file_size=target)
+    if html is not None:
+        html.write_text(found.to_html(), encoding="utf-8")
+    if json:
+        print_json(found.to_json_value())
+        return
+    print_table(_MEASURES, [_measures(one) for one in found.columns], wide=True)
+    typer.echo(visible(f"{amount(len(found.before))} files, {size(found.size)}. {found.gain()}"))
+    if html is not None:
+        typer.echo(f"{visible(str(html))} shows it.")
+
+
+_MEASURES = (
+    ("column", "left"),
+    ("point", "right"),
+    ("bytes", "right"),
+    ("tenth", "right"),
+    ("bytes", "right"),
+    ("deepest", "right"),
+    ("point then", "right"),
+    ("tenth then", "right"),
+)
+
+
+def _measures(column: ColumnLayout) -> list[str]:
+    name = f"{column.name}{' *' if column.is_key else ''}"
+    if column.now is None or column.then is None:
+        return [name, *[""] * (len(_MEASURES) - 1)]
+    now, then = column.now, column.then
+    return [name, *_read(now), str(now.deepest), f"{then.point_files:,.1f}", f"{then.range_files:,.1f}"]
+
+
+def _read(found: Measured) -> list[str]:
+    return [
+        f"{found.point_files:,.1f}",
+        size(round(found.point_bytes)),
+        f"{found.range_files:,.1f}",
+        size(round(found.range_bytes)),
     ]

@@ -15,7 +15,7 @@ import typer
 
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.detail import detail
-from tahoe.cli.files import files
+from tahoe.cli.files import files, layout
 from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history
 from tahoe.cli.secrets import without_secrets
@@ -39,6 +39,7 @@ app = typer.Typer(
 app.command(short_help="schema, size, protocol, properties")(detail)
 app.command(short_help="who did what, newest first")(history)
 app.command(short_help="the live files, or those that a filter needs")(files)
+app.command(short_help="how well it is clustered, and what OPTIMIZE would gain")(layout)
 app.command(short_help="what is wrong with the table")(check)
 app.command(short_help="small files become few large ones")(optimize)
 app.command(short_help="files that nobody may need go")(vacuum)

@@ -12,7 +12,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["check", "optimize", "repair_log", "restore", "vacuum"]
+__all__ = ["TargetSize", "bytes_of", "check", "optimize", "repair_log", "restore", "vacuum"]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -48,6 +48,10 @@ TargetSize = Annotated[
     str | None,
     typer.Option("--target-size", metavar="SIZE", help="Of a new file: 128mb; the table's delta.targetFileSize, or 1gb."),
 ]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Of a clustered table: cluster files anew too that are clustered by other columns than today's."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")]
 
 
@@ -57,14 +61,16 @@ def optimize(
     zorder_by: ZOrderBy = [],  # noqa: B006 - typer reads it, nobody changes it
     curve: Curve = "kd",
     target_size: TargetSize = None,
+    full: Full = False,
     dry_run: DryRun = False,
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Write small files, and files with many deleted rows, anew as few large ones, while others read and write."""
+    """Write small files, and files with many deleted rows, anew as few large ones, and cluster a clustered table, while others read and
+    write."""
     table = open_table(path, option)
-    size = None if target_size is None else _size(target_size)
-    done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, dry_run=dry_run)
+    size = None if target_size is None else bytes_of(target_size)
+    done = table.optimize(where, zorder_by=zorder_by, curve=curve, target_file_size=size, full=full, dry_run=dry_run)
     if not json:
         typer.echo(visible(str(done)))
         return
@@ -145,7 +151,8 @@ def repair_log(
         typer.echo(visible(str(done)))
 
 
-def _size(text: str) -> int:
+def bytes_of(text: str) -> int:
+    """The bytes that a size means, as ``128mb``. Raises `InvalidRequest` for what is none."""
     from tahoe.protocol.properties import parse_size  # what `tahoe --help` need not load
 
     try:

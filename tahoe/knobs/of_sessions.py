@@ -19,7 +19,9 @@ _WORKS = """
     autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions
     autoCompact.minFileSize autoCompact.minNumFiles autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled
     autoCompact.reservePartitions.enabled
-    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
+    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize
+    optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
+    optimize.maxDeletedRowsRatio
     optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled
     properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
@@ -30,13 +32,16 @@ _WORKS = """
 _GROUPS: tuple[tuple[State, str, str], ...] = (
     (
         State.LATER,
-        "Tables that say by which columns they are clustered (CLUSTER BY) come with a later version.",
+        "It comes with a later version.",
         """
-            clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
-            import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
-            optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
-            optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
+            import.batchSize.schemaInference=1000000 import.batchSize.statsCollection=50000
+            optimize.conditionalIncrementMetric.enabled=true
         """,
+    ),
+    (
+        State.NOTHING,
+        "A table is clustered by at most four columns, and these have statistics whatever is altered.",
+        "clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true",
     ),
     (
         State.NOTHING,

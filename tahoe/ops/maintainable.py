@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tahoe.clock import Clock
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize_report import Optimized
+    from tahoe.ops.layout.table_layout import TableLayout
     from tahoe.ops.repair_log import LogRepair
     from tahoe.ops.upkeep.restore import Restored
     from tahoe.ops.upkeep.vacuum import Vacuumed
@@ -33,6 +34,10 @@ class Maintainable(ABC):
 
     clock: Clock
     store: LogStore
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The newest version."""
 
     @abstractmethod
     def version(self) -> int:
@@ -72,27 +77,57 @@ class Maintainable(ABC):
         target_file_size: int | None = None,
         min_file_size: int | None = None,
         max_deleted_rows_ratio: float = 0.05,
+        full: bool = False,
+        min_cube_size: int | None = None,
+        target_cube_size: int | None = None,
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Optimized:
         """Write small files, and files with many deleted rows, anew as few large ones; others may read and write meanwhile.
 
+        A table that says by which columns it is clustered (`cluster_by`) is clustered by them: new files, and what is clustered together
+        so far where it is not large yet.
+
         Args:
             where: on partition columns; only these partitions.
             zorder_by: columns by which rows are clustered, so that conditions on any of them skip files; every file is written anew then.
+            full: of a clustered table: cluster files anew too that are clustered by other columns than today's.
             dry_run: tell what would be done, and do nothing. For the others see `tahoe.ops.layout.optimize_plan.OptimizeRequest`.
 
         Returns: what was done, with the metrics of the SQL statement; see `tahoe.ops.layout.optimize_report.Optimized`.
         """
+        from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
         from tahoe.ops.layout.optimize import optimize, rewritten_here
         from tahoe.ops.layout.optimize_plan import OptimizeRequest
 
         request = OptimizeRequest(
-            where, None, tuple(zorder_by), curve, target_file_size, min_file_size, max_deleted_rows_ratio, dry_run=dry_run
+            where,
+            None,
+            tuple(zorder_by),
+            curve,
+            target_file_size,
+            min_file_size,
+            max_deleted_rows_ratio,
+            dry_run=dry_run,
+            is_full=full,
+            min_cube_size=LEAST_BYTES if min_cube_size is None else min_cube_size,
+            target_cube_size=TARGET_BYTES if target_cube_size is None else target_cube_size,
         )
         commit, rewrite = partial(self.commit, user_metadata=user_metadata), partial(rewritten_here, self.clock)
         with shown(self.clock) as progress:
             return optimize(self.begin, commit, request, rewrite, progress)
+
+    def layout(self, by: Sequence[str] = (), *, axes: Sequence[str] = (), target_file_size: int | None = None) -> TableLayout:
+        """How well the table is clustered by each column, and what OPTIMIZE would gain; a notebook draws it. No data file is read.
+
+        Args:
+            by: columns that OPTIMIZE would cluster by, where the table does not say so itself.
+            axes: the two columns over which files are drawn; by default the first two.
+            target_file_size: that OPTIMIZE would be asked for.
+        """
+        from tahoe.ops.layout.table_layout import layout_of
+
+        return layout_of(self.snapshot(), by, axes, target_file_size)
 
     def vacuum(
         self,

@@ -27,9 +27,18 @@ from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import STORED, CannotCast, Rule, conform, find_by_id, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.snapshot.file_row_groups import row_groups_that_may_match
+from tahoe.snapshot.file_row_groups import (
+    is_tiny,
+    openings,
+    parquet_file,
+    row_groups_that_may_match,
+    rows_of_a_batch,
+    runs,
+    whole,
+)
 from tahoe.snapshot.give_back import GiveBack
 from tahoe.snapshot.read_errors import check_text, told_as_damage
+from tahoe.snapshot.small_files import evenly
 from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
@@ -93,6 +102,7 @@ def read_file(
     row_tracking: RowTracking | None = None,
     batch_rows: int = BATCH_ROWS,
     verify_pages: bool = False,
+    most_row_groups: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The living rows of one file for which `predicate` is true, in file order. `DataFiles` asks it for a table.
 
@@ -106,6 +116,7 @@ def read_file(
         row_tracking: add row ids and row commit versions, after the row index.
         batch_rows: the most rows of one batch.
         verify_pages: hold each page against its checksum, where it has one.
+        most_row_groups: read only so many, evenly from the first to the last: a sample.
 
     Yields:
         Batches whose schema is `to_arrow_schema(schema)` and then the columns asked for beside it.
@@ -118,7 +129,7 @@ def read_file(
     reader = _FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
     with _opened(task, open_input) as source, told_as_damage(task.name):
-        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages):
+        for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages, most_row_groups):
             alive = _alive(vector, start, batch.num_rows)
             logical = reader.logical(batch, start)
             if alive is not None:
@@ -192,9 +203,18 @@ class _FileReader:
             column.name: self._partition_value(column) for column in schema if column.name.lower() in partitioned
         }
         self.arrow_schema = self._with_extra_columns(to_arrow_schema(schema))
+        # Where columns have the same names in the file, and nothing is added, rows in the table's types are taken as they are.
+        self.is_plain = column_mapping_mode == "none" and not self.partition_values and row_index_column is None
+        self.is_plain = self.is_plain and row_tracking is None
 
     def physical_batches(
-        self, source: pa.NativeFile, vector: BitMap64 | None, predicate: Predicate | None, batch_rows: int, verify_pages: bool
+        self,
+        source: pa.NativeFile,
+        vector: BitMap64 | None,
+        predicate: Predicate | None,
+        batch_rows: int,
+        verify_pages: bool,
+        most_row_groups: int | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The wanted columns as the file has them, each batch with the position of its first row."""
         file = self.checked(source, verify_pages)
@@ -206,17 +226,22 @@ class _FileReader:
                 file=self.task.name,
             )
         columns = self._columns_to_read(file.schema_arrow)
+        if columns and predicate is None and most_row_groups is None and is_tiny(source):
+            yield from whole(file, columns, batch_rows)
+            return
         threads = file.metadata.num_rows >= _ROWS_WORTH_THREADS
         kept: Sequence[int] = range(file.num_row_groups)
         if predicate is not None:
             kept = row_groups_that_may_match(predicate, file, self._leaf_of(file.schema_arrow))
+        if most_row_groups is not None:
+            kept = evenly(kept, most_row_groups)
         if not columns:
-            for start, run in _runs(file.metadata, kept):
+            for start, run in runs(file.metadata, kept):
                 yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run), batch_rows)
             return
         give_back = GiveBack()
-        for start, run, opened in _openings(file, source, kept, columns, verify_pages):
-            some = _rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
+        for start, run, opened in openings(file, source, kept, columns, verify_pages):
+            some = rows_of_a_batch(file.metadata.row_group(run[0]), columns, batch_rows)
             for batch in opened.iter_batches(batch_size=some, row_groups=run, columns=columns, use_threads=threads):
                 size, rows = batch.nbytes, batch.num_rows
                 yield start, batch
@@ -227,7 +252,7 @@ class _FileReader:
     def checked(self, source: pa.NativeFile, verify_pages: bool = False) -> pq.ParquetFile:
         """The opened file, its footer looked at and held against the log's statistics."""
         self._check_bytes_of_footer(source)
-        file = _parquet(source, verify_pages=verify_pages)
+        file = parquet_file(source, verify_pages=verify_pages)
         self._check_footer(file)
         return file
 
@@ -249,13 +274,7 @@ class _FileReader:
     def _check_footer(self, file: pq.ParquetFile) -> None:
         if self.task.stats is None:
             return
-        file_schema = file.schema_arrow
-        file_type = pa.struct(file_schema)
-        columns = {}
-        for column in self.schema:
-            if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
-                position = self.rule.find(file_type, column)
-                columns[column.physical_name] = None if position is None else file_schema.field(position).name
+        columns = self._names_in(file.schema_arrow)
         fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
         if fault is not None:
             raise CorruptTable(
@@ -265,9 +284,24 @@ class _FileReader:
                 file=self.task.name,
             )
 
+    def _names_in(self, file_schema: pa.Schema) -> dict[str, str | None]:
+        """By physical name, under which a file has the columns that are read; None where it lacks one."""
+        if self.is_plain and file_schema.equals(self.arrow_schema):
+            return {name: name for name in file_schema.names}
+        file_type, names = pa.struct(file_schema), dict[str, str | None]()
+        for column in self.schema:
+            if column.name not in self.partition_values and column.data_type != PrimitiveType("void"):
+                position = self.rule.find(file_type, column)
+                names[column.physical_name] = None if position is None else file_schema.field(position).name
+        return names
+
     def logical(self, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
         """A batch of the file as a batch of the table."""
         rows = batch.num_rows
+        if self.is_plain and batch.schema.equals(self.arrow_schema):
+            for name, values in zip(batch.schema.names, batch.columns, strict=True):
+                check_text(values, name, self.task.name)
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self.arrow_schema)
         file_type = pa.struct(batch.schema)
         arrays = [self._column(column, batch, file_type) for column in self.schema]
         if self.row_index_column is not None:
@@ -316,6 +350,8 @@ class _FileReader:
         return scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:
+        if self.is_plain and file_schema.equals(self.arrow_schema):
+            return list(file_schema.names)
         file_type = pa.struct(file_schema)
         wanted = [
             self.rule.find(file_type, column)
@@ -359,108 +395,6 @@ class _FileReader:
             if name is not None:
                 schema = schema.append(pa.field(name, pa.int64(), name != self.row_index_column))
         return schema
-
-
-def _parquet(
-    source: pa.NativeFile, *, verify_pages: bool, buffer_size: int = 0, metadata: pq.FileMetaData | None = None
-) -> pq.ParquetFile:
-    """The file, for a reader that wants no more of it in memory than it needs.
-
-    Args:
-        verify_pages: hold each page against its checksum, where it has one.
-        buffer_size: read each column in pieces of so many bytes; 0 where whole column chunks are read at once.
-    """
-    return pq.ParquetFile(
-        source,
-        metadata=metadata,
-        # In nanoseconds, Arrow's default for INT96, the years before 1677 and after 2262 would overflow.
-        coerce_int96_timestamp_unit="us",
-        # Column chunks fetched in few large requests: what object stores need. Mapped files are read where they lie.
-        pre_buffer=not buffer_size and not isinstance(source, _AT_HAND),
-        buffer_size=buffer_size,
-        arrow_extensions_enabled=False,
-        page_checksum_verification=verify_pages,
-    )
-
-
-def _openings(
-    file: pq.ParquetFile, source: pa.NativeFile, kept: Sequence[int], columns: Sequence[str], verify_pages: bool
-) -> Iterator[tuple[int, list[int], pq.ParquetFile]]:
-    """Runs of row groups, each with the file opened in the way that suits its size and the place where it is.
-
-    Arrow holds what it fetches in advance of all row groups of one read until that read ends, so a large file is read some row groups at a
-    time, and a row group that is too large by itself in pieces.
-    """
-    if isinstance(source, _AT_HAND):
-        yield from ((start, run, file) for start, run in _runs(file.metadata, kept))
-        return
-    if isinstance(source, pa.OSFile):
-        pieces = _parquet(source, verify_pages=verify_pages, buffer_size=_LOCAL_PIECE, metadata=file.metadata)
-        yield from ((start, run, pieces) for start, run in _runs(file.metadata, kept))
-        return
-    for start, run in _runs(file.metadata, kept):
-        for first, some in _split(file.metadata, start, run, columns):
-            if _compressed(file.metadata, some[0], columns) <= _FETCHED_AT_ONCE:
-                yield first, some, file
-            else:
-                yield first, some, _parquet(source, verify_pages=verify_pages, buffer_size=_REMOTE_PIECE, metadata=file.metadata)
-
-
-def _split(metadata: pq.FileMetaData, start: int, run: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[int, list[int]]]:
-    """A run as runs of at most `_FETCHED_AT_ONCE` bytes, or of a single row group."""
-    some, size, first = list[int](), 0, start
-    for index in run:
-        more = _compressed(metadata, index, columns)
-        if some and size + more > _FETCHED_AT_ONCE:
-            yield first, some
-            some, size, first = [], 0, start
-        some.append(index)
-        size += more
-        start += metadata.row_group(index).num_rows
-    yield first, some
-
-
-def _compressed(metadata: pq.FileMetaData, index: int, columns: Sequence[str]) -> int:
-    return sum(int(chunk.total_compressed_size) for chunk in _chunks(metadata.row_group(index), columns))
-
-
-def _rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: int) -> int:
-    """So many rows that the columns of a batch have about `_BYTES_OF_A_BATCH`, by what the footer says of a row group."""
-    size = sum(int(chunk.total_uncompressed_size) for chunk in _chunks(group, columns))
-    if size <= 0 or group.num_rows <= 0:
-        return most
-    return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * int(group.num_rows) // size)))
-
-
-def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.ColumnChunkMetaData]:
-    """Those of the columns; of names with dots in them only as good as a guess, which is enough for sizes."""
-    wanted = {name.partition(".")[0] for name in columns}
-    chunks = (group.column(i) for i in range(group.num_columns))
-    return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in wanted]
-
-
-_AT_HAND = (pa.MemoryMappedFile, pa.BufferReader)
-_LOCAL_PIECE = 256 * 1024
-_REMOTE_PIECE = 4 * 1024 * 1024
-_FETCHED_AT_ONCE = 32 * 1024 * 1024
-_BYTES_OF_A_BATCH = 2 * 1024 * 1024
-_LEAST_ROWS = 64
-
-
-def _runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Neighbouring row groups that are kept, with the position of their first row: within a run positions count on."""
-    start, run_start, run = 0, 0, list[int]()
-    wanted = set(kept)
-    for index in range(metadata.num_row_groups):
-        if index in wanted:
-            run_start = run_start if run else start
-            run.append(index)
-        elif run:
-            yield run_start, run
-            run = []
-        start += metadata.row_group(index).num_rows
-    if run:
-        yield run_start, run
 
 
 def _empty_batches(start: int, rows: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -83,6 +83,7 @@ class DataFiles:
         row_tracking: RowTracking | None = None,
         batch_rows: int = BATCH_ROWS,
         verify_pages: bool = False,
+        most_row_groups: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The living rows of one file for which `predicate` is true, in file order.
 
@@ -103,4 +104,5 @@ class DataFiles:
             row_tracking=row_tracking,
             batch_rows=batch_rows,
             verify_pages=verify_pages,
+            most_row_groups=most_row_groups,
         )

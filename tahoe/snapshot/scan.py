@@ -25,6 +25,7 @@ from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
+from tahoe.snapshot.small_files import joined, together
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 
@@ -188,17 +189,26 @@ class Scan:
         schema = pa.schema([pa.field(str(name), pa.int64()) for name in names])
         return pa.Table.from_batches(self._located(batches, add.path), schema)
 
-    def read_to_move(self, adds: Sequence[AddFile], *, ahead: bool = True) -> Generator[pa.RecordBatch, None, None]:
+    def read_to_move(
+        self, adds: Sequence[AddFile], *, ahead: bool = True, most_row_groups: int | None = None
+    ) -> Generator[pa.RecordBatch, None, None]:
         """All living rows of these files, file by file, as they are written to other files: with the columns in which data files keep row
-        ids and row commit versions where the table tracks rows. With `ahead`, some files are read side by side, within `MOST_BYTES_AHEAD`."""
+        ids and row commit versions where the table tracks rows. With `ahead`, some files are read side by side, within `MOST_BYTES_AHEAD`;
+        with `most_row_groups`, of each file only so many, evenly from its beginning to its end."""
         names = materialized_columns(self.snapshot.config)
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
         files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
-        streams = [partial(self._moved, files, task, tracking) for task in tasks]
-        return self._in_order(streams, tasks, ahead=ahead)
+        streams = [partial(self._moved, files, task, tracking, most_row_groups) for task in tasks]
+        if not ahead:
+            return joined(streams)
+        # Nobody waits for the first row here, and what is written costs by the batch.
+        return self._in_order(together(streams, [task.size for task in tasks]), tasks)
 
-    def _moved(self, files: DataFiles, task: ReadTask, tracking: RowTracking | None) -> Iterator[pa.RecordBatch]:
-        return self._located(files.read(task, self.schema, row_tracking=tracking), task.name)
+    def _moved(
+        self, files: DataFiles, task: ReadTask, tracking: RowTracking | None, most_row_groups: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        rows = files.read(task, self.schema, row_tracking=tracking, most_row_groups=most_row_groups)
+        return self._located(rows, task.name)
 
     def to_arrow(self) -> pa.Table:
         """All matching rows. Timestamps are in microseconds, ``timestamp`` in UTC."""
@@ -220,7 +230,7 @@ class Scan:
     ) -> Generator[pa.RecordBatch, None, None]:
         """The batches of the streams, one for each task, read ahead where there is a gain in it."""
         small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
-        if small or not ahead or len(tasks) == 1:
+        if small or not ahead or len(streams) == 1:
             return (batch for stream in streams for batch in stream())
         return read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
 

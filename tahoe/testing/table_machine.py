@@ -34,6 +34,7 @@ from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
+from tahoe.ops.tables.cluster_by import is_clustered
 from tahoe.ops.upkeep.check import TableCheck
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -293,17 +294,20 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule()
     def purge(self) -> None:
-        before = len(self.versions) - 1
-        if self.table.purge() != before:
-            self.done(self.rows)
+        self.written(self.table.purge(), self.rows)
 
-    @rule(
-        columns=st.sampled_from([(), (), ("v",), ("k", "v")]),
-        curve=st.sampled_from(sorted(CURVES)),
-        size=st.sampled_from([None, 1500]),
-    )
-    def optimize(self, columns: Sequence[str], curve: str, size: int | None) -> None:
-        self.done_if(self.table.optimize(zorder_by=columns, curve=curve, target_file_size=size).version, self.rows)
+    @rule(columns=st.sampled_from([(), (), ("v",), ("k", "v")]), curve=st.sampled_from(sorted(CURVES)), small=st.booleans())
+    def optimize(self, columns: Sequence[str], curve: str, small: bool) -> None:
+        by = () if is_clustered(self.table.snapshot()) else columns  # it says itself by which
+        full = small and bool(self.table.detail()["clusteringColumns"])
+        sizes: Mapping[str, Any] = {"target_file_size": 1500, "min_cube_size": 2000} if small else {}
+        self.done_if(self.table.optimize(zorder_by=by, curve=curve, full=full, **sizes).version, self.rows)
+
+    @precondition(lambda self: not self.partitioned)
+    @rule(columns=st.sampled_from([(), ("k",), ("v", "k")]))
+    def cluster_by(self, columns: Sequence[str]) -> None:
+        self.written(self.table.cluster_by(columns), self.rows)
+        assert self.table.detail()["clusteringColumns"] == list(columns)
 
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
@@ -489,8 +493,7 @@ def run_histories(machine: type[TableMachine], seeds: Iterable[int], *, steps: i
         seeds: the same seed gives the same history.
         steps: at most so many in a history.
 
-    Raises:
-        AssertionError: whatever did not hold, with the shortest history found that shows it.
+    Raises `AssertionError`: whatever did not hold, with the shortest history found that shows it.
     """
     one = settings(max_examples=1, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=_SLOW)
     for number in seeds:

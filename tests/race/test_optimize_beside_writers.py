@@ -18,12 +18,12 @@ WRITERS, ROUNDS = 4, 5
 SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.int64()), ("times", pa.int64())])
 
 
-@pytest.mark.parametrize("tracked", ["true", "false"])
-def test_no_writer_fails_and_every_row_is_there_once(tracked: str) -> None:
+@pytest.mark.parametrize(("tracked", "cluster_by"), [("true", None), ("false", None), ("true", ["times", "id"])])
+def test_no_writer_fails_and_every_row_is_there_once(tracked: str, cluster_by: list[str] | None) -> None:
     """Each writer changes rows of its own, which lie in files with those of the others. Some seconds: changes are begun again and again."""
     store = open_store(f"memory://{uuid.uuid4()}/table")
     properties = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": tracked}
-    Table.create(store.url, SCHEMA, properties=properties, store=store)
+    Table.create(store.url, SCHEMA, cluster_by=cluster_by, properties=properties, store=store)
     ids = range(WRITERS * 10)
     Table(store.url, store=store).append(pa.table([ids, [i % WRITERS for i in ids], [0] * len(ids)], schema=SCHEMA))
     over = threading.Event()
@@ -49,7 +49,10 @@ def test_no_writer_fails_and_every_row_is_there_once(tracked: str) -> None:
 
     with ThreadPoolExecutor(WRITERS + 2) as pool:
         compacting = pool.submit(optimize, lambda table: table.optimize().version)
-        clustering = pool.submit(optimize, lambda table: table.optimize(zorder_by=["times", "id"], target_file_size=1500).version)
+        columns = ["times", "id"] if cluster_by is None else []
+        clustering = pool.submit(
+            optimize, lambda table: table.optimize(zorder_by=columns, target_file_size=1500, min_cube_size=2000).version
+        )
         try:
             for writing in [pool.submit(write, writer) for writer in range(WRITERS)]:
                 writing.result()

@@ -170,7 +170,7 @@ def test_a_table_that_is_there_is_not_created_again(made):
 
 REFUSED: list[tuple[str, type[Exception], str]] = [
     ("CREATE TABLE {t} (id INT) USING delta CLUSTERED BY (id) INTO 3 BUCKETS", Unsupported, "Bucketing"),
-    ("CREATE TABLE {t} (id INT) USING delta CLUSTER BY (id)", Unsupported, "CLUSTER BY"),
+    ("CREATE TABLE {t} (id INT) USING delta CLUSTER BY (nowhere)", TahoeError, "nowhere"),
     ("CREATE TABLE {t} (at TIMESTAMP) USING delta PARTITIONED BY (years(at))", Unsupported, "years"),
     ("CREATE TABLE {t} (id INT DEFAULT 3) USING delta", Unsupported, "DEFAULT"),
     ("CREATE TABLE {t} (id BIGINT GENERATED ALWAYS AS IDENTITY) USING delta", Unsupported, "identity"),

@@ -151,7 +151,7 @@ def test_without_a_session_the_active_one_is_taken(spark, path):
         (lambda builder: builder.partitionedBy(1), TypeError),
         (lambda builder: builder.partitionedBy([1]), TypeError),
         (lambda builder: builder.clusterBy(1), TypeError),
-        (lambda builder: builder.clusterBy("a"), Unsupported),
+        (lambda builder: builder.clusterBy([1]), TypeError),
         (lambda builder: builder.property(1, "1"), TypeError),
         (lambda builder: builder.property("1", 1), TypeError),
         (lambda builder: builder.execute(), InvalidRequest),

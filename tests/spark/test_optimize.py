@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.ops.layout import optimize as layout
+from tahoe.spark.commands import upkeep
 from tahoe.spark.commands.upkeep import optimize_table
+from tahoe.spark.write import spread
 from tahoe.tables import DeltaTable
 
 
@@ -196,3 +199,37 @@ def test_a_change_that_wins_has_its_bin_written_again_by_an_executor(spark, tabl
 def test_storage_that_fails_is_told_as_it_is(spark, path):
     with pytest.raises((StorageFailure, tahoe.NotFound)):
         DeltaTable.forPath(spark, path).optimize()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_large_bin_is_clustered_by_many_tasks(spark, path, monkeypatch, fails):
+    made = tahoe.Table.create(
+        path,
+        pa.schema({"id": pa.int64(), "t": pa.string()}),
+        cluster_by=["t", "id"],
+        properties={"delta.enableRowTracking": "true", "delta.enableDeletionVectors": "true", "delta.targetFileSize": "3000"},
+    )
+    for number in range(6):
+        ids = range(number * 200, number * 200 + 200)
+        made.append(pa.table({"id": pa.array(ids, pa.int64()), "t": [f"t{i * 31 % 97:03}" for i in ids]}))
+    made.delete("id % 50 = 3")
+    before, files = rows_of(made), data_files(made)
+    monkeypatch.setattr(spread, "_LEAST_BYTES", 1)
+    spreads = []
+    monkeypatch.setattr(upkeep, "clustered_by_tasks", lambda *given: spreads.append(given) or spread.clustered_by_tasks(*given))
+    if fails:
+        missing = made.files()["path"].to_pylist()[3]
+        made.store.delete(missing)
+        with pytest.raises(NotFound):
+            optimize_table(spark, made)
+        assert data_files(made) == files - {missing}
+        return
+    metrics = optimize_table(spark, made)[0][1]
+    assert len(spreads) == 1
+    assert metrics["numFilesAdded"] > 3
+    assert metrics["clusteringStats"]["numOutputZCubes"] == 1
+    assert rows_of(made) == before
+    assert len({dict(tags)["ZCUBE_ID"] for tags in made.files()["tags"].to_pylist()}) == 1
+    assert made.files("id = 600").num_rows < made.files().num_rows
+    assert made.check(deep=True) == []
+    assert made.optimize().version is None

@@ -212,11 +212,9 @@ class TestRefusals:
         with pytest.raises(Unsupported, match=option):
             write(spark.range(1), path, "overwrite", **{option: "id"})
 
-    def test_clusters_and_buckets_are_refused_by_name(self, spark, path):
+    def test_buckets_are_refused_by_name(self, spark, path):
         with pytest.raises(Unsupported, match="bucketBy"):
             spark.range(1).write.format("delta").bucketBy(2, "id").save(path)
-        with pytest.raises(Unsupported, match="clusterBy"):
-            spark.range(1).write.format("delta").clusterBy("id").save(path)
         with pytest.raises(Unsupported, match="bucketBy"):
             spark.range(1).write.format("delta").bucketBy(2, "id").saveAsTable("t")
         with pytest.raises(InvalidRequest, match="path"):

@@ -125,4 +125,9 @@ DIFFERENCES: Sequence[Difference] = (
     *_listed(_MORE, "what it tells", "*_metadata.row_index*", "error", "answers", "answer"),
     *_listed(_MORE, "what it tells", "* FROM {database}.`{bare}@v0`", "error", "answers", "answer", kinds=_NAMED),
     *_listed(_BY_PATH, "what it tells", "* TIMESTAMP AS OF current_timestamp()", "error", kinds=_PATH),
+    *_listed(_TOLD, "clustering", "ALTER TABLE {t} CLUSTER BY (id, ID)", "error"),
+    *_listed(_COPIED, "clustering", "CREATE OR REPLACE TABLE {t} *", "entry", kinds=_NAMED),
+    *_listed(_BY_PATH, "clustering", "CREATE OR REPLACE TABLE {t} (id INT) *", "error", "commits", "rows", "schema", kinds=_PATH),
+    *_listed(_BY_PATH, "clustering", "DESCRIBE DETAIL {t} ~7", "answer", kinds=_PATH),
+    *_listed(_BY_PATH, "clustering", "SELECT *", "answers", "answer", kinds=_PATH),
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tahoe.protocol.actions import AddFile
 
-__all__ = ["GIGABYTE", "Bin", "Rules", "bins_of", "one_bin_a_partition", "target_for_rewrites"]
+__all__ = ["GIGABYTE", "Bin", "Rules", "bins_of", "has_many_dead_rows", "one_bin_a_partition", "target_for_rewrites"]
 
 GIGABYTE = 1024**3
 
@@ -62,7 +62,7 @@ _SMALL_TABLE, _LARGE_TABLE = 2_560 * 1024**3, 10_000 * 1024**3
 
 def bins_of(adds: Iterable[AddFile], rules: Rules) -> list[Bin]:
     """The bins of these live files, partition by partition."""
-    wanted = [add for add in adds if add.size < rules.least or _has_many_dead_rows(add, rules.dead_rows)]
+    wanted = [add for add in adds if add.size < rules.least or has_many_dead_rows(add, rules.dead_rows)]
     packed = [files for partition in _by_partition(wanted) for files in _packed(partition, rules.target)]
     return [_bin(files) for files in packed if len(files) > 1 or files[0].deletion_vector is not None]
 
@@ -77,7 +77,8 @@ def _bin(files: Iterable[AddFile]) -> Bin:
     return Bin(tuple(sorted(files, key=lambda add: (add.modification_time, add.path))))
 
 
-def _has_many_dead_rows(add: AddFile, most: float) -> bool:
+def has_many_dead_rows(add: AddFile, most: float) -> bool:
+    """Whether a larger part than `most` of a file's rows is dead, or nobody knows how large a part."""
     vector = add.deletion_vector
     if vector is None:
         return False

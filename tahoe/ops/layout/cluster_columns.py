@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TypeAlias
 
-from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.protocol.statistics.collect import indexed_columns, multipart_names
-from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+from tahoe.exceptions import InvalidRequest
+from tahoe.ops.tables.cluster_by import clustered_by, is_clustered
+from tahoe.protocol.clustering import Path, field_chain, named_path
+from tahoe.protocol.statistics.collect import indexed_columns
+from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["Path", "cluster_columns", "refuse_clustered"]
-
-Path: TypeAlias = tuple[str, ...]
-"""The names of a column and of the structs around it, from the top down, in the schema's own spelling."""
+__all__ = ["cluster_columns", "refuse_for_clustered"]
 
 
 def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics: bool) -> tuple[Path, ...]:
@@ -43,21 +40,27 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
     return tuple(found)
 
 
-def refuse_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence[str]) -> None:
-    """Refuse to lay out a table that says itself by which columns it is clustered: this version of Tahoe does not cluster so.
+def refuse_for_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence[str], is_full: bool) -> None:
+    """Refuse what only tables have that say themselves by which columns they are clustered, or only the others.
 
     Args:
         where: whether only some partitions are meant.
+        is_full: whether files clustered by other columns are meant too.
 
     Raises:
-        InvalidRequest: what the reference refuses too (`DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`, `DELTA_CLUSTERING_WITH_ZORDER_BY`).
-        Unsupported: the rest.
+        InvalidRequest: `DELTA_CLUSTERING_WITH_PARTITION_PREDICATE`, `DELTA_CLUSTERING_WITH_ZORDER_BY`, `DELTA_OPTIMIZE_FULL_NOT_SUPPORTED`.
     """
-    domain = snapshot.state.domains.get("delta.clustering")
-    columns = [] if domain is None or domain.removed else json.loads(domain.configuration).get("clusteringColumns", [])
-    if not columns:
+    table, columns = snapshot.config.table, clustered_by(snapshot)
+    if is_full and not columns:
+        raise InvalidRequest(
+            f"OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns; table {table} has none. "
+            "Leave FULL out.",
+            code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+            table=table,
+        )
+    if not is_clustered(snapshot):
         return
-    table, shown = snapshot.config.table, ", ".join(".".join(column) for column in columns)
+    shown = ", ".join(columns) or "no column (CLUSTER BY NONE)"
     if where:
         raise InvalidRequest(
             f"Table {table} is clustered by {shown}; OPTIMIZE of a clustered table takes no condition. Leave WHERE out.",
@@ -70,17 +73,11 @@ def refuse_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence[str
             code="DELTA_CLUSTERING_WITH_ZORDER_BY",
             table=table,
         )
-    raise Unsupported(
-        f"Table {table} is clustered by {shown} (CLUSTER BY), and this version of Tahoe does not keep such a table clustered. Use another "
-        "Delta client to optimize it.",
-        code="DELTA_OPERATION_NOT_ALLOWED",
-        table=table,
-    )
 
 
 def _checked(snapshot: Snapshot, name: str) -> Path:
     table, columns = snapshot.config.table, snapshot.schema
-    parts = _parts(name)
+    parts = named_path(name)
     if parts[0].lower() in {column.lower() for column in snapshot.partition_columns}:
         raise InvalidRequest(
             f"{name} is a partition column. Z-Ordering can only be performed on data columns (table {table}).",
@@ -88,7 +85,7 @@ def _checked(snapshot: Snapshot, name: str) -> Path:
             table=table,
             column=name,
         )
-    fields = _fields(columns, parts)
+    fields = field_chain(columns, parts)
     if not fields:
         raise InvalidRequest(
             f"Z-Ordering column {name} does not exist in data schema (table {table}; it has {', '.join(columns.names)}).",
@@ -105,24 +102,3 @@ def _checked(snapshot: Snapshot, name: str) -> Path:
             column=name,
         )
     return tuple(column.name for column in fields)
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    try:
-        parts = list(multipart_names(name))
-    except InvalidRequest:
-        return (name,)
-    return parts[0] if len(parts) == 1 else (name,)
-
-
-def _fields(schema: StructType, parts: Sequence[str]) -> list[StructField]:
-    """The fields from the top down to a column; none where there is no column of that name."""
-    fields: list[StructField] = []
-    inner: DataType = schema
-    for name in parts:
-        column = inner.find(name) if isinstance(inner, StructType) else None
-        if column is None:
-            return []
-        fields.append(column)
-        inner = column.data_type
-    return fields

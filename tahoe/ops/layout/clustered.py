@@ -1,11 +1,12 @@
-"""The rows of files, laid out anew by several columns: read once for a sample of these columns, and once to be written.
+"""The rows of files, laid out anew by several columns: a sample of these columns is read, and then the rows once.
 
-files ─ the columns, every n-th row ─► `Placement` ─► each row's cell ─► rows in cells, on disk beyond a bound of bytes ─► a file a cell
+the columns, every n-th row ─► `Placement` ─► each row's cell ─► rows in cells, on disk beyond a bound of bytes ─► a file a cell
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
@@ -14,23 +15,26 @@ import pyarrow as pa
 from tahoe.clock import Clock
 from tahoe.exceptions import StorageFailure
 from tahoe.lazy import pc
-from tahoe.ops.layout.cluster_columns import Path
 from tahoe.ops.layout.curves import Placement, comparable, placement
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import written_anew
 from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import Path
 from tahoe.snapshot.scan import Scan, ScannedVersion
+from tahoe.snapshot.small_files import evenly
 
 __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]
 
 ROWS_OF_A_SAMPLE = 200_000
 """About so many rows are looked at, or `ROWS_OF_A_CELL` a cell if that is more."""
 ROWS_OF_A_CELL = 500
+_BYTES_OF_A_GROUP = 4 * 1024 * 1024
+_LEAST_GROUPS = 64
+_GROUPS_OF_A_PART = 8
+"""So many row groups are looked at for each part that a column is cut into; at least `_LEAST_GROUPS`."""
 MOST_BYTES_IN_MEMORY = 128 * 1024 * 1024
 """Of rows that wait for their cell to be written."""
-
-_BYTES_OF_A_ROW = 32  # where a file does not tell its rows
 
 
 def clustered(
@@ -76,14 +80,21 @@ def clustered(
 
 
 def placement_of(version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str) -> Placement:
-    """How the rows of these files are laid out: from every n-th row of them, reading only the columns named."""
-    rows = sum(add.num_records or add.size // _BYTES_OF_A_ROW for add in adds)
-    step = max(1, rows // max(ROWS_OF_A_SAMPLE, ROWS_OF_A_CELL * cells))
+    """How the rows of these files are laid out: from a sample of them, reading only the columns named, and of many files only some.
+
+    What is read is row groups of files, evenly from first to last: so many that the bounds of a column lie as close as its parts need.
+    """
+    parts = math.ceil(cells ** (1 / max(1, len(paths))))
+    wanted = max(_LEAST_GROUPS, _GROUPS_OF_A_PART * parts)
+    some = evenly(adds, wanted)
     columns = tuple(dict.fromkeys(version.schema.field(path[0]).name for path in paths))
-    sampled = list(_sampled(lambda: Scan(version, None, columns).read_to_move(adds), paths, step))
-    if not sampled:
+    groups, rows = math.ceil(wanted / len(some)), max(ROWS_OF_A_SAMPLE, ROWS_OF_A_CELL * cells)
+    step = max(1, sum(_rows_of(add, groups) for add in some) // rows)
+    with closing(Scan(version, None, columns).read_to_move(some, most_row_groups=groups)) as batches:
+        sample = _sampled((key_columns(batch, paths) for batch in batches), rows, step)
+    if sample is None:
         return placement([pa.nulls(0, pa.int64()) for _ in paths], 1, curve)
-    return placement([pa.concat_arrays([part[i] for part in sampled]) for i in range(len(paths))], cells, curve)
+    return placement(sample, cells, curve)
 
 
 def key_columns(rows: pa.RecordBatch, paths: Sequence[Path]) -> list[pa.Array]:
@@ -91,13 +102,33 @@ def key_columns(rows: pa.RecordBatch, paths: Sequence[Path]) -> list[pa.Array]:
     return [comparable(_leaf(rows, path)) for path in paths]
 
 
-def _sampled(read: Callable[[], Iterator[pa.RecordBatch]], paths: Sequence[Path], step: int) -> Iterator[list[pa.Array]]:
-    ahead = 0  # so many rows of the next batch are passed over
-    for batch in read():
-        places = pa.arange(ahead, max(ahead, batch.num_rows), step)
-        ahead = ahead + len(places) * step - batch.num_rows
-        if len(places):
-            yield [values.take(places) for values in key_columns(batch, paths)]
+def _rows_of(add: AddFile, groups: int) -> int:
+    """About so many rows so many row groups of a file have, or fewer."""
+    rows = add.num_records or 0
+    return min(rows, rows * groups * _BYTES_OF_A_GROUP // max(1, add.size))
+
+
+def _sampled(batches: Iterable[list[pa.Array]], wanted: int, step: int) -> list[pa.Array] | None:
+    """Every n-th row, about as many as are wanted or twice as many: n doubles while there are more. None where there is no row.
+
+    Args:
+        step: where n begins.
+    """
+    ahead = held = 0  # so many rows of the next batch are passed over
+    kept: list[list[pa.Array]] = []
+    for columns in batches:
+        rows = len(columns[0])
+        places = pa.arange(ahead, max(ahead, rows), step)
+        ahead += len(places) * step - rows
+        if not len(places):
+            continue
+        kept.append([values.take(places) for values in columns])
+        held += len(places)
+        while held > 2 * wanted:
+            joined = [pa.concat_arrays([part[i] for part in kept]) for i in range(len(columns))]
+            kept = [[values.take(pa.arange(0, held, 2)) for values in joined]]
+            held, step = len(kept[0][0]), 2 * step
+    return [pa.concat_arrays([part[i] for part in kept]) for i in range(len(kept[0]))] if kept else None
 
 
 def _leaf(rows: pa.RecordBatch, path: Path) -> pa.Array:

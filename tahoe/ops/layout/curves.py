@@ -19,9 +19,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from tahoe.lazy import pc
-from tahoe.schema.arrow_values import scalar
+from tahoe.schema.arrow_values import array, scalar
 
-__all__ = ["CURVES", "Placement", "comparable", "placement"]
+__all__ = ["CURVES", "NAMES_OF_CURVES", "Placement", "comparable", "placement"]
 
 _LONG = pa.int64()
 
@@ -64,41 +64,67 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Rows whose value in a column is greater than a bound go right, the others left."""
+    """Rows are parted by the bounds of a column: those whose value is greater than so many of them go to that part."""
 
     column: int
-    bound: pa.Scalar
-    left: _Cut | _Leaf
-    right: _Cut | _Leaf
+    bounds: pa.Array
+    parts: tuple[_Cut | _Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One column of the grid, for all nodes of the tree at one depth at once.
+
+    Args:
+        bounds: the n-th bound of each node, for each n; null where a node has fewer, or is a leaf.
+        first: where each node's parts begin among the nodes of the next depth.
+    """
+
+    column: int
+    bounds: tuple[pa.Array, ...]
+    first: pa.Array
+
+    def descend(self, values: pa.Array, nodes: pa.Array) -> pa.Array:
+        """Which nodes of the next depth rows belong to that belong to these."""
+        found = self.first.take(nodes)
+        for bounds in self.bounds:
+            found = pc.add(found, _is_greater(values, bounds.take(nodes)).cast(_LONG))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    root: _Cut | _Leaf
+    levels: tuple[_Level, ...]
+    numbers: pa.Array
+    """The cells of the nodes of the last depth."""
 
     def cells(self, columns: Sequence[pa.Array]) -> pa.Array:
-        rows = pa.arange(0, len(columns[0]))
-        found: list[tuple[pa.Array, int]] = []
-        _drop(self.root, columns, rows, found)
-        places = pa.concat_arrays([rows for rows, _ in found])
-        cells = pa.concat_arrays([pa.repeat(scalar(cell, _LONG), len(rows)) for rows, cell in found])
-        return cells.take(pc.sort_indices(places))
+        nodes = pa.repeat(scalar(0, _LONG), len(columns[0]))
+        for level in self.levels:
+            nodes = level.descend(columns[level.column], nodes)
+        return self.numbers.take(nodes)
 
 
-def _drop(node: _Cut | _Leaf, columns: Sequence[pa.Array], rows: pa.Array, found: list[tuple[pa.Array, int]]) -> None:
-    """Let rows fall through the tree to their leaves."""
-    if isinstance(node, _Leaf):
-        found.append((rows, node.cell))
-        return
-    goes_right = _is_greater(columns[node.column].take(rows), node.bound)
-    _drop(node.left, columns, rows.filter(pc.invert(goes_right)), found)
-    _drop(node.right, columns, rows.filter(goes_right), found)
+def _levels(root: _Cut | _Leaf, order: Sequence[int], sample: Sequence[pa.Array]) -> _Grid:
+    """The tree, depth by depth. A leaf above the last depth is its own only part at the next."""
+    nodes: list[_Cut | _Leaf] = [root]
+    levels = []
+    for column in order:
+        most = max(len(node.bounds) if isinstance(node, _Cut) else 0 for node in nodes)
+        none = pa.nulls(1, sample[column].type)
+        held = [node.bounds if isinstance(node, _Cut) else none.slice(0, 0) for node in nodes]
+        bounds = [pa.concat_arrays([one.slice(n, 1) if n < len(one) else none for one in held]) for n in range(most)]
+        parts = [node.parts if isinstance(node, _Cut) else (node,) for node in nodes]
+        first = [sum(len(before) for before in parts[:place]) for place in range(len(parts))]
+        levels.append(_Level(column, tuple(bounds), array(first, _LONG)))
+        nodes = [part for some in parts for part in some]
+    return _Grid(tuple(levels), array([node.cell for node in nodes if isinstance(node, _Leaf)], _LONG))
 
 
 def _grid(sample: Sequence[pa.Array], count: int) -> Placement:
     # Columns of few values go first: what they cannot be cut into, the others are.
     order = sorted(range(len(sample)), key=lambda i: min(pc.count_distinct(sample[i]).as_py(), count))
-    return _Grid(_cut(sample, order, count, 0)[0])
+    return _levels(_cut(sample, order, count, 0)[0], order, sample)
 
 
 def _cut(sample: Sequence[pa.Array], order: Sequence[int], count: int, first: int) -> tuple[_Cut | _Leaf, int]:
@@ -115,16 +141,7 @@ def _cut(sample: Sequence[pa.Array], order: Sequence[int], count: int, first: in
     for group, share in zip(groups, counts, strict=True):
         node, first = _cut(group, rest, share, first)
         nodes.append(node)
-    return _joined(nodes, column, bounds), first
-
-
-def _joined(nodes: Sequence[_Cut | _Leaf], column: int, bounds: pa.Array) -> _Cut | _Leaf:
-    """One tree of the parts of a column, as flat as can be."""
-    if len(nodes) == 1:
-        return nodes[0]
-    half = len(nodes) // 2
-    left, right = _joined(nodes[:half], column, bounds[: half - 1]), _joined(nodes[half:], column, bounds[half:])
-    return _Cut(column, bounds[half - 1], left, right)
+    return _Cut(column, bounds, tuple(nodes)), first
 
 
 def _groups(sample: Sequence[pa.Array], column: int, bounds: pa.Array) -> list[list[pa.Array]]:
@@ -276,9 +293,11 @@ def _bounds(ordered: pa.Array, cells: int, parts: int) -> pa.Array:
 
 
 def _is_greater(values: pa.Array, bound: pa.Scalar | pa.Array) -> pa.Array:
-    """Whether values are greater than a bound, which is neither NULL nor NaN; NULL is not, NaN is."""
-    greater = pc.fill_null(pc.greater(values, bound), scalar(False))
-    return pc.or_(greater, pc.fill_null(pc.is_nan(values), scalar(False))) if pa.types.is_floating(values.type) else greater
+    """Whether values are greater than a bound, which is not NaN; NULL is not, nor is anything greater than a bound that is NULL. NaN is."""
+    greater = pc.greater(values, bound)
+    if pa.types.is_floating(values.type):
+        greater = pc.or_(greater, pc.and_(pc.is_nan(values), pc.is_valid(bound)))
+    return pc.fill_null(greater, scalar(False)) if greater.null_count else greater
 
 
 CURVES: Mapping[str, Callable[[Sequence[pa.Array], int], Placement]] = {
@@ -287,3 +306,6 @@ CURVES: Mapping[str, Callable[[Sequence[pa.Array], int], Placement]] = {
     "z": _on_curve(_z),
 }
 """What rows can be laid out by."""
+
+NAMES_OF_CURVES: Mapping[str, str] = {"kd": "kd", "hilbert": "hilbert", "z": "zorder"}
+"""As tags of files say by which rows were laid out; the last two are the reference's names."""

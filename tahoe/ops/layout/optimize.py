@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -28,6 +28,7 @@ from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.carried import Written, carried
 from tahoe.ops.layout.clustered import clustered
+from tahoe.ops.layout.curves import NAMES_OF_CURVES
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
 from tahoe.ops.layout.optimize_report import Optimized, operation_of
 from tahoe.ops.rows.row_changes import files_with_vectors, physical_rows, snapshot_to_change
@@ -35,14 +36,16 @@ from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import rewritten, stage_replacement
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import Cube, with_cube
 from tahoe.protocol.dv import file_name
+from tahoe.schema.arrow_values import array
 from tahoe.snapshot.scan import ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Rewrite", "Written", "optimize", "rewritten_here"]
+__all__ = ["Rewrite", "Written", "optimize", "rewritten_here", "written_as_cube"]
 
 _ROUNDS = 10
 """So often a batch is tried again when others won; after the third time bins whose files others changed are left as they are."""
@@ -97,8 +100,16 @@ def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], p
 
 
 def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
-    added = clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)
-    return Written(one, tuple(added), has_known_places=True)
+    curve = plan.request.curve
+    added = clustered(version, one.adds, plan.paths, plan.files_of(one), curve, clock, threads)
+    return replace(written_as_cube(one, added, plan, clock), has_known_places=True)
+
+
+def written_as_cube(one: Bin, added: Sequence[AddFile], plan: OptimizePlan, clock: Clock) -> Written:
+    """What a bin was clustered into; of a clustered table the files are one cube from now on."""
+    if plan.cluster_by:
+        added = with_cube(added, Cube(clock.uuid(), plan.cluster_by, NAMES_OF_CURVES[plan.request.curve]))
+    return Written(one, tuple(added))
 
 
 def _side_by_side(
@@ -185,7 +196,7 @@ class _Run:
         removed = [add for one in done for add in one.replaced]
         added = _with_dead_rows(transaction, done, vectors)
         stage_replacement(transaction, removed, added)
-        committed = self.commit(transaction, operation_of(self.plan.request, removed, added))
+        committed = self.commit(transaction, operation_of(self.plan, removed, added))
         kept = {add.path for add in added}
         _delete(
             committed.snapshot, _names(committed.snapshot, (add for one in done for add in one.added if add.path not in kept))
@@ -198,6 +209,8 @@ class _Run:
 
     def _still_there(self, bins: Sequence[Bin], snapshot: Snapshot) -> list[Bin]:
         """The bins as they are at a version: without files that are gone, and with the vectors that files have now."""
+        if snapshot.version == self.plan.version:
+            return list(bins)
         live = _live(snapshot, bins)
         found = (tuple(live[add.path] for add in one.adds if add.path in live) for one in bins)
         return [Bin(adds) for adds in found if self.plan.is_worth_it(adds)]
@@ -240,7 +253,7 @@ def _with_dead_rows(transaction: Transaction, done: Sequence[Written], vectors: 
 
 def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
     """By path, those of the bins' files that the version has."""
-    paths = pa.array([add.path for one in bins for add in one.adds], pa.string())
+    paths = array([add.path for one in bins for add in one.adds], pa.string())
     files = snapshot.files()
     return {add.path: add for add in add_files(files.filter(pc.is_in(files["path"], value_set=paths)))}
 

@@ -9,10 +9,13 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import pc
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
-from tahoe.ops.layout.cluster_columns import Path, cluster_columns, refuse_clustered
+from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_clustered
+from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES, CubePlan, CubeRules, plan_cubes
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.rows.conditions import partition_files
+from tahoe.ops.tables.cluster_by import clustering_columns
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import Path, shown_path
 from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["OptimizePlan", "OptimizeRequest", "plan_optimize"]
@@ -36,6 +39,9 @@ class OptimizeRequest:
         need_statistics: refuse to cluster by columns without statistics, for which files cannot be skipped.
         time_zone: of the session, for texts that become timestamps.
         dry_run: tell what would be done, and do nothing.
+        is_full: of a clustered table: files that are clustered by other columns than today's are clustered anew too.
+        min_cube_size: of a clustered table: so many bytes that are clustered together stay as they are.
+        target_cube_size: of a clustered table: at most so many bytes are clustered together.
         is_auto: it follows a write, which nobody asked to be followed by it.
     """
 
@@ -51,13 +57,20 @@ class OptimizeRequest:
     need_statistics: bool = True
     time_zone: str = "UTC"
     dry_run: bool = False
+    is_full: bool = False
+    min_cube_size: int = LEAST_BYTES
+    target_cube_size: int = TARGET_BYTES
     is_auto: bool = False
 
     def __post_init__(self) -> None:
         sizes = {"target_file_size": self.target_file_size, "min_file_size": self.min_file_size, "batch_size": self.batch_size}
-        for name, size in sizes.items():
-            if size is not None and size < 1:
-                raise InvalidRequest(f"{name} must be 1 byte or more, found {size}.", code="DELTA_ILLEGAL_OPTION", option=name)
+        cubes = {"min_cube_size": self.min_cube_size, "target_cube_size": self.target_cube_size}
+        for least, options in ((1, sizes), (0, cubes)):
+            for name, size in options.items():
+                if size is not None and size < least:
+                    raise InvalidRequest(
+                        f"{name} must be at least {least}, in bytes, found {size}.", code="DELTA_ILLEGAL_OPTION", option=name
+                    )
         if self.curve not in CURVES:
             raise InvalidRequest(
                 f"There is no curve '{self.curve}' to cluster rows by; use one of {', '.join(CURVES)}.",
@@ -84,6 +97,7 @@ class OptimizePlan:
         rules: by which the files were chosen.
         columns, columns_with_statistics: how many the table has.
         paths: of the columns that rows are clustered by.
+        cubes: of a clustered table, what there was and what will be; None for any other.
     """
 
     table: str
@@ -95,11 +109,17 @@ class OptimizePlan:
     columns: int
     columns_with_statistics: int
     paths: tuple[Path, ...] = ()
+    cubes: CubePlan | None = field(default=None, repr=False)
 
     @property
     def clusters(self) -> bool:
         """Whether rows are clustered, not only packed."""
-        return bool(self.request.zorder_by)
+        return bool(self.paths)
+
+    @property
+    def cluster_by(self) -> tuple[str, ...]:
+        """The columns of a clustered table, as they are shown; none where it is not one, or ``ZORDER BY`` says them."""
+        return () if self.cubes is None else tuple(map(shown_path, self.paths))
 
     @property
     def files(self) -> int:
@@ -150,10 +170,14 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     properties = snapshot.config.properties
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
-    refuse_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by)
+    refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.is_full)
     adds = partition_files(snapshot, request.where, request.time_zone)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
-    bins = one_bin_a_partition(adds) if request.zorder_by else bins_of(adds, rules)
+    bins = one_bin_a_partition(adds) if paths else bins_of(adds, rules)
+    clustered, cubes = clustering_columns(snapshot), None
+    if clustered:
+        cubes = plan_cubes(adds, _cube_rules(clustered, request))
+        paths, bins = clustered, list(cubes.bins)
     columns, indexed = len(snapshot.schema), int(properties.get("delta.dataSkippingNumIndexedCols"))
     return OptimizePlan(
         table=snapshot.store.url,
@@ -165,4 +189,10 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
         columns=columns,
         columns_with_statistics=min(indexed, columns) if indexed >= 0 else columns,
         paths=paths,
+        cubes=cubes,
     )
+
+
+def _cube_rules(paths: Sequence[Path], request: OptimizeRequest) -> CubeRules:
+    columns = tuple(map(shown_path, paths))
+    return CubeRules(columns, request.min_cube_size, request.target_cube_size, request.max_deleted_rows_ratio, request.is_full)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
+from tahoe.ops.layout.optimize_plan import OptimizePlan
 from tahoe.ops.write.rewrite import rewrite_metrics
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.txn.transaction import Operation
@@ -51,7 +51,16 @@ class Optimized:
             columns_with_statistics=self.plan.columns_with_statistics,
         )
         found |= {"numBins": self.bins, "numBatches": self.batches}
-        if self.plan.clusters:
+        cubes = self.plan.cubes
+        if cubes is not None:
+            found["clusteringStats"] = {
+                "inputZCubeFiles": _files(*cubes.cube_files),
+                "inputOtherFiles": _files(*cubes.other_files),
+                "inputNumZCubes": cubes.cubes,
+                "mergedFiles": _files(len(self.removed), sum(add.size for add in self.removed)),
+                "numOutputZCubes": self.bins,
+            }
+        elif self.plan.clusters:
             files = {"num": len(self.removed), "size": sum(add.size for add in self.removed)}
             found["zOrderStats"] = {
                 "strategyName": "all",  # of all files of a partition
@@ -80,12 +89,19 @@ class Optimized:
         )
 
 
-def operation_of(request: OptimizeRequest, removed: Sequence[AddFile], added: Sequence[AddFile]) -> Operation:
+def operation_of(plan: OptimizePlan, removed: Sequence[AddFile], added: Sequence[AddFile]) -> Operation:
     """What the history says of a commit of OPTIMIZE."""
+    request, cluster_by = plan.request, plan.cluster_by
     shown = request.shown_where
     if shown is None:
         shown = () if request.where is None else (str(request.where),)
-    parameters = {"predicate": _json(shown), "zOrderBy": _json(request.zorder_by), "clusterBy": "[]", "auto": request.is_auto}
+    parameters = {
+        "predicate": _json(shown),
+        "zOrderBy": _json(request.zorder_by),
+        "clusterBy": _json(cluster_by),
+        "auto": request.is_auto,
+        **({"isFull": request.is_full} if cluster_by else {}),
+    }
     return Operation("OPTIMIZE", parameters, rewrite_metrics(removed, added))
 
 
@@ -134,6 +150,10 @@ def metrics_row(
         "numTableColumns": columns,
         "numTableColumnsWithStats": columns_with_statistics,
     }
+
+
+def _files(number: int, size: int) -> dict[str, int]:
+    return {"numFiles": number, "size": size}
 
 
 def _sizes(sizes: Sequence[int]) -> dict[str, float | int | None]:

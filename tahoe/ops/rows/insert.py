@@ -28,11 +28,12 @@ from tahoe.ops.rows.row_changes import (
     write_change_data,
     write_rows,
 )
+from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
 from tahoe.ops.write.writer import tagged, write_arrow
 from tahoe.progress import Progress, silent, tracked
-from tahoe.protocol.actions import AddCDCFile, AddFile, RemoveFile
+from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_dependents, with_optional_generated
 from tahoe.protocol.enforced import ENFORCED
@@ -71,6 +72,8 @@ class WriteOptions:
     Args:
         mode: ``append`` or ``overwrite``.
         partition_by: for a new table, or with `overwrite_schema`; checked against the table's otherwise.
+        cluster_by: for a new table, or with ``overwrite`` of a whole one; checked against the table's otherwise. An overwrite of the
+            schema that names none leaves the table unclustered, any other write leaves it as it is.
         properties: table properties of a new table.
         merge_schema: add columns that only the data has.
         overwrite_schema: with ``overwrite``, take the data's schema and partitioning.
@@ -84,6 +87,7 @@ class WriteOptions:
 
     mode: str = "append"
     partition_by: tuple[str, ...] | None = None
+    cluster_by: tuple[str, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     merge_schema: bool = False
     overwrite_schema: bool = False
@@ -216,6 +220,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
             data_schema, transaction.clock, partition_by=options.partition_by or (), properties=options.properties
         )
         transaction.set_metadata(metadata)
+        stage_clustering(transaction, options.cluster_by)
         return future_config(transaction)
     transaction.ensure_writable(snapshot.config, transaction.enforces)
     config = snapshot.config
@@ -237,7 +242,21 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
     if changed != config.metadata:
         transaction.set_metadata(changed)
+    _stage_clustering(transaction, snapshot, changed, options)
     return future_config(transaction)
+
+
+def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Metadata, options: WriteOptions) -> None:
+    """What a write makes of the clustering of a table that is there."""
+    replaces = options.mode == "overwrite" and options.replace_where is None and not options.dynamic_partitions
+    if not replaces:
+        if options.cluster_by is not None:
+            check_same_clustering(snapshot, options.cluster_by)
+    elif options.cluster_by is not None or options.overwrite_schema:
+        transaction.set_metadata(metadata)
+        stage_clustering(transaction, options.cluster_by)
+    elif transaction.metadata is not None:
+        check_still_clusterable(snapshot, metadata)
 
 
 def rows_in(adds: Sequence[AddFile]) -> int | None:

@@ -9,8 +9,10 @@ from typing import Any
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
+from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_properties
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.clustering import refuse_enabling
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.snapshot.snapshot import Snapshot
@@ -29,6 +31,7 @@ def stage_set_properties(transaction: Transaction, snapshot: Snapshot, propertie
     Raises:
         InvalidRequest: an unknown or reserved property, a value that is not allowed, or what the table's files do not allow.
     """
+    refuse_enabling(properties, snapshot.config)
     _refuse_reserved(snapshot.config, properties)
     description = properties.get("comment")
     metadata = with_properties(
@@ -66,6 +69,7 @@ def stage_unset_properties(
 def _stage(
     transaction: Transaction, snapshot: Snapshot, metadata: Metadata, name: str, parameters: Mapping[str, Any]
 ) -> Operation:
+    check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
     _check_files(transaction, snapshot, future_config(transaction))
     return Operation(name, parameters)
@@ -74,6 +78,7 @@ def _stage(
 _RESERVED = {
     "provider": ("DELTA_CANNOT_CHANGE_PROVIDER", "says that the table is Delta, and cannot be changed"),
     "location": ("DELTA_CANNOT_CHANGE_LOCATION", "is where the table is; clone or move the table instead"),
+    "clusteringcolumns": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is what ALTER TABLE … CLUSTER BY (…) changes"),
     "delta.columnmapping.maxcolumnid": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is counted by the table itself"),
     "delta.rowtracking.materializedrowidcolumnname": ("DELTA_CANNOT_MODIFY_TABLE_PROPERTY", "is given by the table itself"),
     "delta.rowtracking.materializedrowcommitversioncolumnname": (

@@ -14,6 +14,7 @@ from typing import Any
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.ops.tables.replaceable import replaced_columns
@@ -84,7 +85,9 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
                 column=name_of(one.path),
             )
     schema = with_columns(snapshot.schema, added)
-    transaction.set_metadata(with_schema(snapshot.config, schema, transaction.clock))
+    metadata = with_schema(snapshot.config, schema, transaction.clock)
+    check_still_clusterable(snapshot, metadata)
+    transaction.set_metadata(metadata)
     told = [
         {"column": _told(one.parent, one.column), **({} if one.position is None else {"position": str(one.position)})}
         for one in added
@@ -167,7 +170,9 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
         schema = with_field(schema, change.path, new, change.position)
         where = {} if change.position is None else {"position": str(change.position)}
         told.append((_told(_spelled(snapshot.schema, change.path)[:-1], new), where))
-    transaction.set_metadata(with_schema(snapshot.config, schema, transaction.clock))
+    metadata = with_schema(snapshot.config, schema, transaction.clock)
+    check_still_clusterable(snapshot, metadata)
+    transaction.set_metadata(metadata)
     if len(told) == 1:
         return Operation("CHANGE COLUMN", {"column": _json(told[0][0]), **told[0][1]})
     return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in told])})
@@ -185,7 +190,9 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     for path in gone:
         refuse_clustering(snapshot, path)
         refuse_dependents(config, path)
-    transaction.set_metadata(with_schema(config, schema, transaction.clock))
+    metadata = with_schema(config, schema, transaction.clock)
+    check_still_clusterable(snapshot, metadata)
+    transaction.set_metadata(metadata)
     return Operation("REPLACE COLUMNS", {"columns": _json([_told((), column) for column in wanted])})
 
 

@@ -19,8 +19,8 @@ __all__ = ["Alterable"]
 
 
 class Alterable(ABC):
-    """Properties, constraints and columns of a table. Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name with a
-    point in back-ticks."""
+    """Properties, constraints, clustering and columns of a table. Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name
+    with a point in back-ticks."""
 
     @abstractmethod
     def begin(self) -> Transaction:
@@ -43,6 +43,15 @@ class Alterable(ABC):
         return self._altered(
             lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
         )
+
+    def cluster_by(self, columns: Sequence[str]) -> int:
+        """Cluster the table by these columns from the next OPTIMIZE on, by none with an empty list; the version that says so.
+
+        Raises: see `tahoe.ops.tables.cluster_by.stage_cluster_by`.
+        """
+        from tahoe.ops.tables.cluster_by import stage_cluster_by
+
+        return self._altered(lambda transaction: stage_cluster_by(transaction, transaction.existing(), columns))
 
     def add_constraint(self, name: str, condition: str) -> int:
         """Demand that every row fulfils a condition; see `tahoe.ops.tables.constrain`. The version that has it."""

@@ -104,15 +104,21 @@ def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None
             )
 
 
-def create_operation(metadata: Metadata, name: str = "CREATE TABLE", *, is_managed: bool = False) -> Operation:
-    """The operation of a creation, in the reference's parameters."""
+def create_operation(
+    metadata: Metadata, name: str = "CREATE TABLE", *, is_managed: bool = False, cluster_by: Sequence[str] = ()
+) -> Operation:
+    """The operation of a creation, in the reference's parameters.
+
+    Args:
+        cluster_by: columns as `tahoe.ops.tables.cluster_by.stage_clustering` shows them.
+    """
     return Operation(
         name,
         {
             "isManaged": "true" if is_managed else "false",
             "description": metadata.description,
             "partitionBy": json.dumps(list(metadata.partition_columns), separators=(",", ":")),
-            "clusterBy": "[]",
+            "clusterBy": json.dumps(list(cluster_by), separators=(",", ":"), ensure_ascii=False),
             "properties": json.dumps(dict(metadata.configuration), separators=(",", ":")),
         },
     )

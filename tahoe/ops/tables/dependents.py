@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import references_of
+from tahoe.protocol.clustering import clustering_paths
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of
 from tahoe.schema.column_edits import Path, name_of
@@ -13,8 +12,6 @@ from tahoe.schema.mapping import physical_path
 from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["refuse_clustering", "refuse_dependents"]
-
-_CLUSTERING = "delta.clustering"
 
 
 def refuse_dependents(config: TableConfig, path: Path) -> None:
@@ -48,14 +45,11 @@ def refuse_dependents(config: TableConfig, path: Path) -> None:
 
 def refuse_clustering(snapshot: Snapshot, path: Path) -> None:
     """Refuse to drop a column that the table is clustered by. Raises `InvalidRequest` (`DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN`)."""
-    domain = snapshot.state.domains.get(_CLUSTERING)
-    if domain is None:
-        return
-    columns = json.loads(domain.configuration).get("clusteringColumns", [])
-    if any(_meet(physical_path(snapshot.schema, path), tuple(column)) for column in columns):
+    columns = clustering_paths(snapshot.state.domains, snapshot.config.table) or ()
+    if any(_meet(physical_path(snapshot.schema, path), column) for column in columns):
         raise InvalidRequest(
             f"Dropping clustering columns ({name_of(path)}) is not allowed (table {snapshot.config.table}). Cluster the table by others "
-            "first, with a client that can.",
+            "first: ALTER TABLE … CLUSTER BY (…), or NONE.",
             code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
             table=snapshot.config.table,
             column=name_of(path),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tahoe.lazy import pc
+from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["detail"]
@@ -24,7 +25,7 @@ def detail(snapshot: Snapshot) -> dict[str, Any]:
         "createdAt": None if metadata.created_time is None else datetime.fromtimestamp(metadata.created_time / 1000, UTC),
         "lastModified": datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
         "partitionColumns": list(snapshot.partition_columns),
-        "clusteringColumns": [],
+        "clusteringColumns": clustered_by(snapshot),
         "numFiles": files.num_rows,
         "sizeInBytes": pc.sum(files["size"]).as_py() or 0,
         "properties": dict(metadata.configuration),

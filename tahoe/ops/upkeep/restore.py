@@ -22,6 +22,7 @@ from tahoe.lazy import pc
 from tahoe.log.files.live_files import add_files, canonical_path, file_keys
 from tahoe.log.history import parse_timestamp, version_at
 from tahoe.ops.rows.row_changes import snapshot_to_change
+from tahoe.ops.tables.cluster_by import restored_clustering
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
@@ -227,6 +228,7 @@ def _stage(
     transaction.set_protocol(upgraded(newest.protocol, features_of(target.protocol)))
     now_ms = transaction.clock.now_ms()
     transaction.stage(*(add.remove(now_ms) for add in removes), *(replace(add, data_change=True) for add in adds))
+    transaction.stage(*restored_clustering(newest, target))
 
 
 def _metadata(newest: Metadata, target: Metadata) -> Metadata:

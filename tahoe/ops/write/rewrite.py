@@ -22,6 +22,7 @@ from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import as_clustered_as
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan, ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
@@ -85,7 +86,8 @@ def stage_rewrite(
     for add in tracked(adds, progress, "files rewritten"):
         new = rewritten(snapshot, [add], clock, new_name(snapshot.config, clock, add.partition_values))
         removed.append(add)
-        added += [] if new is None else [new]
+        # The same rows in the same order: clustered as they were.
+        added += [] if new is None else [as_clustered_as(new, add)]
     stage_replacement(transaction, removed, added)
     return reorg_operation(removed, added)
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
 import pyarrow as pa
 
 from tahoe.lazy import pc
+from tahoe.snapshot.small_files import joined
 
 __all__ = ["Spill"]
 
@@ -61,7 +63,10 @@ class Spill:
             self._to_disk()
 
     def take(self, group: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a group, in the order in which they came; they can be taken once."""
+        """The rows of a group, in the order in which they came; they can be taken once. The handfuls that each batch had are joined."""
+        return joined([partial(self._taken, group)])
+
+    def _taken(self, group: int) -> Iterator[pa.RecordBatch]:
         for path in self._files.pop(group, ()):
             with pa.OSFile(path) as source, pa.ipc.open_stream(source) as reader:
                 yield from reader

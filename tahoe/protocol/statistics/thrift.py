@@ -17,12 +17,13 @@ _TRUE, _FALSE, _I8, I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = r
 Struct = dict[int, tuple[int, Any]]
 
 MAGIC = b"PAR1"
+_TRUTH = (_TRUE, _FALSE)
 
 
 def read_struct(data: bytes) -> Struct:
     """The struct that the bytes begin with. Raises `CorruptTable` for bytes that are none."""
     try:
-        return _Reader(data).struct()
+        return _struct(data, 0)[0]
     except (IndexError, ValueError, RecursionError) as error:
         raise CorruptTable(
             f"A Parquet footer is not Thrift ({type(error).__name__}: {error}).", code="TAHOE_DATA_FILE_DAMAGED"
@@ -49,69 +50,105 @@ def with_footer(footer: Struct) -> bytes:
     return data + len(data).to_bytes(4, "little") + MAGIC
 
 
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
+# Each tiny file of a table has a footer that is walked here: numbers of one byte, short texts and plain members are read where they stand,
+# for a call takes longer than they do. Every function gives the value, and where it ends.
 
-    def struct(self) -> Struct:
-        fields: Struct = {}
-        number = 0
-        while (head := self._byte()) != 0:
-            kind, delta = head & 0x0F, head >> 4
-            number = number + delta if delta else self._integer()
-            # In a struct the type is the boolean's value.
-            fields[number] = (kind, kind == _TRUE) if kind in (_TRUE, _FALSE) else (kind, self._value(kind))
-        return fields
 
-    def _value(self, kind: int) -> Any:
+def _struct(data: bytes, at: int) -> tuple[Struct, int]:
+    fields: Struct = {}
+    number = 0
+    while head := data[at]:
+        at += 1
+        kind, delta = head & 0x0F, head >> 4
+        if delta:
+            number += delta
+        else:
+            number, at = _integer(data, at)
         if I16 <= kind <= I64:
-            return self._integer()
-        if kind == BINARY:
-            return self._bytes(self._unsigned())
-        if kind == STRUCT:
-            return self.struct()
-        if kind in (LIST, _SET):
-            head = self._byte()
-            count = head >> 4 if head >> 4 < 15 else self._unsigned()
-            if count > len(self._data):
-                raise ValueError("a list is longer than its bytes")
-            return head & 0x0F, [self._value(head & 0x0F) for _ in range(count)]
-        if kind in (_TRUE, _FALSE, _I8):
-            return self._byte()
-        if kind == _DOUBLE:
-            return self._bytes(8)
-        if kind == _MAP:
-            count = self._unsigned()
-            kinds = self._byte() if count else 0
-            return kinds, [(self._value(kinds >> 4), self._value(kinds & 0x0F)) for _ in range(count)]
-        raise ValueError(f"there is no type {kind}")
+            if (byte := data[at]) < 0x80:
+                value, at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                value, at = _integer(data, at)
+            fields[number] = kind, value
+        elif kind in _TRUTH:
+            # In a struct the type is the boolean's value.
+            fields[number] = kind, kind == _TRUE
+        else:
+            value, at = _value(data, at, kind)
+            fields[number] = kind, value
+    return fields, at + 1
 
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
 
-    def _bytes(self, count: int) -> bytes:
-        self._at += count
-        if self._at > len(self._data):
-            raise IndexError("the bytes end early")
-        return self._data[self._at - count : self._at]
+def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+    if kind == BINARY:
+        count, at = _unsigned(data, at)
+        return _bytes(data, at, count)
+    if kind == STRUCT:
+        return _struct(data, at)
+    if kind in (LIST, _SET):
+        return _list(data, at)
+    if I16 <= kind <= I64:
+        return _integer(data, at)
+    if kind in (_TRUE, _FALSE, _I8):
+        return data[at], at + 1
+    if kind == _DOUBLE:
+        return _bytes(data, at, 8)
+    if kind == _MAP:
+        return _map(data, at)
+    raise ValueError(f"there is no type {kind}")
 
-    def _unsigned(self) -> int:
-        data, at = self._data, self._at
-        number = shift = 0
-        while (byte := data[at]) & 0x80:
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            at += 1
-            if shift > 63:
-                raise ValueError("a number has more than 64 bits")
-        self._at = at + 1
-        return number | byte << shift
 
-    def _integer(self) -> int:
-        number = self._unsigned()
-        return (number >> 1) ^ -(number & 1)
+def _list(data: bytes, at: int) -> tuple[tuple[int, list[Any]], int]:
+    head = data[at]
+    at += 1
+    kind, count = head & 0x0F, head >> 4
+    if count == 15:
+        count, at = _unsigned(data, at)
+    if count > len(data):
+        raise ValueError("a list is longer than its bytes")
+    items = []
+    for _ in range(count):
+        item, at = _value(data, at, kind)
+        items.append(item)
+    return (kind, items), at
+
+
+def _map(data: bytes, at: int) -> tuple[tuple[int, list[Any]], int]:
+    count, at = _unsigned(data, at)
+    kinds = 0
+    if count:
+        kinds, at = data[at], at + 1
+    if count > len(data):
+        raise ValueError("a map is longer than its bytes")
+    items = []
+    for _ in range(count):
+        key, at = _value(data, at, kinds >> 4)
+        value, at = _value(data, at, kinds & 0x0F)
+        items.append((key, value))
+    return (kinds, items), at
+
+
+def _bytes(data: bytes, at: int, count: int) -> tuple[bytes, int]:
+    end = at + count
+    if end > len(data):
+        raise IndexError("the bytes end early")
+    return data[at:end], end
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while (byte := data[at]) & 0x80:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if shift > 63:
+            raise ValueError("a number has more than 64 bits")
+    return number | byte << shift, at + 1
+
+
+def _integer(data: bytes, at: int) -> tuple[int, int]:
+    number, at = _unsigned(data, at)
+    return (number >> 1) ^ -(number & 1), at
 
 
 class _Writer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.ops.tables.cluster_by import clustered_by
+from tahoe.protocol.clustering import field_chain, named_path, shown_path
 from tahoe.protocol.properties import validate_properties
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
@@ -25,7 +27,7 @@ def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping
         properties: those that were said.
 
     Raises `InvalidRequest`: ``DELTA_CREATE_TABLE_SCHEME_MISMATCH``, ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING``,
-    ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY``.
+    ``DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING``, ``DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY``.
     """
     if given.schema.fields:
         differences = list(_differences(snapshot.schema, given.schema))
@@ -38,6 +40,12 @@ def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping
             there, said = (f"({', '.join(names)})" for names in (snapshot.partition_columns, partition_by))
             raise _refused(
                 snapshot, f"partition columns are {there}, given were {said}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"
+            )
+        cluster_by = [shown_path(_spelled(given.schema, name)) for name in given.cluster_by or ()]
+        if cluster_by != clustered_by(snapshot):
+            there, said = (f"({', '.join(names)})" for names in (clustered_by(snapshot), cluster_by))
+            raise _refused(
+                snapshot, f"clustering columns are {there}, given were {said}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"
             )
     if properties:
         wanted, has = _comparable(validate_properties(properties)), _comparable(snapshot.metadata.configuration)
@@ -110,3 +118,9 @@ def _metadata(column: StructField) -> dict[str, object]:
     """What a user says of a column; ids and physical names are the table's own."""
     kept = {key: value for key, value in column.metadata.items() if key == _GENERATED}
     return {**shown_metadata(column), **kept}
+
+
+def _spelled(schema: StructType, name: str) -> tuple[str, ...]:
+    """The path of a column in the schema's spelling; as it was written where there is none."""
+    parts = named_path(name)
+    return tuple(field.name for field in field_chain(schema, parts)) or parts

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.insert import WriteOptions, already_written, write_operation
+from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile, RemoveFile
@@ -41,6 +42,7 @@ class TableDefinition:
     """What a new table shall be.
 
     Args:
+        cluster_by: columns, nested ones as ``a.b``; None where none are said.
         is_managed: its files go when its entry in a catalog goes; for the history.
     """
 
@@ -49,6 +51,7 @@ class TableDefinition:
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     is_managed: bool = False
+    cluster_by: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +104,13 @@ def create_table(
     )
     transaction.set_metadata(metadata)
     transaction.enforces = ENFORCED
+    clustered_by = stage_clustering(transaction, definition.cluster_by)
     check_new(future_config(transaction))
     metrics = _stage(transaction, rows)
     # What asks for features is the protocol's, and no property of the table that will be.
-    operation = create_operation(future_config(transaction).metadata, _OPERATIONS[how], is_managed=definition.is_managed)
+    operation = create_operation(
+        future_config(transaction).metadata, _OPERATIONS[how], is_managed=definition.is_managed, cluster_by=clustered_by
+    )
     if rows is not None:
         parameters = {**operation.parameters, **rows.parameters}
         operation = Operation(f"{operation.name} AS SELECT", parameters, metrics)

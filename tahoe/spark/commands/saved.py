@@ -39,6 +39,7 @@ class Save:
         name: the identifiers of the table's name, or of ``delta.`/path` ``.
         mode: the name of Spark's ``SaveMode``.
         evolves: as asked by ``withSchemaEvolution()``.
+        cluster_by: columns; None where none are said.
     """
 
     name: tuple[str, ...]
@@ -47,6 +48,7 @@ class Save:
     partition_by: Sequence[str] | None
     options: Mapping[str, str]
     evolves: bool = False
+    cluster_by: Sequence[str] | None = None
 
 
 def save_as_table(spark: SparkSession, asked: Save) -> None:
@@ -54,7 +56,8 @@ def save_as_table(spark: SparkSession, asked: Save) -> None:
     if asked.mode in ("Append", "Overwrite") and save_into(spark, asked, replacing=asked.mode == "Overwrite"):
         return
     location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
-    definition = TableDefinition(StructType(), tuple(asked.partition_by or ()))
+    cluster_by = None if asked.cluster_by is None else tuple(asked.cluster_by)
+    definition = TableDefinition(StructType(), tuple(asked.partition_by or ()), cluster_by=cluster_by)
     parameters = _parameters_of_new(asked, settings_of(spark))
     how = _HOW[asked.mode]
     make_table(spark, Creation(asked.name, how, definition, location, asked.options, lambda: asked.data, parameters))
@@ -72,10 +75,16 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
         return False
     settings = settings_of(spark)
     request = insert_request(
-        asked.mode, asked.partition_by, asked.options, settings, merge_schema=asked.evolves, same_types=replacing
+        asked.mode,
+        asked.partition_by,
+        asked.options,
+        settings,
+        cluster_by=asked.cluster_by,
+        merge_schema=asked.evolves,
+        same_types=replacing,
     )
     tells = replacing and request.options.replace_where is None
-    insert(table, asked.data, request, _replacement(entry) if tells else None)
+    insert(table, asked.data, request, _replacement(entry, asked.cluster_by or ()) if tells else None)
     return True
 
 
@@ -88,11 +97,11 @@ def _table(spark: SparkSession, asked: Save, entry: JavaObject | None) -> Table 
     return table if entry is not None or table.exists() else None
 
 
-def _replacement(entry: JavaObject | None) -> ToldAs:
+def _replacement(entry: JavaObject | None, cluster_by: Sequence[str]) -> ToldAs:
     managed = entry is not None and is_managed(entry)
 
     def told_as(operation: Operation, config: TableConfig) -> Operation:
-        told = create_operation(config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed)
+        told = create_operation(config.metadata, "CREATE OR REPLACE TABLE AS SELECT", is_managed=managed, cluster_by=cluster_by)
         kept = {key: value for key, value in operation.parameters.items() if key in _KEPT}
         return Operation(told.name, {**told.parameters, **kept, "isV1SaveAsTableOverwrite": True}, operation.metrics)
 

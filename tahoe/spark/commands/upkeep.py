@@ -22,12 +22,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.ops.layout.bins import Bin
-from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
+from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
+from tahoe.ops.layout.optimize import Written, optimize, rewritten_here, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.progress import shown
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
@@ -39,6 +41,7 @@ from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import moment
+from tahoe.spark.write.spread import clustered_by_tasks, is_worth_spreading
 from tahoe.store.location import decode_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -103,7 +106,7 @@ def optimize_table(
         spark: a classic session; its settings ``spark.databricks.delta.optimize.…`` count.
         conditions: SQL texts on partition columns, all of which hold for the partitions that are meant.
         zorder_by: columns by which rows are clustered.
-        is_full: files that are clustered already are to be clustered anew, which only tables with ``CLUSTER BY`` know.
+        is_full: of a clustered table: files that are clustered by other columns than today's are clustered anew too.
 
     Raises: as `tahoe.ops.layout.optimize.optimize`; `Unsupported` for Spark Connect, and for a table in the memory of this process.
     """
@@ -114,14 +117,8 @@ def optimize_table(
             f"Executors cannot reach {table.url}, a store of this Python process; use tahoe.Table(…).optimize().",
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
-    if is_full:
-        raise InvalidRequest(
-            f"OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns; table {table.url} has none. "
-            "Leave FULL out.",
-            code="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
-            table=table.url,
-        )
-    return _row(spark, table, _optimized(spark, table, _request(spark, conditions, zorder_by)).metrics)
+    request = replace(_request(spark, conditions, zorder_by), is_full=is_full)
+    return _row(spark, table, _optimized(spark, table, request).metrics)
 
 
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
@@ -323,6 +320,8 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
         max_deleted_rows_ratio=setting("maxDeletedRowsRatio", float, 0.05),
         batch_size=setting("batchSize", parse_size, None),
         threads=1,  # in each task
+        min_cube_size=setting("clustering.mergeStrategy.minCubeSize.threshold", int, LEAST_BYTES),
+        target_cube_size=setting("clustering.mergeStrategy.minCubeSize.targetCubeSize", int, TARGET_BYTES),
         need_statistics=setting("zorder.checkStatsCollection.enabled", lambda text: text.strip().lower() != "false", True),
         time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
     )
@@ -347,14 +346,38 @@ class _Task:
 
 
 def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
-    """As `rewritten_here`, each bin by a task of its own."""
-    task = _Task(BareVersion(snapshot.store, snapshot.version, snapshot.config), replace(plan, bins=()))
-    answers: list[Written | TahoeError] = spark.sparkContext.parallelize(bins, len(bins)).map(task).collect()
-    failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
+    """As `rewritten_here`, each bin by a task of its own, and a large one that is clustered by many."""
+    version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+    alone = [one for one in bins if not is_worth_spreading(spark, one, plan)]
+    task, written = _Task(version, replace(plan, bins=())), list[Written]()
+    try:
+        if alone:
+            written += _all(snapshot, spark.sparkContext.parallelize(alone, len(alone)).map(task).collect())
+        for one in bins:
+            if one not in alone:
+                added = [
+                    Written(one, (new,)) if isinstance(new, AddFile) else new
+                    for new in clustered_by_tasks(spark, version, one, plan)
+                ]
+                files = [add for part in _all(snapshot, added) for add in part.added]
+                written.append(written_as_cube(one, files, plan, SYSTEM_CLOCK))
+    except BaseException:
+        _take_back(snapshot, written)
+        raise
+    return iter(sorted(written, key=lambda one: bins.index(one.bin)))
+
+
+def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Written]:
+    """What tasks have written; where one failed, what the others have is taken back."""
     written = [answer for answer in answers if isinstance(answer, Written)]
+    failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)
     if failed is not None:
-        for add in (add for one in written for add in one.added):
-            with suppress(StorageFailure):
-                snapshot.store.delete(decode_path(add.path, snapshot.store.url))
+        _take_back(snapshot, written)
         raise failed
-    return iter(written)
+    return written
+
+
+def _take_back(snapshot: Snapshot, written: Sequence[Written]) -> None:
+    for add in (add for one in written for add in one.added):
+        with suppress(StorageFailure):
+            snapshot.store.delete(decode_path(add.path, snapshot.store.url))

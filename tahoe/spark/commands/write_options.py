@@ -47,6 +47,7 @@ def insert_request(
     options: Mapping[str, str],
     settings: Mapping[str, str],
     *,
+    cluster_by: Sequence[str] | None = None,
     merge_schema: bool = False,
     same_types: bool = True,
 ) -> Insert:
@@ -54,6 +55,7 @@ def insert_request(
 
     Args:
         mode: the name of Spark's ``SaveMode``.
+        cluster_by: as asked by ``clusterBy``; None where it was not.
         settings: of the session; a writer's option wins over them.
         merge_schema: as asked by ``withSchemaEvolution()``.
         same_types: of a write by path; the reference casts what is written by a table's name (``saveAsTable``, ``writeTo``, ``insertInto``).
@@ -73,6 +75,7 @@ def insert_request(
     write = WriteOptions(
         mode="overwrite" if chosen == "overwrite" else "append",
         partition_by=None if partition_by is None else tuple(partition_by),
+        cluster_by=None if cluster_by is None else tuple(cluster_by),
         properties={**_property_defaults(settings), **{k: v for k, v in options.items() if k.lower().startswith("delta.")}},
         merge_schema=may_merge,
         overwrite_schema=overwrite_schema,

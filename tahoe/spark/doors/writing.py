@@ -50,7 +50,12 @@ def _save(
     given = _given(spark, writer)
     _refuse_layouts(writer)
     request = insert_request(
-        str(writer._jwrite.curmode().name()), _partition_by(writer), given, settings_of(spark), merge_schema=_evolves(writer)
+        str(writer._jwrite.curmode().name()),
+        _partition_by(writer),
+        given,
+        settings_of(spark),
+        cluster_by=_cluster_by(writer),
+        merge_schema=_evolves(writer),
     )
     insert(table_at(spark, one_path(path, given), given), writer._df, request)
 
@@ -81,8 +86,8 @@ def _save_as_table(
         original(writer, name)
         return
     _refuse_layouts(writer)
-    partition_by = _partition_by(writer)
-    save_as_table(spark, Save(parts, writer._df, how, partition_by, _given(spark, writer), _evolves(writer)))
+    partition_by, cluster_by = _partition_by(writer), _cluster_by(writer)
+    save_as_table(spark, Save(parts, writer._df, how, partition_by, _given(spark, writer), _evolves(writer), cluster_by))
 
 
 def _insert_into(
@@ -112,15 +117,18 @@ def _partition_by(writer: Any) -> list[str] | None:
     return [str(one) for one in items(columns.get())] if columns.isDefined() else None
 
 
+def _cluster_by(writer: Any) -> list[str] | None:
+    columns = writer._jwrite.clusteringColumns()
+    return [str(one) for one in items(columns.get())] if columns.isDefined() else None
+
+
 def _evolves(writer: Any) -> bool:
     return hasattr(writer, "withSchemaEvolution") and bool(writer._jwrite._withSchemaEvolution())
 
 
 def _refuse_layouts(writer: Any) -> None:
-    java = writer._jwrite
-    for name, columns in (("bucketBy", java.bucketColumnNames()), ("clusterBy", java.clusteringColumns())):
-        if columns.isDefined():
-            raise Unsupported(
-                f"{name} of a Delta table is not supported by this version of Tahoe; leave it out, or use partitionBy.",
-                code="DELTA_OPERATION_NOT_ALLOWED",
-            )
+    if writer._jwrite.bucketColumnNames().isDefined():
+        raise Unsupported(
+            "bucketBy of a Delta table is not supported; leave it out, or use partitionBy or clusterBy.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+        )

@@ -101,14 +101,9 @@ def _making(how: str) -> Callable[..., None]:
         if parts is None or not in_session_catalog(spark, parts):
             original(writer)
             return
-        if told.cluster_by:
-            raise Unsupported(
-                "clusterBy of a Delta table is not supported by this version of Tahoe; leave it out, or use partitionedBy.",
-                code="DELTA_OPERATION_NOT_ALLOWED",
-            )
         location = next((value for key, value in told.options.items() if key.lower() in ("path", "location")), None)
         columns = tuple(_column(spark, one) for one in told.partition_by)
-        definition = TableDefinition(StructType(), columns, told.properties)
+        definition = TableDefinition(StructType(), columns, told.properties, cluster_by=tuple(told.cluster_by) or None)
         make_table(spark, Creation(parts, how, definition, location, told.options, lambda: writer._df))
 
     return call

@@ -5,7 +5,7 @@ because Spark would ask for a data source named ``delta`` first, for which it st
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import Unsupported
+from tahoe.protocol.clustering import shown_path
 from tahoe.schema.types import StructField, StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
@@ -23,7 +24,7 @@ from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import name_parts
 
-__all__ = ["CREATION_STATEMENTS", "given"]
+__all__ = ["CREATION_STATEMENTS", "column_text", "given"]
 
 _GENERATED = "GENERATION_EXPRESSION"
 
@@ -80,11 +81,13 @@ def _asked(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: st
     if "constraints" in fields and spec.constraints().size():
         raise _not_yet("A constraint inside of CREATE TABLE", "Create the table, and add it by ALTER TABLE … ADD CONSTRAINT.")
     has_query = str(plan.nodeName()).endswith("AsSelect")
+    partition_by, cluster_by = _layout(plan.partitioning())
     definition = TableDefinition(
         StructType() if has_query else _schema(jvm, plan.columns()),
-        tuple(_partition_columns(plan.partitioning())),
+        partition_by,
         jvm.dictionary(spec.properties()),
         given(spec.comment()),
+        cluster_by=cluster_by,
     )
     return Creation(name, how, definition, given(spec.location()), dict(_options(spec)))
 
@@ -110,13 +113,25 @@ def _with_delta_metadata(column: StructField) -> StructField:
     return replace(column, metadata={**kept, "delta.generationExpression": column.metadata[_GENERATED]})
 
 
-def _partition_columns(partitioning: JavaObject) -> Iterator[str]:
-    for transform in items(partitioning):
+def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The columns of PARTITIONED BY, and those of CLUSTER BY, None where it is not there."""
+    transforms = list(items(partitioning))
+    clusters = [one for one in transforms if str(one.name()) == "cluster_by"]
+    cluster_by = [column_text(reference) for one in clusters for reference in one.references()]
+    partition_by = _partition_columns(one for one in transforms if str(one.name()) != "cluster_by")
+    return tuple(partition_by), tuple(cluster_by) if clusters else None
+
+
+def column_text(reference: JavaObject) -> str:
+    """A ``NamedReference`` as text, its parts quoted where they need it."""
+    return shown_path(tuple(map(str, reference.fieldNames())))
+
+
+def _partition_columns(partitioning: Iterable[JavaObject]) -> Iterator[str]:
+    for transform in partitioning:
         kind, references = str(transform.name()), transform.references()
         if kind in ("bucket", "sorted_bucket"):
             raise _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)")
-        if kind == "cluster_by":
-            raise _not_yet("CLUSTER BY (liquid clustering)", "Leave it out, or use PARTITIONED BY.")
         parts = references[0].fieldNames()
         if kind != "identity" or len(parts) != 1:
             raise _not_allowed(f"Partitioning by expressions ({transform.toString()})")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import Unsupported
+from tahoe.ops.tables.cluster_by import clustered_by
+from tahoe.protocol.clustering import FEATURE
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import without_mapping
 from tahoe.snapshot.snapshot import Snapshot
@@ -98,13 +100,14 @@ def _definition(spark: SparkSession, source: tuple[str, ...], properties: Mappin
 
 def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinition:
     protocol = snapshot.protocol
-    features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ())}
+    features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ()) if name != FEATURE}
     kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _OWN}
     return TableDefinition(
         without_mapping(snapshot.schema),
         snapshot.partition_columns,
         {**features, **kept, **properties},
         snapshot.metadata.description,
+        cluster_by=tuple(clustered_by(snapshot)) or None,
     )
 
 

@@ -36,11 +36,6 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
     ),
     "SetTableSerDeProperties": ("ALTER TABLE SET SERDEPROPERTIES", _NOT_ALLOWED, _SERDE),
     "AlterTableCollation": ("ALTER TABLE DEFAULT COLLATION", _NOT_ALLOWED, "Give collations in queries."),
-    "AlterTableClusterBy": (
-        "ALTER TABLE CLUSTER BY",
-        _NOT_ALLOWED,
-        "This version of Tahoe writes clustered tables but does not change their clustering; use another Delta client for it.",
-    ),
     "AnalyzeTable": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
     "AnalyzeColumn": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
     "LoadData": ("LOAD DATA", _NOT_ALLOWED, "Read the files and INSERT their rows, so that the log knows them."),

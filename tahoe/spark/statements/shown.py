@@ -14,6 +14,8 @@ from pyspark.sql.types import StructField, StructType
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
+from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
+from tahoe.protocol.clustering import field_chain, shown_path
 from tahoe.protocol.partition import deserialize
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
@@ -69,6 +71,18 @@ def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
         yield "# col_name", "data_type", "comment"
         for name in snapshot.partition_columns:
             yield _column_row(columns[name])
+    yield from _clustering_rows(snapshot)
+
+
+def _clustering_rows(snapshot: Snapshot) -> Iterator[Row]:
+    """As Spark tells of a clustered table."""
+    paths = clustering_columns(snapshot)
+    if paths:
+        yield "# Clustering Information", "", ""
+        yield "# col_name", "data_type", "comment"
+    for path in paths:
+        column = StructField.fromJson(field_chain(snapshot.schema, path)[-1].to_json_value())
+        yield shown_path(path), *_column_row(column)[1:]
 
 
 def _detail_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) -> Iterator[Row]:
@@ -178,6 +192,8 @@ def _creation(spark: SparkSession, named: NamedTable) -> str:
     ]
     if snapshot.partition_columns:
         lines.append(f"PARTITIONED BY ({', '.join(_quoted(name) for name in snapshot.partition_columns)})")
+    if clustering_columns(snapshot):
+        lines.append(f"CLUSTER BY ({', '.join(clustered_by(snapshot))})")
     if named.entry is not None and str(named.entry.tableType().name()) != "MANAGED":
         lines.append(f"LOCATION {_literal(snapshot.store.url)}")
     if snapshot.metadata.description is not None:

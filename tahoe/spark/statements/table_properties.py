@@ -1,4 +1,4 @@
-"""Properties of a Delta table: SHOW TBLPROPERTIES, and ALTER TABLE … SET and UNSET TBLPROPERTIES, as the parser made them."""
+"""Properties of a Delta table: SHOW TBLPROPERTIES, ALTER TABLE … SET and UNSET TBLPROPERTIES, and CLUSTER BY, as the parser made them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.creation import column_text, given
 from tahoe.spark.statements.targets import target_of
 
 __all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]
@@ -54,10 +55,24 @@ def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
     return Command("ALTER TABLE … UNSET TBLPROPERTIES", run)
 
 
+def _cluster_by(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    spec, table = given(plan.clusterBySpec()), target.named.table
+    columns = [] if spec is None else [column_text(reference) for reference in items(spec.columnNames())]
+
+    def run() -> None:
+        table.cluster_by(columns)
+
+    return Command("ALTER TABLE … CLUSTER BY", run)
+
+
 PROPERTY_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     "ShowTableProperties": _show,
     "SetTableProperties": _set,
     "UnsetTableProperties": _unset,
+    "AlterTableClusterBy": _cluster_by,
 }
 """By the name of the plan's node."""
 

@@ -251,6 +251,16 @@ def test_optimize_clusters_by_columns(path: str) -> None:
     assert run_json("history", path, "-n", "1")[0]["operationParameters"]["zOrderBy"] == '["id","name"]'
 
 
+def test_layout_tells_how_well_columns_are_clustered(path: str, tmp_path: Path) -> None:
+    page = tmp_path / "layout.html"
+    shown = run("layout", path, "--by", "id", "--target-size", "1kb", "--html", str(page))
+    assert "id *" in shown and "cluster them by id: 3 files in all" in shown.replace("\n", " ")
+    assert page.read_text().startswith("<!doctype html>")
+    found = run_json("layout", path, "-a", "name")
+    assert [one["name"] for one in found["columns"]][:2] == ["id", "name"]
+    assert found["files"] == 3
+
+
 def test_vacuum_tells_first_and_then_does(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(30):
         (Path(path) / f"orphan-{number}").write_bytes(b"?")

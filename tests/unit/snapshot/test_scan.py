@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
-from tahoe.snapshot import arrow_reader, scan
+from tahoe.snapshot import file_row_groups, scan
 from tahoe.table import Table
 from tests.unit.snapshot.streams import no_thread_is_left
 
@@ -104,7 +104,7 @@ def test_a_forked_child_reads_while_its_parent_is_in_the_middle(table):
 @pytest.mark.parametrize("mapped", [1, 1 << 40], ids=["read in pieces", "mapped"])
 def test_memory_is_bounded_by_batches_and_not_by_row_groups_or_files(tmp_path, monkeypatch, mapped):
     monkeypatch.setattr("tahoe.store.local_store._MOST_BYTES_MAPPED", mapped)
-    monkeypatch.setattr(arrow_reader, "_BYTES_OF_A_BATCH", 200_000)
+    monkeypatch.setattr(file_row_groups, "_BYTES_OF_A_BATCH", 200_000)
     monkeypatch.setattr(scan, "MOST_BYTES_AHEAD", 400_000)
     numbers = pa.arange(0, 400_000)
     texts = pc.utf8_lpad(pc.subtract(pa.scalar(10**12), pc.multiply(numbers, 7919)).cast(pa.string()), 30, "0")

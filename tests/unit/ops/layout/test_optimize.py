@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, TahoeError
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.progress import Reported
-from tahoe.protocol.actions import DomainMetadata
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Faults, FaultyStore, WrappedStore
-from tahoe.txn.transaction import Operation
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64(), "v": pa.float64()})
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -194,24 +191,6 @@ def test_columns_that_nothing_is_gained_by_are_refused_as_the_reference_does(
     table = table_of(store, properties={"delta.dataSkippingNumIndexedCols": "1"})
     with pytest.raises(InvalidRequest) as refused:
         table.optimize(zorder_by=columns)
-    assert refused.value.code == code
-
-
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        ({}, "DELTA_OPERATION_NOT_ALLOWED"),
-        ({"where": "true"}, "DELTA_CLUSTERING_WITH_PARTITION_PREDICATE"),
-        ({"zorder_by": ["id"]}, "DELTA_CLUSTERING_WITH_ZORDER_BY"),
-    ],
-)
-def test_a_table_that_says_itself_how_it_is_clustered_is_refused(store: LogStore, asked: dict[str, Any], code: str) -> None:
-    table = table_of(store, properties={"delta.feature.clustering": "supported"}, partitioned=False)
-    transaction = table.begin()
-    transaction.stage(DomainMetadata("delta.clustering", '{"clusteringColumns":[["id"]]}'))
-    table.commit(transaction, Operation("CLUSTER BY"))
-    with pytest.raises(TahoeError) as refused:
-        table.optimize(**asked)
     assert refused.value.code == code
 
 

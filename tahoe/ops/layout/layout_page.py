@@ -1,0 +1,227 @@
+"""A table's layout as a page: files as rectangles over two columns, now and after OPTIMIZE, and what typical predicates read. Pure.
+
+One page that needs nothing else: no script, no font, no image from elsewhere. Whatever a table says is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Protocol
+
+from tahoe.ops.layout.boxes import Box, ColumnLayout, Measured
+from tahoe.snapshot.small_files import evenly
+from tahoe.wording import counted
+
+__all__ = ["Drawn", "page_of", "part_of"]
+
+_MOST_DRAWN = 2_000
+_WIDTH, _HEIGHT, _MARGIN = 460, 340, 46
+_LEAST_SIDE = 2.5
+
+_STYLE = """
+.tahoe{--paper:#fff;--ink:#1c2430;--faint:#66707f;--line:#dde2ea;--old:#2c5d8f;--new:#e08a2c;--after:#2e8b6f;
+  font:14px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);padding:1.5rem;max-width:68rem;margin:auto}
+@media (prefers-color-scheme:dark){.tahoe{--paper:#14181f;--ink:#e6e9ee;--faint:#98a2b3;--line:#2b3340;--old:#6aa3dc;--new:#f0a95a;
+  --after:#5cc4a3}}
+.tahoe h1{font-size:1.25rem;margin:0 0 .25rem}.tahoe h2{font-size:1rem;margin:0 0 .25rem}
+.tahoe p{margin:.25rem 0 1rem;color:var(--faint)}
+.tahoe .views{display:flex;flex-wrap:wrap;gap:1.5rem}.tahoe figure{margin:0;flex:1 1 26rem}
+.tahoe svg{width:100%;height:auto;overflow:visible}.tahoe text{fill:var(--faint);font-size:11px}
+.tahoe .frame{fill:none;stroke:var(--line)}
+.tahoe .file{fill-opacity:.16;stroke-opacity:.75;stroke-width:1}.tahoe .file:hover{fill-opacity:.6;stroke-width:2}
+.tahoe table{border-collapse:collapse;margin-top:1.5rem;width:100%}
+.tahoe th,.tahoe td{text-align:right;padding:.35rem .6rem;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}
+.tahoe th:first-child,.tahoe td:first-child{text-align:left}.tahoe th{color:var(--faint);font-weight:600}
+.tahoe .bar{display:inline-block;height:.6em;border-radius:2px;margin-right:.5em;vertical-align:baseline}
+.tahoe .key{font-weight:600}.tahoe .legend span{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}
+"""
+
+
+class Drawn(Protocol):
+    """What is drawn: a `tahoe.ops.layout.table_layout.TableLayout`, which says what its members are."""
+
+    @property
+    def table(self) -> str:
+        """Its URL."""
+
+    @property
+    def version(self) -> int:
+        """That is drawn."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+
+    @property
+    def columns(self) -> tuple[ColumnLayout, ...]:
+        """With what predicates read."""
+
+    @property
+    def before(self) -> tuple[Box, ...]:
+        """The files that are."""
+
+    @property
+    def after(self) -> tuple[Box, ...]:
+        """Those that would be."""
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """Of the columns' lines."""
+
+    @property
+    def marks(self) -> tuple[tuple[tuple[float, str], ...], ...]:
+        """Values at places on them."""
+
+    @property
+    def axes(self) -> tuple[int, int]:
+        """The columns over which it is drawn."""
+
+    def gain(self) -> str:
+        """What OPTIMIZE would do, in a sentence."""
+
+
+def page_of(layout: Drawn) -> str:
+    """The whole page."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
+        f'<title>Layout of {escape(layout.table)}</title>\n</head>\n<body style="margin:0">\n{part_of(layout)}\n</body>\n</html>\n'
+    )
+
+
+def part_of(layout: Drawn) -> str:
+    """What stands in the page, and in a notebook."""
+    x, y = layout.axes
+    facts = f"Version {layout.version}, {counted(len(layout.before), 'file')}, {_size(layout.size)}. {layout.gain()}"
+    note = "What would be is an estimate from the log's statistics: values are taken as spread evenly between the bounds of each file."
+    return "\n".join(
+        [
+            f'<div class="tahoe"><style>{_STYLE}</style>',
+            f"<h1>{escape(layout.table)}</h1><p>{escape(facts)}</p>",
+            _legend(layout),
+            '<div class="views">',
+            _view(layout, "Now", layout.before, x, y, by_age=True),
+            _view(layout, "After OPTIMIZE", layout.after, x, y, by_age=False),
+            "</div>",
+            _table(layout.columns),
+            f"<p>{note}</p></div>",
+        ]
+    )
+
+
+def _legend(layout: Drawn) -> str:
+    times = [box.modified_ms for box in layout.before]
+    if not times:
+        return ""
+    old, new = (_moment(time) for time in (min(times), max(times)))
+    return (
+        '<p class="legend">Each rectangle is a file, from its least to its greatest values.'
+        f'<span style="background:var(--old)"></span>{old}<span style="background:var(--new)"></span>{new}</p>'
+    )
+
+
+def _view(layout: Drawn, title: str, boxes: Sequence[Box], x: int, y: int, *, by_age: bool) -> str:
+    drawn = [box for box in boxes if box.intervals[x] is not None and box.intervals[y] is not None]
+    some = evenly(drawn, _MOST_DRAWN)
+    told = counted(len(boxes), "file")
+    if len(some) < len(boxes):
+        told += f", {len(some):,} of them drawn"
+    rectangles = "\n".join(_rectangles(layout, some, x, y, by_age=by_age))
+    names = layout.columns[x].name, layout.columns[y].name
+    return (
+        f"<figure><h2>{title}: {told}</h2>"
+        f'<svg viewBox="0 0 {_WIDTH + _MARGIN + 10} {_HEIGHT + _MARGIN}" role="img" aria-label="{title}: files over '
+        f'{escape(names[0])} and {escape(names[1])}">'
+        f'<rect class="frame" x="{_MARGIN}" y="4" width="{_WIDTH}" height="{_HEIGHT}"/>{rectangles}'
+        f"{''.join(_ticks(layout, x, y))}"
+        f'<text x="{_MARGIN + _WIDTH / 2}" y="{_HEIGHT + _MARGIN - 6}" text-anchor="middle">{escape(names[0])}</text>'
+        f'<text transform="translate(10 {_HEIGHT / 2}) rotate(-90)" text-anchor="middle">{escape(names[1])}</text>'
+        "</svg></figure>"
+    )
+
+
+def _rectangles(layout: Drawn, boxes: Sequence[Box], x: int, y: int, *, by_age: bool) -> Iterator[str]:
+    times = [box.modified_ms for box in boxes]
+    oldest, span = min(times, default=0), max(1, max(times, default=0) - min(times, default=0))
+    for box in boxes:
+        left, right = _side(box, x, layout.lengths[x], _WIDTH)
+        low, high = _side(box, y, layout.lengths[y], _HEIGHT)
+        share = round(100 * (box.modified_ms - oldest) / span)
+        colour = f"color-mix(in srgb,var(--new) {share}%,var(--old))" if by_age else "var(--after)"
+        yield (
+            f'<rect class="file" x="{_MARGIN + left:.1f}" y="{4 + _HEIGHT - high:.1f}" width="{right - left:.1f}" '
+            f'height="{high - low:.1f}" rx="1.5" style="fill:{colour};stroke:{colour}">'
+            f"<title>{escape(_told(layout, box, x, y))}</title></rect>"
+        )
+
+
+def _side(box: Box, column: int, length: float, pixels: int) -> tuple[float, float]:
+    interval = box.intervals[column]
+    assert interval is not None
+    low, high = (place / length * pixels for place in interval)
+    lacks = max(0.0, _LEAST_SIDE - (high - low)) / 2
+    return max(0.0, low - lacks), min(float(pixels), high + lacks)
+
+
+def _told(layout: Drawn, box: Box, x: int, y: int) -> str:
+    lines = [box.name or "a new file", f"{_size(box.size)}, {box.rows:,} rows"]
+    if box.name:
+        lines.append(_moment(box.modified_ms))
+        lines += [f"{layout.columns[i].name}: {box.bounds[i][0]} … {box.bounds[i][1]}" for i in dict.fromkeys((x, y))]
+    return "\n".join(lines)
+
+
+def _ticks(layout: Drawn, x: int, y: int) -> Iterator[str]:
+    for place, value in layout.marks[x][:: max(1, len(layout.marks[x]) - 1)]:
+        at = _MARGIN + place / layout.lengths[x] * _WIDTH
+        anchor = "end" if place else "start"
+        yield f'<text x="{at:.1f}" y="{_HEIGHT + 20}" text-anchor="{anchor}">{escape(_short(value))}</text>'
+    for place, value in layout.marks[y][:: max(1, len(layout.marks[y]) - 1)]:
+        at = 4 + _HEIGHT - place / layout.lengths[y] * _HEIGHT
+        yield f'<text x="{_MARGIN - 6}" y="{min(_HEIGHT, max(14.0, at)):.1f}" text-anchor="end">{escape(_short(value, 7))}</text>'
+
+
+def _table(columns: Sequence[ColumnLayout]) -> str:
+    head = "".join(
+        f"<th>{name}</th>" for name in ("column", "a point reads", "a tenth reads", "deepest", "a point then", "a tenth then")
+    )
+    most = max((max(one.now.point_files, one.then.point_files) for one in columns if one.now and one.then), default=1.0)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(one, most) for one in columns)}</tbody></table>"
+
+
+def _row(column: ColumnLayout, most: float) -> str:
+    name = f'<td class="{"key" if column.is_key else ""}">{escape(column.name)}</td>'
+    now, then = column.now, column.then
+    if now is None or then is None:
+        return f'<tr>{name}<td colspan="5">no values</td></tr>'
+    cells = [
+        _bar(now, most, "--old"),
+        f"{now.range_files:,.1f} files, {_size(now.range_bytes)}",
+        f"{now.deepest:,}",
+        _bar(then, most, "--after"),
+        f"{then.range_files:,.1f} files, {_size(then.range_bytes)}",
+    ]
+    return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _bar(found: Measured, most: float, colour: str) -> str:
+    width = 6 * found.point_files / max(most, 1e-9)
+    bar = f'<span class="bar" style="width:{width:.2f}em;background:var({colour})"></span>'
+    return f"{bar}{found.point_files:,.1f} files, {_size(found.point_bytes)}"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1000 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}" if unit == "B" or count >= 99.95 else f"{count:,.1f} {unit}"
+
+
+def _short(text: str, most: int = 22) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _moment(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"

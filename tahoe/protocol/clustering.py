@@ -1,0 +1,197 @@
+"""Clustered tables: which columns a table is clustered by, and what a file says of how it was (PROTOCOL.md, "Clustered Table").
+
+    the domain ``delta.clustering`` ─► physical paths of columns ─► their names      tags of a file ─► `Cube`: with which files, and by what
+
+The columns stand in a metadata domain under their physical names, so that a column keeps its part when it gets another name. A file that was
+clustered has the provider ``liquid``, and tags that say with which others it was: a *cube* is what was clustered at one time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tahoe.exceptions import CorruptTable, InvalidRequest
+from tahoe.protocol.actions import AddFile, DomainMetadata
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.statistics.collect import multipart_names
+from tahoe.schema.types import DataType, StructField, StructType
+
+__all__ = [
+    "DOMAIN",
+    "ENABLING",
+    "FEATURE",
+    "MOST_COLUMNS",
+    "PROVIDER",
+    "Cube",
+    "Path",
+    "as_clustered_as",
+    "clustering_domain",
+    "clustering_paths",
+    "cube_of",
+    "field_chain",
+    "logical_path",
+    "named_path",
+    "refuse_enabling",
+    "shown_path",
+    "with_cube",
+]
+
+Path: TypeAlias = tuple[str, ...]
+"""The names of a column and of the structs around it, from the top down."""
+
+DOMAIN = "delta.clustering"
+FEATURE = "clustering"
+ENABLING = f"delta.feature.{FEATURE}"
+"""The property by which a commit asks for the feature; the protocol keeps it, the table's properties do not."""
+PROVIDER = "liquid"
+MOST_COLUMNS = 4
+"""By which a table may be clustered: the reference's limit, unless its session is told another."""
+
+_ID, _BY, _CURVE = "ZCUBE_ID", "ZCUBE_ZORDER_BY", "ZCUBE_ZORDER_CURVE"
+
+
+@dataclass(frozen=True, slots=True)
+class Cube:
+    """What a file says of how it was clustered.
+
+    Args:
+        id: the same in all files that were clustered together.
+        columns: names as they were then, nested ones as ``a.b``.
+        curve: by which; None where the writer did not say, as the reference does not.
+    """
+
+    id: str
+    columns: tuple[str, ...]
+    curve: str | None = None
+
+
+def clustering_paths(domains: Mapping[str, DomainMetadata], table: str) -> tuple[Path, ...] | None:
+    """The physical paths of the columns that a table is clustered by; empty after ``CLUSTER BY NONE``, None where it never was.
+
+    Args:
+        domains: of a version.
+        table: for the message.
+
+    Raises `CorruptTable`: the domain cannot be read.
+    """
+    domain = domains.get(DOMAIN)
+    if domain is None or domain.removed:
+        return None
+    try:
+        columns = json.loads(domain.configuration).get("clusteringColumns", [])
+        # The specification's own example has names, the reference writes paths.
+        return tuple((one,) if isinstance(one, str) else tuple(map(str, one)) for one in columns)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise CorruptTable(
+            f"The metadata domain {DOMAIN} of table {table} holds {domain.configuration!r}, which is not "
+            '{"clusteringColumns":[["column"], …]}. Set it anew: ALTER TABLE … CLUSTER BY (…).',
+            code="DELTA_STATE_RECOVER_ERROR",
+            table=table,
+        ) from error
+
+
+def clustering_domain(paths: Sequence[Path]) -> DomainMetadata:
+    """The action that says by which columns a table is clustered, as the reference writes it.
+
+    Args:
+        paths: physical; none for a table that is not clustered any more.
+    """
+    value = {"clusteringColumns": [list(path) for path in paths], "domainName": DOMAIN}
+    return DomainMetadata(DOMAIN, json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+
+
+def logical_path(schema: StructType, physical: Path) -> Path:
+    """The names that users see of a physical path; the physical ones where the schema has no such column."""
+    fields = field_chain(schema, physical, physical=True)
+    return tuple(field.name for field in fields) if fields else physical
+
+
+def field_chain(schema: StructType, path: Path, *, physical: bool = False) -> list[StructField]:
+    """The fields from the top down to a column inside of structs; none where there is no such column.
+
+    Args:
+        physical: the path is of physical names.
+    """
+    fields: list[StructField] = []
+    inner: DataType = schema
+    for name in path:
+        if not isinstance(inner, StructType):
+            return []
+        if physical:
+            column = next((one for one in inner if one.physical_name.lower() == name.lower()), None)
+        else:
+            column = inner.find(name)
+        if column is None:
+            return []
+        fields.append(column)
+        inner = column.data_type
+    return fields
+
+
+def named_path(name: str) -> Path:
+    """What a name of a column means: ``a.b`` is a field of a struct, and any part may be in back-ticks."""
+    try:
+        parts = list(multipart_names(name))
+    except InvalidRequest:
+        return (name,)
+    return parts[0] if len(parts) == 1 else (name,)
+
+
+def shown_path(path: Path) -> str:
+    """A path as the reference writes it in the history, in DESCRIBE and in tags: parts that are no plain names are quoted."""
+    return ".".join(part if part.isidentifier() and part.isascii() else "`" + part.replace("`", "``") + "`" for part in path)
+
+
+def cube_of(add: AddFile) -> Cube | None:
+    """How a file was clustered; None where its tags do not say."""
+    tags = add.tags or {}
+    id, by = tags.get(_ID), tags.get(_BY)
+    if id is None or by is None:
+        return None
+    try:
+        columns = tuple(map(str, json.loads(by)))
+    except (ValueError, TypeError):
+        return None
+    return Cube(id, columns, tags.get(_CURVE))
+
+
+def with_cube(adds: Iterable[AddFile], cube: Cube) -> list[AddFile]:
+    """Files that were clustered together, with the tags that say so."""
+    tags = {_ID: cube.id, _BY: json.dumps(list(cube.columns), separators=(",", ":"), ensure_ascii=False)}
+    if cube.curve is not None:
+        tags[_CURVE] = cube.curve
+    return [replace(add, tags={**(add.tags or {}), **tags}, clustering_provider=PROVIDER) for add in adds]
+
+
+def as_clustered_as(new: AddFile, old: AddFile) -> AddFile:
+    """A file with the rows of another in their order, with what the other says of how it was clustered."""
+    kept = {key: value for key, value in (old.tags or {}).items() if key in (_ID, _BY, _CURVE)}
+    tags = {**(new.tags or {}), **kept} if kept else new.tags
+    return replace(new, tags=tags, clustering_provider=old.clustering_provider)
+
+
+def refuse_enabling(properties: Iterable[str], config: TableConfig | None = None) -> None:
+    """Refuse the feature as a property that somebody sets: CLUSTER BY brings it.
+
+    Args:
+        config: of the table that is altered; None for a new one.
+
+    Raises `InvalidRequest`: `DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED`, or `DELTA_ALTER_TABLE_…`.
+    """
+    if not any(name.lower() == ENABLING for name in properties):
+        return
+    if config is None:
+        raise InvalidRequest(
+            f"Cannot enable {FEATURE} table feature using TBLPROPERTIES. Please use CREATE OR REPLACE TABLE CLUSTER BY to create a Delta "
+            "table with clustering.",
+            code="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        )
+    raise InvalidRequest(
+        f"Cannot enable {FEATURE} table feature using ALTER TABLE SET TBLPROPERTIES (table {config.table}). Please use ALTER TABLE CLUSTER "
+        "BY, or CREATE OR REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
+        code="DELTA_ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
+        table=config.table,
+    )

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.ops.copyable import Copyable
 from tahoe.ops.maintainable import Maintainable
 from tahoe.ops.tables.alterable import Alterable
 from tahoe.progress import Progress, shown, tracked
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Table", "commit_transaction"]
 
 
-class Table(Readable, Alterable, Maintainable):
+class Table(Readable, Alterable, Maintainable, Copyable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:

@@ -1,4 +1,4 @@
-"""`tahoe check`, `optimize`, `vacuum` and `restore`: what is wrong with the table, and what keeps it in order."""
+"""`tahoe check`, `optimize`, `vacuum`, `restore` and `convert`: what is wrong with the table, what keeps it in order, what makes one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["check", "optimize", "restore", "vacuum"]
+__all__ = ["check", "convert", "optimize", "restore", "vacuum"]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -129,6 +129,42 @@ def restore(
         return
     told = {"table": done.table, "target": done.target, "version": done.version, "dryRun": dry_run}
     print_json({**told, "metrics": done.metrics, "missing": list(done.missing)})
+
+
+PartitionBy = Annotated[
+    list[str],
+    typer.Option("--partition-by", "-p", metavar="COLUMN:TYPE", help="A column that the folders tell: day:date; again for each."),
+]
+NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Leave out what lets queries skip files.")]
+
+
+def convert(
+    path: Path,
+    partition_by: PartitionBy = [],  # noqa: B006
+    no_statistics: NoStatistics = False,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Make a Delta table of the Parquet files of a folder, where they are."""
+    columns = dict(_column(text) for text in partition_by)
+    done = open_table(path, option).convert_to_delta(columns, statistics=not no_statistics, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "version": done.version, "dryRun": dry_run, "wasDelta": done.was_delta}
+    print_json({**told, "files": done.files, "bytes": done.size})
+
+
+def _column(text: str) -> tuple[str, str]:
+    name, colon, kind = text.partition(":")
+    if not (name and colon and kind):
+        raise InvalidRequest(
+            f"--partition-by takes a column and its type, such as day:date, found '{text}'.",
+            code="DELTA_ILLEGAL_OPTION",
+            option="partition-by",
+        )
+    return name, kind
 
 
 def _size(text: str) -> int:

@@ -16,7 +16,9 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 """Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
 
 _WORKS = """
-    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
+    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata convert.metadataCheck.enabled
+    convert.partitionValues.ignoreCastFailure convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
+    optimize.batchSize optimize.maxDeletedRowsRatio
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
     vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
@@ -32,12 +34,18 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             autoCompact.minNumFiles=50 autoCompact.modifiedPartitionsOnly.enabled=true
             autoCompact.nonBlindAppend.enabled=false autoCompact.partitionStatsSize
             autoCompact.recordPartitionStats.enabled=true autoCompact.reservePartitions.enabled=true
-            clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
-            import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
+            clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true
             optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
             optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
             optimizeWrite.binSize=512 optimizeWrite.enabled optimizeWrite.maxShufflePartitions=2000
             optimizeWrite.numShuffleBlocks=50000000
+        """,
+    ),
+    (
+        State.NOTHING,
+        "CONVERT TO DELTA reads the footers of a folder one after the other, some side by side, and holds none of them.",
+        """
+            import.batchSize.schemaInference=1000000 import.batchSize.statsCollection=50000
         """,
     ),
     (
@@ -88,14 +96,19 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.LATER,
-        "CLONE, CONVERT TO DELTA and GENERATE come with a later version.",
+        "CONVERT TO DELTA and CLONE of Iceberg tables come with a later version.",
         """
-            clone.iceberg.allowPartialStats=true clone.replaceEnabled=true collectStats.convertIceberg.date=true
+            clone.iceberg.allowPartialStats=true collectStats.convertIceberg.date=true
             collectStats.convertIceberg.decimal=true collectStats.convertIceberg.timestamp=true
             collectStats.convertIceberg=true convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
             convert.iceberg.partitionEvolution.enabled=false convert.iceberg.useNativePartitionValues=true
-            convert.metadataCheck.enabled=true convert.partitionValues.ignoreCastFailure=false
-            convert.useCatalogPartitions=true convert.useCatalogSchema=true convert.useMetadataLog=true
+        """,
+    ),
+    (
+        State.LATER,
+        "CLONE and GENERATE come with a later version.",
+        """
+            clone.replaceEnabled=true
         """,
     ),
     (

@@ -13,6 +13,7 @@ from typing import Any
 from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.statements import (
     AddConstraint,
+    Convert,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
@@ -203,6 +204,26 @@ def _restore(cursor: Cursor) -> Statement | None:
     return Restore(table, version, timestamp)
 
 
+def _convert(cursor: Cursor) -> Statement | None:
+    cursor.need("CONVERT", "TO", "DELTA")
+    if (table := _table(cursor)) is None:
+        cursor.fail("a table, or parquet.`/path`")
+    assert table is not None
+    statistics, partition_by = True, None
+    while not cursor.at_end and not cursor.peek().is_symbol(";"):
+        if statistics and cursor.take("NO", "STATISTICS"):
+            statistics = False
+            continue
+        if partition_by is not None:
+            cursor.fail("the end of the statement")
+        cursor.need("PARTITIONED", "BY")
+        cursor.need_symbol("(")
+        partition_by = cursor.slice_until(")")
+        cursor.need_symbol(")")
+    cursor.end()
+    return Convert(table, statistics, partition_by)
+
+
 def _version(cursor: Cursor) -> int:
     """A version as a number, or as a string that holds one."""
     if cursor.peek().kind != STRING:
@@ -250,7 +271,7 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "OPTIMIZE": _optimize,
     "VACUUM": _vacuum,
     "RESTORE": _restore,
-    "CONVERT": _later("CONVERT", "TO", "DELTA"),
+    "CONVERT": _convert,
     "FSCK": _later("FSCK", "REPAIR"),
     "COPY": _later("COPY", "INTO"),
     "GENERATE": _later("GENERATE"),

@@ -8,6 +8,7 @@ from tahoe.sql.table_name import TableName
 
 __all__ = [
     "AddConstraint",
+    "Convert",
     "DescribeDetail",
     "DescribeHistory",
     "DropConstraint",
@@ -114,6 +115,20 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Convert:
+    """``CONVERT TO DELTA … [NO STATISTICS] [PARTITIONED BY (column type, …)]``, the two in either order.
+
+    Args:
+        table: in the place of ``delta`` the name of a path has the format that is there: ``parquet.`/path` ``.
+        partition_by: the columns, as they are written.
+    """
+
+    table: TableName
+    statistics: bool
+    partition_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NotYet:
     """A statement of Delta that this version of Tahoe does not carry out.
 
@@ -137,5 +152,6 @@ Statement = (
     | Optimize
     | Vacuum
     | Restore
+    | Convert
     | NotYet
 )

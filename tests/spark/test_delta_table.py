@@ -171,7 +171,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
         ("clone", ("/elsewhere",)),
         ("cloneAtVersion", (0, "/elsewhere")),
         ("cloneAtTimestamp", ("2026-01-01", "/elsewhere")),
-        ("convertToDelta", (None, "parquet.`/x`")),
     ],
 )
 def test_what_is_not_in_this_version_refuses_by_name(table, name, arguments):

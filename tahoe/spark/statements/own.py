@@ -18,12 +18,14 @@ from tahoe.spark.commands.upkeep import (
     restore_table,
     vacuum_table,
 )
+from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import is_nothing
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
+    Convert,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
@@ -57,6 +59,8 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
             code="DELTA_OPERATION_NOT_ALLOWED",
             statement=statement.words,
         )
+    if isinstance(statement, Convert):
+        return Command("CONVERT TO DELTA", lambda: _convert(spark, statement))
     named = table_named(spark, statement.table.identifiers)
     if named is None:
         if _may_be_column(spark, statement):
@@ -126,6 +130,10 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case Restore(_, target, timestamp):
             return Command(words, lambda: restore_table(spark, table, target, timestamp), _columns(RESTORE_ROW))
     raise AssertionError(statement)
+
+
+def _convert(spark: SparkSession, asked: Convert) -> None:
+    convert_named(spark, asked.table.identifiers, asked.partition_by, statistics=asked.statistics)
 
 
 def _columns(row: str) -> StructType:

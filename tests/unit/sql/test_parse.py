@@ -9,6 +9,7 @@ from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
+    Convert,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
@@ -68,7 +69,12 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
         ("RESTORE db.t TO TIMESTAMP AS OF '2026-01-02 03:04:05'", Restore(T, None, "2026-01-02 03:04:05")),
         ("CREATE TABLE IF NOT EXISTS db.t SHALLOW CLONE delta.`/p`", NotYet("CREATE TABLE … CLONE", T)),
         ("CREATE OR REPLACE TABLE db.t CLONE delta.`/p`", NotYet("CREATE TABLE … CLONE", T)),
-        ("CONVERT TO DELTA parquet.`/p`", NotYet("CONVERT TO DELTA", TableName(None, ("parquet", "/p")))),
+        ("CONVERT TO DELTA parquet.`/p`", Convert(TableName(None, ("parquet", "/p")), True, None)),
+        ("convert to delta db.t no statistics;", Convert(T, False, None)),
+        (
+            "CONVERT TO DELTA db.t PARTITIONED BY (p DECIMAL(5, 2) COMMENT ')') NO STATISTICS",
+            Convert(T, False, "p DECIMAL(5, 2) COMMENT ')'"),
+        ),
         ("ALTER TABLE delta.`/p` DROP FEATURE deletionVectors", NotYet("ALTER TABLE … DROP FEATURE", P)),
     ],
     ids=lambda value: value[:70] if isinstance(value, str) else "",

@@ -129,9 +129,11 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "txn/vanished": _VACUUM,
         "testing/aged_store": _VACUUM,
     },
-    "a part of CONVERT TO DELTA: what is found shows in the table": {
+    "a part of CONVERT TO DELTA or CLONE: what is found shows in the table": {
         "ops/copyable": _CONVERT,
         "ops/copies/parquet_folder": _CONVERT,
+        "ops/copies/clone_source": "tests/unit/ops/copies/test_clone.py",
+        "ops/copies/copy_files": "tests/unit/ops/copies/test_clone.py",
         "ops/copies/partition_schema": "tests/unit/ops/copies/test_hive_paths.py",
     },
     "a part of writing files, held by what is read back": {

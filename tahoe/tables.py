@@ -1,6 +1,6 @@
 """`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
 
-Some methods (`clone`, …) are not in this version of Tahoe: such a method is there and refuses by name.
+Some methods (`dropFeatureSupport`, …) are not in this version of Tahoe: such a method is there and refuses by name.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.commands.checked_arguments import check_clone, check_kind, checked_expression, checked_expressions
+from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
@@ -28,6 +28,7 @@ from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, restore_table, vacuum_table
 from tahoe.spark.copies.convert import convert_named
+from tahoe.spark.copies.delta_table import Copies
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -41,7 +42,7 @@ from tahoe.table import Table
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable:
+class DeltaTable(Copies):
     """A Delta table at a path, for programs on Spark. Made by `forPath` or by a builder."""
 
     def __init__(
@@ -256,27 +257,6 @@ class DeltaTable:
         if truncateHistory is not None:
             check_kind(truncateHistory, "truncateHistory", bool)
         _refuse("dropFeatureSupport")
-
-    def clone(self, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None) -> NoReturn:
-        """Raises `Unsupported`: to copy a table, write what ``toDF()`` gives to another path."""
-        check_clone(target, isShallow, replace, properties)
-        _refuse("clone")
-
-    def cloneAtVersion(
-        self, version: int, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
-    ) -> NoReturn:
-        """Raises `Unsupported`: read with ``versionAsOf`` and write that to another path."""
-        check_kind(version, "version", int)
-        check_clone(target, isShallow, replace, properties)
-        _refuse("cloneAtVersion")
-
-    def cloneAtTimestamp(
-        self, timestamp: str, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
-    ) -> NoReturn:
-        """Raises `Unsupported`: read with ``timestampAsOf`` and write that to another path."""
-        check_kind(timestamp, "timestamp", str)
-        check_clone(target, isShallow, replace, properties)
-        _refuse("cloneAtTimestamp")
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,8 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.LATER,
-        "CLONE and GENERATE come with a later version.",
+        State.NOTHING,
+        "A clone replaces a table where it is asked to.",
         """
             clone.replaceEnabled=true
         """,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING
 from tahoe.progress import Progress, shown
 
 if TYPE_CHECKING:
+    from datetime import date, datetime
+
     from tahoe.clock import Clock
+    from tahoe.ops.copies.clone import Cloned
     from tahoe.ops.copies.convert import Converted
     from tahoe.ops.copies.parquet_folder import FoundTable
     from tahoe.schema.types import StructType
+    from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.log_store import LogStore
     from tahoe.txn.commit import Committed
     from tahoe.txn.transaction import Operation, Transaction
@@ -26,6 +31,10 @@ class Copyable(ABC):
 
     store: LogStore
     clock: Clock
+
+    @abstractmethod
+    def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
+        """A version."""
 
     @abstractmethod
     def begin(self) -> Transaction:
@@ -71,3 +80,59 @@ class Copyable(ABC):
 
         with shown(self.clock) as progress:
             return convert(self.begin, partial(self.commit, user_metadata=user_metadata), look, request, progress)
+
+    def clone(
+        self,
+        target: str | os.PathLike[str] | Copyable,
+        *,
+        shallow: bool = False,
+        version: int | None = None,
+        timestamp: str | date | datetime | None = None,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        user_metadata: str | None = None,
+    ) -> Cloned:
+        """Make a table of its own with the rows of this one. A clone changes without this table, and this table without it.
+
+        A deep clone that is made again, with `replace`, copies only what is new. A shallow clone names the files of this table, and a
+        record of it stays here, by which VACUUM keeps them.
+
+        Args:
+            target: where the clone shall be.
+            shallow: name this table's files; else copy them.
+            version, timestamp: of this table; the newest by default.
+            replace: let the clone take the place of a table that is there: a deep one of any, a shallow one of one without files.
+            properties: of the clone, over those of this table.
+            storage_options: of the target, where it is a path.
+            dry_run: tell what would be done, and do nothing.
+
+        Returns: what was done, with the metrics of the SQL statement; errors are those of `tahoe.ops.copies.clone.clone`.
+        """
+        from tahoe.ops.copies.clone import CloneRequest, clone
+        from tahoe.ops.copies.clone_source import source_of_snapshot
+        from tahoe.ops.copies.copy_files import copied_here
+
+        if isinstance(target, str | os.PathLike):
+            other: Copyable = type(self)(target, storage_options=storage_options, clock=self.clock)  # type: ignore[call-arg]
+        else:
+            other = target
+        newest = self.snapshot()
+        snapshot = newest if version is None and timestamp is None else self.snapshot(version, timestamp)
+        request = CloneRequest(shallow, "createOrReplace" if replace else "create", properties or {}, dry_run)
+        source = source_of_snapshot(snapshot, newest.version)
+        commit = partial(other.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return clone(source, other.begin(), commit, copied_here, request, progress)
+
+    def allow_shallow_clone(self, clone: str) -> None:
+        """Let a shallow clone that another writer made of this table read its files, and VACUUM keep them for it.
+
+        Args:
+            clone: the path or URL of the clone.
+        """
+        from tahoe.store.location import table_url
+        from tahoe.store.outside import CloneRecord, record_clone
+
+        record_clone(self.store, CloneRecord(table_url(clone), None))

@@ -8,6 +8,7 @@ from tahoe.sql.table_name import TableName
 
 __all__ = [
     "AddConstraint",
+    "Clone",
     "Convert",
     "DescribeDetail",
     "DescribeHistory",
@@ -115,6 +116,29 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Clone:
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [SHALLOW | DEEP] CLONE source [VERSION | TIMESTAMP AS OF …] [TBLPROPERTIES (…)]
+    [LOCATION '…']``.
+
+    Args:
+        table: the clone.
+        how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
+        source: in the place of ``delta`` the name of a path may have another format: ``parquet.`/path` ``.
+        is_shallow: False without either word.
+        version, timestamp: of the source; at most one.
+    """
+
+    table: TableName
+    how: str
+    source: TableName
+    is_shallow: bool
+    version: int | None = None
+    timestamp: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Convert:
     """``CONVERT TO DELTA … [NO STATISTICS] [PARTITIONED BY (column type, …)]``, the two in either order.
 
@@ -152,6 +176,7 @@ Statement = (
     | Optimize
     | Vacuum
     | Restore
+    | Clone
     | Convert
     | NotYet
 )

@@ -38,8 +38,9 @@ from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Stor
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.local_store import LocalLogStore
-from tahoe.store.location import split_url, table_url
+from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
+from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile
 from tahoe.store.refusals import remedy_of
 
@@ -109,6 +110,7 @@ class ObjectLogStore:
         self._reads = clients.reads
         self._prefix = f"{prefix}/" if prefix else ""
         self._options = dict(options or {})
+        self.outside = OutsideFiles(url, lambda root: open_store(root, self._options))
 
     def __repr__(self) -> str:
         return f"ObjectLogStore({self._url!r})"
@@ -161,6 +163,8 @@ class ObjectLogStore:
 
     def get(self, name: str) -> bytes:
         """See `LogStore.get`."""
+        if is_outside(name):
+            return self.outside.get(name)
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
 
     def get_many(self, names: list[str]) -> list[bytes]:
@@ -172,6 +176,8 @@ class ObjectLogStore:
 
     def head(self, name: str) -> Entry | None:
         """See `LogStore.head`."""
+        if is_outside(name):
+            return self.outside.head(name)
         try:
             return self._entry(self._ask("look at", name, lambda: obstore.head(self._reads, self._key(name))))
         except NotFound:
@@ -179,6 +185,8 @@ class ObjectLogStore:
 
     def open_input(self, name: str) -> pa.NativeFile:
         """See `LogStore.open_input`: ranges are fetched as they are asked for. Raises `NotFound` where there is none."""
+        if is_outside(name):
+            return self.outside.open_input(name)
         if self._scheme == "memory":
             return pa.BufferReader(self.get(name))
         key = self._key(name)
@@ -219,7 +227,7 @@ class ObjectLogStore:
     # -- names and listings ------------------------------------------------------------------------------------------------
 
     def _key(self, name: str) -> str:
-        if not name or name[0] == "/" or "\0" in name or (".." in name and ".." in name.split("/")):
+        if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
             raise InvalidRequest(
                 f"'{name}' is no name below the root of table '{self._url}'.",
                 code="TAHOE_PATH_OUTSIDE_TABLE",

@@ -313,6 +313,11 @@ class TableMachine(RuleBasedStateMachine):
         self.constrained = self.constrained_at[target]
         self.done(self.versions[target], self.feed_is_on[target])
 
+    @rule(shallow=st.booleans())
+    def clone(self, shallow: bool) -> None:
+        self.table.clone(other := Table("", store=self.new_store(), clock=self.clock), shallow=shallow)
+        assert counted(rows_of(other.to_arrow())) == counted(self.rows)
+
     @rule(lite=st.booleans())
     def vacuum(self, lite: bool) -> None:
         self.table.vacuum(lite=lite)
@@ -320,7 +325,6 @@ class TableMachine(RuleBasedStateMachine):
         self.done(self.rows)  # VACUUM END
 
     # ---- sessions
-
     @rule()
     def a_new_session_opens(self) -> None:
         self.table = self.session()

@@ -26,6 +26,7 @@ from tahoe.protocol.row_tracking import (
     has_row_tracking,
     high_water_mark,
     materialized_columns,
+    row_id_domain,
 )
 from tahoe.schema.mapping import check_mapping
 from tahoe.snapshot.snapshot import Snapshot
@@ -157,6 +158,8 @@ def prepare(
         head.append(config.protocol)
     if snapshot is None or config.metadata != snapshot.metadata:
         head.append(config.metadata)
+    if assigns_row_ids(config) and transaction.row_id_mark > _row_id_mark(snapshot):
+        head.append(row_id_domain(transaction.row_id_mark))
     blind = _is_blind_append(transaction)
     isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else transaction.isolation_level
     if has_row_tracking(config):
@@ -171,7 +174,7 @@ def prepare(
         isolation_level=isolation,
         is_blind_append=blind,
         timestamp=timestamp,
-        row_id_mark=_row_id_mark(snapshot),
+        row_id_mark=max(_row_id_mark(snapshot), transaction.row_id_mark),
         may_be_moved=transaction.may_be_moved,
         looks_for=transaction.looks_for,
     )

@@ -361,7 +361,7 @@ def _wide_statistics(store: LogStore, add: AddFile) -> str:
 def _physical_rows(store: LogStore, add: AddFile) -> int:
     if add.num_records is not None:
         return add.num_records
-    with store.open_input(decode_path(add.path, store.url)) as source:
+    with store.open_input(decode_path(add.path, store.url, outside=True)) as source:
         return int(pq.read_metadata(source).num_rows)
 
 

@@ -35,7 +35,7 @@ from tahoe.spark.names.settings import settings_of
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
 
-__all__ = ["convert_named", "source_folder"]
+__all__ = ["convert_named", "folder_of_entry", "folder_request", "source_folder"]
 
 _CONF = "spark.databricks.delta.convert."
 _HIVE_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -73,7 +73,7 @@ def convert_named(
         return table
     if provider != "parquet":
         raise _other_format(".".join(parts), provider)
-    request = _folder_request(spark, columns or StructType(()), statistics)
+    request = folder_request(spark, columns or StructType(()), statistics)
     _convert(spark, table, request, ConvertRequest(statistics, request.configuration, _names(columns)))
     return table
 
@@ -110,9 +110,10 @@ def _convert(spark: SparkSession, table: Table, folder: FolderRequest, request: 
         return convert(table.begin, partial(table.commit, user_metadata=user_metadata), look, request, progress)
 
 
-def _folder_request(
+def folder_request(
     spark: SparkSession, columns: StructType, statistics: bool, properties: Mapping[str, str] | None = None
 ) -> FolderRequest:
+    """How a folder is read, as the session's settings say."""
     settings = settings_of(spark) if is_classic(spark) else {}
     return FolderRequest(
         partition_schema=columns,
@@ -170,7 +171,7 @@ def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | No
     if table.begin().snapshot is not None:
         _adopt_properties(spark, table, name, given)
     else:
-        folder = _of_entry(spark, entry, table, _folder_request(spark, known, statistics, given))
+        folder = folder_of_entry(spark, entry, table, folder_request(spark, known, statistics, given))
         request = ConvertRequest(statistics, folder.configuration, _names(columns), _identifier(entry))
         _convert(spark, table, folder, request)
     _become_delta(spark, entry)
@@ -196,8 +197,9 @@ def _partition_schema(entry: JavaObject) -> StructType:
     return schema_from_json(str(entry.partitionSchema().json()))
 
 
-def _of_entry(spark: SparkSession, entry: JavaObject, table: Table, request: FolderRequest) -> FolderRequest:
-    """With the columns and the partitions that the catalog knows."""
+def folder_of_entry(spark: SparkSession, entry: JavaObject, table: Table, request: FolderRequest) -> FolderRequest:
+    """The request with the columns and the partitions that the catalog knows."""
+    request = replace(request, partition_schema=_partition_schema(entry))
     if _is_on(spark, "useCatalogSchema", True):
         request = replace(request, schema=schema_from_json(str(entry.schema().json())))
     if not request.partition_schema.fields or not _is_on(spark, "useCatalogPartitions", True):

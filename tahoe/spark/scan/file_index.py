@@ -33,10 +33,10 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import kept_for_the_caller
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.storage import hadoop_url, refuse_links_out
+from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
-from tahoe.store.location import absolute_url, decode_path, local_path
+from tahoe.spark.scan.file_urls import file_urls
 
 if TYPE_CHECKING:
     from tahoe.table import Table
@@ -60,8 +60,6 @@ DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", P
 _OF_LOG = {BASE_ROW_ID.name: "baseRowId", DEFAULT_ROW_COMMIT_VERSION.name: "defaultRowCommitVersion"}
 
 _BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
-# Paths that mean the same decoded and encoded, as nearly all do: told apart in one pass over the column.
-_PLAIN = r"^([A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*$"
 
 
 class FileIndex:
@@ -259,7 +257,7 @@ class FileIndex:
                 table=store.url,
             )
         with self._snapshot.naming_origins():
-            urls = _urls(files["path"], store.url, files["size"])
+            urls = file_urls(files["path"], store, files["size"])
         return Listing(
             urls,
             files["size"],
@@ -482,16 +480,3 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     for row, bits in zip(with_vector.to_pylist(), packed.to_pylist(), strict=True):
         values[row] = bits
     return pa.array(values, pa.binary())
-
-
-def _urls(paths: pa.ChunkedArray, root_url: str, sizes: pa.ChunkedArray | None = None) -> pa.Array:
-    """Absolute percent-encoded URLs of the log's paths, each of them below the table's root."""
-    paths = paths.combine_chunks()
-    plain = bool(pc.all(pc.match_substring_regex(paths, _PLAIN), min_count=0).as_py())
-    names = paths.to_pylist() if plain else [decode_path(path, root_url) for path in paths.to_pylist()]
-    root = local_path(root_url)
-    if root is not None:
-        refuse_links_out(root, names, [] if sizes is None else sizes.to_pylist())
-    if plain:
-        return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
-    return pa.array([absolute_url(root_url, name) for name in names], pa.string())

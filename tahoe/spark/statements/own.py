@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.exceptions import NotFound, Unsupported
+from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
 from tahoe.spark.commands.upkeep import (
     OPTIMIZE_ROW,
@@ -18,6 +19,7 @@ from tahoe.spark.commands.upkeep import (
     restore_table,
     vacuum_table,
 )
+from tahoe.spark.copies.clone import CLONE_ROW, AskedClone, clone_named
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
 from tahoe.spark.statements.command import Command
@@ -25,6 +27,7 @@ from tahoe.spark.statements.targets import is_nothing
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
+    Clone,
     Convert,
     DescribeDetail,
     DescribeHistory,
@@ -59,6 +62,8 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
             code="DELTA_OPERATION_NOT_ALLOWED",
             statement=statement.words,
         )
+    if isinstance(statement, Clone):
+        return Command("CLONE", lambda: _clone(spark, statement), _columns(CLONE_ROW))
     if isinstance(statement, Convert):
         return Command("CONVERT TO DELTA", lambda: _convert(spark, statement))
     named = table_named(spark, statement.table.identifiers)
@@ -130,6 +135,12 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case Restore(_, target, timestamp):
             return Command(words, lambda: restore_table(spark, table, target, timestamp), _columns(RESTORE_ROW))
     raise AssertionError(statement)
+
+
+def _clone(spark: SparkSession, asked: Clone) -> list[tuple[int, ...]]:
+    request = CloneRequest(asked.is_shallow, asked.how, dict(asked.properties))
+    target, source = asked.table.identifiers, asked.source.identifiers
+    return clone_named(spark, AskedClone(target, source, request, asked.version, asked.timestamp, asked.location))[0]
 
 
 def _convert(spark: SparkSession, asked: Convert) -> None:

@@ -9,6 +9,7 @@ from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
+    Clone,
     Convert,
     DescribeDetail,
     DescribeHistory,
@@ -67,8 +68,13 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
         ("RESTORE delta.`/p` VERSION AS OF '2'", Restore(P, 2, None)),
         ("restore '/p' to for system_version as of 3", Restore(P, 3, None)),
         ("RESTORE db.t TO TIMESTAMP AS OF '2026-01-02 03:04:05'", Restore(T, None, "2026-01-02 03:04:05")),
-        ("CREATE TABLE IF NOT EXISTS db.t SHALLOW CLONE delta.`/p`", NotYet("CREATE TABLE … CLONE", T)),
-        ("CREATE OR REPLACE TABLE db.t CLONE delta.`/p`", NotYet("CREATE TABLE … CLONE", T)),
+        ("CREATE TABLE IF NOT EXISTS db.t SHALLOW CLONE delta.`/p`", Clone(T, "createIfNotExists", P, True)),
+        ("CREATE OR REPLACE TABLE db.t CLONE delta.`/p`", Clone(T, "createOrReplace", P, False)),
+        ("REPLACE TABLE delta.`/p` DEEP CLONE db.t VERSION AS OF 3;", Clone(P, "replace", T, False, 3)),
+        (
+            "CREATE TABLE db.t SHALLOW CLONE parquet.`/p` TIMESTAMP AS OF '2026-01-02' TBLPROPERTIES ('a' = 'b', d.x '1') LOCATION '/q'",
+            Clone(T, "create", TableName(None, ("parquet", "/p")), True, None, "2026-01-02", (("a", "b"), ("d.x", "1")), "/q"),
+        ),
         ("CONVERT TO DELTA parquet.`/p`", Convert(TableName(None, ("parquet", "/p")), True, None)),
         ("convert to delta db.t no statistics;", Convert(T, False, None)),
         (

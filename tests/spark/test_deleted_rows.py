@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 
 from tahoe.exceptions import CorruptTable
 from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.many import texts
 from tahoe.spark.scan.deleted_rows import packed
 
 BLOCK, PART = 2**16, 2**22
@@ -53,5 +54,5 @@ def test_no_rows_are_no_bits_and_rows_that_no_file_has_are_refused() -> None:
 def test_bytes_of_any_size_reach_the_jvm_as_they_are(spark, size: int) -> None:
     jvm = Jvm.of(spark)
     values = pa.array([b"\x00\xff" * (size // 2), None, b"end"], pa.binary())
-    found = jvm.bulk.objects(3, jvm.bulk.texts(values))
+    found = texts(jvm, values)
     assert [None if one is None else bytes(one.getBytes()) for one in found] == values.to_pylist()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import SparkSession
 
-from tahoe.spark.catalog.known import KnownTables
+from tahoe.spark.catalog.known import KnownTables, Loaded
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.scan.relation import read_snapshot
 
@@ -24,17 +27,73 @@ def relation_cache(there: JavaObject, spark: SparkSession, known: KnownTables, i
     return stand_in(spark, there, _RelationCache(there, spark, known), ["getIfPresent"], [interface])
 
 
+_FRESH = """
+package tahoe;
+
+import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+
+public class Fresh {
+  public Fresh() {}
+
+  public Object plan(Object kept) {
+    LogicalPlan plan = (LogicalPlan) kept;
+    Join twice = new Join(plan, plan, Inner$.MODULE$, scala.Option.empty(), JoinHint.NONE());
+    LogicalPlan fresh = ((Join) DeduplicateRelations.apply(twice)).right();
+    return new SubqueryAlias(new org.apache.spark.sql.catalyst.AliasIdentifier("delta"), fresh);
+  }
+}
+"""
+_MOST_PLANS = 64
+_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
+"""What a plan is made by, beside its table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The plan of a version of a table."""
+
+    loaded: Loaded
+    settings: tuple[str, ...]
+    plan: JavaObject
+
+
 class _RelationCache:
     """What Python answers."""
 
     def __init__(self, there: JavaObject, spark: SparkSession, known: KnownTables) -> None:
         self._there, self._spark, self._known, self._jvm = there, spark, known, Jvm.of(spark)
+        self._plans: dict[str, _Plan] = {}
 
     def getIfPresent(self, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
-        """The plan of a Delta table; for every other name what Spark's own cache has."""
-        loaded = self._known.ask(str(key.productIterator().mkString("\0")))
+        """The plan of a Delta table; for every other name what Spark's own cache has.
+
+        A plan is made once for a version. Each query gets it with columns of its own, as the reference gives it, so that two frames of one
+        table can be joined by `one["id"] == other["id"]`; and with an alias around it, so that no way of Spark's takes the relation for a
+        folder of Parquet files to write into.
+        """
+        name = str(key.productIterator().mkString("\0"))
+        loaded = self._known.ask(name)
         if loaded is None:
+            self._plans.pop(name, None)
             return self._there.getIfPresent(key)
+        return self._jvm.kept("Fresh", self._fresh).plan(self._plan(name, loaded))
+
+    def _plan(self, name: str, loaded: Loaded) -> JavaObject:
+        settings = tuple(str(self._spark.conf.get(one)) for one in _SETTINGS)
+        known = self._plans.get(name)
+        if known is not None and known.settings == settings and _is_same(known.loaded, loaded):
+            return known.plan
         plan = read_snapshot(self._spark, loaded.snapshot, follows=loaded.follows)._jdf.logicalPlan()
-        # An alias around it, so that no way of Spark's takes the relation for a folder of Parquet files to write into.
-        return self._jvm.catalyst("plans.logical.SubqueryAlias")(self._jvm.catalyst("AliasIdentifier")("delta"), plan)
+        while len(self._plans) >= _MOST_PLANS:
+            self._plans.pop(next(iter(self._plans)), None)
+        self._plans[name] = _Plan(loaded, settings, plan)
+        return plan
+
+    def _fresh(self) -> JavaObject:
+        return compiled_object(self._jvm, "Fresh", lambda: ("Fresh", _FRESH))
+
+
+def _is_same(one: Loaded, other: Loaded) -> bool:
+    return one.snapshot is other.snapshot and one.follows is other.follows

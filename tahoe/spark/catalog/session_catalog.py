@@ -6,7 +6,7 @@ A version that was asked for stands in the entry's catalog name, where the cache
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -56,11 +56,25 @@ def _interfaces(there: JavaObject) -> list[str]:
 _KNOWN_INTERFACES: dict[str, list[str]] = {}
 
 
+_MOST_SHOWN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What readers were given for a name: given again while entry and version are the same, as to make it takes dozens of calls."""
+
+    entry: JavaObject
+    snapshot: Snapshot
+    key: str
+    table: JavaObject
+
+
 class _SessionCatalog:
     """What Python answers."""
 
     def __init__(self, there: JavaObject, spark: SparkSession, entries: JavaObject, known: KnownTables) -> None:
         self._there, self._spark, self._entries, self._known, self._jvm = there, spark, entries, known, Jvm.of(spark)
+        self._shown: dict[tuple[str, ...], _Shown] = {}
 
     def loadTable(self, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """The table of that name; of a Delta table the version that is asked for, or one to write to.
@@ -78,7 +92,7 @@ class _SessionCatalog:
         if entry is None or not is_delta(entry):
             self._known.forget("\0".join((SESSION_CATALOG, *parts)))
             return self._there.loadTable(ident, *how)
-        return self._loaded(entry, table_at(self._spark, location_of(entry), {}), *how)
+        return self._loaded(parts, entry, table_at(self._spark, location_of(entry), {}), *how)
 
     def _travelled(self, parts: list[str]) -> JavaObject | None:
         """What ``name@v3`` means where there is no table of that very name: a version of the table `name`."""
@@ -95,7 +109,7 @@ class _SessionCatalog:
             # ``path@v3``, where there is no table of that very name.
             snapshot = requested_snapshot(self._spark, meant, {})
             return self._told(self._path_entry(parts[0], path), snapshot, Loaded(snapshot, None))
-        return self._loaded(self._path_entry(parts[0], path), table, *how)
+        return self._loaded(parts, self._path_entry(parts[0], path), table, *how)
 
     def _path_entry(self, database: str, path: str) -> JavaObject:
         jvm = self._jvm
@@ -106,22 +120,41 @@ class _SessionCatalog:
         kind = jvm.catalyst("catalog.CatalogTableType").EXTERNAL()
         return made(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
 
-    def _loaded(self, entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
+    def _loaded(self, parts: list[str], entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
         travel, writes = _asked(*how)
         snapshot = _snapshot(table, travel)
         if writes:
             return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot)), table)
-        return self._told(entry, snapshot, Loaded(snapshot, None if travel is not None else table), travelled=travel is not None)
+        if travel is not None:
+            return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
+        shown = self._shown.get(tuple(parts))
+        if shown is not None and shown.snapshot is snapshot and entry.equals(shown.entry):
+            self._known.tell(shown.key, Loaded(snapshot, table))
+            return shown.table
+        return self._told(entry, snapshot, Loaded(snapshot, table), kept_as=tuple(parts))
 
-    def _told(self, entry: JavaObject, snapshot: Snapshot, loaded: Loaded, *, travelled: bool = False) -> JavaObject:
+    def _told(
+        self,
+        entry: JavaObject,
+        snapshot: Snapshot,
+        loaded: Loaded,
+        *,
+        travelled: bool = False,
+        kept_as: tuple[str, ...] | None = None,
+    ) -> JavaObject:
         """The table for readers; the cache of relations will be asked for its plan."""
         shown = filled(self._jvm, entry, snapshot)
         identifier = shown.identifier()
         if travelled:
             identifier = copied(identifier, catalog=self._jvm.option(f"{SESSION_CATALOG}@{snapshot.version}"))
             shown = copied(shown, identifier=identifier)
-        self._known.tell(_key(identifier), loaded)
-        return self._v1(shown)
+        key, table = _key(identifier), self._v1(shown)
+        self._known.tell(key, loaded)
+        if kept_as is not None:
+            while len(self._shown) >= _MOST_SHOWN:
+                self._shown.pop(next(iter(self._shown)), None)
+            self._shown[kept_as] = _Shown(entry, snapshot, key, table)
+        return table
 
     def _v1(self, entry: JavaObject) -> JavaObject:
         return self._jvm.java_class(f"{_CONNECTOR}.catalog.V1Table")(entry)

@@ -7,6 +7,7 @@ Tahoe's, so that a class is known by its name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from tahoe.spark.jvm.records import items
 __all__ = ["PACKAGE", "add_optimizer_rule", "compiled_object"]
 
 PACKAGE = "tahoe"
+_COMPILING = Lock()
 _CONSTRUCTORS: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary()
 
 
@@ -30,8 +32,10 @@ def compiled_object(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *
         arguments: of the constructor; may be Python objects that stand for interfaces.
     """
     known = _CONSTRUCTORS.setdefault(jvm.gateway, {})
-    if key not in known:
-        known[key] = _constructor(jvm, *source())
+    # py4j remembers methods by the name of their class: two classes of one name would be taken for each other.
+    with _COMPILING:
+        if key not in known:
+            known[key] = _constructor(jvm, *source())
     # py4j puts no proxy into an array; a list takes them.
     given = jvm.java_class("java.util.ArrayList")()
     for one in arguments:

@@ -132,17 +132,20 @@ class PartialFunction(Proxied):
 
 
 class _Answers(Proxied):
-    """``(method, arguments) → answer``."""
+    """``(method, how many arguments, arguments…) → answer``. They come one by one: to look into an array is a call for each."""
 
     def __init__(self, answers: Any) -> None:
         self._answers = answers
 
     @answered
-    def apply(self, method: str, arguments: JavaObject) -> Any:
-        return getattr(self._answers, method)(*arguments)
+    def apply(self, method: str, count: int, *arguments: Any) -> Any:
+        return getattr(self._answers, method)(*arguments[:count])
 
     class Java:
-        implements = ("scala.Function2",)
+        implements = ("scala.Function6",)
+
+
+_MOST_ARGUMENTS = 4
 
 
 # -- the class that is written -------------------------------------------------------------------------------------------------
@@ -152,13 +155,13 @@ package {package};
 
 public class {name} implements {interfaces} {{
   private final Object there;
-  private final scala.Function2 answers;
+  private final scala.Function6 answers;
 
-  public {name}(Object there, scala.Function2 answers) {{ this.there = there; this.answers = answers; }}
+  public {name}(Object there, scala.Function6 answers) {{ this.there = there; this.answers = answers; }}
 
-  private Object answer(String method, Object[] arguments) {{
+  private Object answer(String method, int count, Object a, Object b, Object c, Object d) {{
     try {{
-      return answers.apply(method, arguments);
+      return answers.apply(method, count, a, b, c, d);
     }} catch (java.lang.reflect.UndeclaredThrowableException error) {{
       org.apache.spark.unsafe.Platform.throwException(error.getCause());
       return null;
@@ -232,7 +235,9 @@ def _written(method: _Method, goes_on: bool) -> str:
     if goes_on:
         call = f"(({method.owner}) there).{method.name}({', '.join(names)})"
         return head + (f"{call}; }}" if method.result == "void" else f"return {call}; }}")
-    call = f'answer("{method.name}", new Object[] {{{", ".join(names)}}})'
+    assert len(names) <= _MOST_ARGUMENTS, method
+    given = ", ".join((*names, *["null"] * (_MOST_ARGUMENTS - len(names))))
+    call = f'answer("{method.name}", {len(names)}, {given})'
     return head + _returned(call, method.result)
 
 

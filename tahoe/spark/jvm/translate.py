@@ -42,7 +42,9 @@ from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 from tahoe.spark.jvm.bridge import JavaObject
 
 __all__ = [
+    "Filter",
     "Names",
+    "filter_predicate",
     "from_spark_schema",
     "shown_metadata",
     "to_column",
@@ -120,6 +122,19 @@ class Names:
         return None if logical[0] in self.opaque else (Column(tuple(logical)), at)
 
 
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A Catalyst expression that rows are filtered by.
+
+    Args:
+        text: its JSON, of ``TreeNode.toJSON``.
+        java: gives the expression itself, for what its JSON leaves out.
+    """
+
+    text: str
+    java: Callable[[], JavaObject]
+
+
 def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predicate | None:
     """The predicate of a Catalyst expression.
 
@@ -130,9 +145,12 @@ def to_predicate(expression: JavaObject, names: Names, *, exact: bool) -> Predic
     Returns:
         None where the expression cannot be said so.
     """
-    nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    tree = _tree(nodes, expression)
-    return _translated(tree, names, exact)
+    return filter_predicate(Filter(str(expression.toJSON()), lambda: expression), names, exact=exact)
+
+
+def filter_predicate(given: Filter, names: Names, *, exact: bool) -> Predicate | None:
+    """As `to_predicate`, of an expression whose text is there already."""
+    return _translated(_tree(json.loads(given.text), given.java), names, exact)
 
 
 def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] | None:
@@ -142,7 +160,7 @@ def to_column(expression: JavaObject, names: Names) -> tuple[Column, DataType] |
         None where the expression is none that filters on files can be about.
     """
     nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
-    node = _tree(nodes, expression)
+    node = _tree(nodes, lambda: expression)
     if node.kind != "Cast":
         return _column(node, names)
     column, wider = _column(node.children[0], names), node.values["dataType"]
@@ -164,7 +182,7 @@ class _Node:
     java: Callable[[], JavaObject]
 
 
-def _tree(nodes: Sequence[dict[str, Any]], root: JavaObject) -> _Node:
+def _tree(nodes: Sequence[dict[str, Any]], root: Callable[[], JavaObject]) -> _Node:
     """The tree of Catalyst's list of nodes, each before its children; without recursion, for Catalyst makes a deep tree of a long chain."""
     parents = _parents(nodes)
 
@@ -173,7 +191,7 @@ def _tree(nodes: Sequence[dict[str, Any]], root: JavaObject) -> _Node:
         while index:
             index, position = parents[index]
             positions.append(position)
-        at = root
+        at = root()
         for position in reversed(positions):
             at = at.children().apply(position)
         return at

@@ -9,12 +9,9 @@ plans; nothing here changes after construction.
 from __future__ import annotations
 
 import hashlib
-import json
-import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -31,12 +28,14 @@ from tahoe.protocol.skipping import keep
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.errors import kept_for_the_caller
+from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_url
-from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate
+from tahoe.spark.jvm.translate import Filter, Names, filter_predicate, shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
 from tahoe.spark.scan.file_urls import file_urls
+from tahoe.spark.scan.listed_files import Listing, files_where, list_files
 
 if TYPE_CHECKING:
     from tahoe.table import Table
@@ -45,14 +44,11 @@ __all__ = [
     "BASE_ROW_ID",
     "DEFAULT_ROW_COMMIT_VERSION",
     "FileIndex",
-    "Listing",
     "checksum_or_none",
     "has_vectors",
-    "list_files",
     "opaque_columns",
 ]
 
-_BLOCK_SIZE = 134_217_728
 _NEWEST = "Tahoe, the newest version"
 BASE_ROW_ID = StructField("__tahoe_base_row_id", PrimitiveType("long"))
 DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", PrimitiveType("long"))
@@ -60,9 +56,69 @@ DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", P
 _OF_LOG = {BASE_ROW_ID.name: "baseRowId", DEFAULT_ROW_COMMIT_VERSION.name: "defaultRowCommitVersion"}
 
 _BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
+_LOG_FILES = """
+package tahoe;
+
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.types.*;
+
+public class LogFiles implements org.apache.spark.sql.execution.datasources.FileIndex {
+  private final String text;
+  private final scala.collection.immutable.Seq roots;
+  private final StructType partitions;
+  private final scala.Function4 answers;
+  private volatile Long size = null;
+
+  public LogFiles(String text, String root, String partitions, scala.Function4 answers) {
+    this.text = text;
+    this.roots = org.apache.spark.api.python.PythonUtils.toSeq(
+        java.util.Arrays.asList(new Object[] {new Path(root), new Path(root + "/_delta_log")}));
+    this.partitions = (StructType) DataType.fromJson(partitions);
+    this.answers = answers;
+  }
+
+  private Object answer(String question, Object partitionFilters, Object dataFilters, String texts) {
+    try {
+      return answers.apply(question, partitionFilters, dataFilters, texts);
+    } catch (java.lang.reflect.UndeclaredThrowableException error) {
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
+      return null;
+    }
+  }
+
+  public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partition, scala.collection.immutable.Seq data) {
+    return (scala.collection.immutable.Seq) answer("listFiles", partition, data, texts(partition) + "\\n" + texts(data));
+  }
+
+  // All filters as one text, since to ask for each takes Python two calls.
+  private static String texts(scala.collection.immutable.Seq filters) {
+    StringBuilder all = new StringBuilder();
+    scala.collection.Iterator each = filters.iterator();
+    while (each.hasNext()) all.append(all.length() == 0 ? "" : "\\t").append(((TreeNode) each.next()).toJSON());
+    return all.toString();
+  }
+
+  public String[] inputFiles() { return (String[]) answer("inputFiles", null, null, null); }
+
+  public long sizeInBytes() {
+    if (size == null) size = Long.valueOf(((Number) answer("sizeInBytes", null, null, null)).longValue());
+    return size.longValue();
+  }
+
+  public scala.collection.immutable.Seq rootPaths() { return roots; }
+  public StructType partitionSchema() { return partitions; }
+  public void refresh() {}
+  public scala.Option metadataOpsTimeNs() { return scala.Option.empty(); }
+  public boolean isTimeTravel() { return false; }
+  public String toString() { return text; }
+  public int hashCode() { return text.hashCode(); }
+  public boolean equals(Object other) { return other instanceof LogFiles && text.equals(((LogFiles) other).text); }
+}
+"""
 
 
-class FileIndex:
+class FileIndex(Proxied):
     """The Scala trait ``org.apache.spark.sql.execution.datasources.FileIndex`` over one snapshot.
 
     Args:
@@ -107,9 +163,8 @@ class FileIndex:
     # -- following a table -------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def following(relation: JavaObject) -> FileIndex | None:
-        """The index of a ``HadoopFsRelation``, if it is one that follows its table; one with the same text lists the same files."""
-        text = str(relation.location().toString())
+    def following(text: str) -> FileIndex | None:
+        """The index with that text, if it is one that follows its table; one with the same text lists the same files."""
         index = _FOLLOWING.get(text)
         assert index is not None or not text.startswith(f"{_NEWEST}["), text
         return index
@@ -153,81 +208,54 @@ class FileIndex:
             follows=self._follows,
         )
 
-    # -- the trait ---------------------------------------------------------------------------------------------------------
+    # -- what Spark asks ---------------------------------------------------------------------------------------------------
 
-    @kept_for_the_caller
-    def listFiles(self, partition_filters: JavaObject, data_filters: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
-        """The files that a scan with these filters must read, by partition: a Scala `Seq` of ``PartitionDirectory``."""
-        partition, data = list(items(partition_filters)), list(items(data_filters))
-        exact = [(one, to_predicate(one, self._names, exact=True)) for one in partition]
-        loose = [to_predicate(one, self._names, exact=False) for one in data]
-        parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]
-        files = self._matching(all_of(parts) if parts else None)
-        for expression in (one for one, part in exact if part is None):
-            files = self._where(files, expression)
-        return list_files(self._jvm, self._listing(files))
+    @cached_property
+    def java(self) -> JavaObject:
+        """The ``FileIndex`` of the JVM that stands for this one.
 
-    @kept_for_the_caller
-    def rootPaths(self) -> JavaObject:  # noqa: N802
-        """The table's own folder, and the log in it, as a Scala `Seq` of Hadoop paths.
-
-        Spark takes a relation with one root for a folder to write into, and would write its files past the log, or clear the folder first:
-        by INSERT into a temporary view, say. It refuses one with two.
+        Two roots, the table's own folder and the log in it: Spark takes a relation with one root for a folder to write into, and would
+        write its files past the log, or clear the folder first: by INSERT into a temporary view, say. It refuses one with two.
         """
-        return self._root_paths
+        jvm, root = self._jvm, hadoop_url(self._snapshot.store.url)
+        schema = _partition_schema_json(self._snapshot, self._hidden)
+        return compiled_object(jvm, "LogFiles", lambda: ("LogFiles", _LOG_FILES), self._identity, root, schema, self)
 
-    @kept_for_the_caller
-    def inputFiles(self) -> JavaObject:  # noqa: N802
-        """The URLs of all files, for ``DataFrame.inputFiles()``."""
-        return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
-
-    def refresh(self) -> None:
-        """A snapshot never changes."""
-
-    @kept_for_the_caller
-    def sizeInBytes(self) -> int:  # noqa: N802
-        """The bytes of all files: Spark decides by it which side of a join is sent to every executor."""
+    @answered
+    def apply(self, question: str, partition_filters: JavaObject, data_filters: JavaObject, texts: str) -> JavaObject:
+        """The answer to a question of the JVM's: ``listFiles``, ``inputFiles`` or ``sizeInBytes``."""
+        match question:
+            case "listFiles":
+                of_partitions, of_data = (text.split("\t") if text else [] for text in texts.split("\n"))
+                return self._list_files(_filters(of_partitions, partition_filters), _filters(of_data, data_filters))
+            case "inputFiles":
+                # For ``DataFrame.inputFiles()``.
+                return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
+        # Spark decides by it which side of a join is sent to every executor.
+        assert question == "sizeInBytes", question
         return self._size
 
-    @kept_for_the_caller
-    def partitionSchema(self) -> JavaObject:  # noqa: N802
-        """The columns whose values come from the log, hidden ones last, as Spark's ``StructType``."""
-        return self._jvm.data_type(_partition_schema_json(self._snapshot, self._hidden))
+    def _list_files(self, partition: Sequence[Filter], data: Sequence[Filter]) -> JavaObject:
+        """The files that a scan with these filters must read, by partition: a Scala `Seq` of ``PartitionDirectory``."""
+        exact = [(one, filter_predicate(one, self._names, exact=True)) for one in partition]
+        loose = [filter_predicate(one, self._names, exact=False) for one in data]
+        parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]
+        files = self._matching(all_of(parts) if parts else None)
+        for one in (one for one, part in exact if part is None):
+            files = self._where(files, one.java())
+        return list_files(self._jvm, self._listing(files))
 
-    def isTimeTravel(self) -> bool:  # noqa: N802
-        """False: the version was chosen before, so to Spark no scan here is one of an older version."""
-        return False
-
-    @kept_for_the_caller
-    def metadataOpsTimeNs(self) -> JavaObject:  # noqa: N802
-        """Scala's ``None``: the time that listing takes is not in Spark's metrics."""
-        return self._jvm.option(None)
-
-    def toString(self) -> str:  # noqa: N802
+    @property
+    def text(self) -> str:
         """The text by which two of these are equal: table, version and chosen files; ``explain()`` prints it."""
         return self._identity
-
-    def hashCode(self) -> int:  # noqa: N802
-        """The same number for the same `toString`, and positive, as an ``int`` of Java has one bit for the sign."""
-        return zlib.crc32(self._identity.encode()) & 0x7FFFFFFF
-
-    @kept_for_the_caller
-    def equals(self, other: JavaObject) -> bool:
-        """The same files of the same version, so that Spark reuses exchanges and what was cached. The other comes as an object of the
-        JVM, whatever it is there; its text tells."""
-        return other is not None and bool(other.toString() == self._identity)
 
     class Java:
         """Where py4j looks for the interfaces that the JVM may call on this object."""
 
-        implements = ["org.apache.spark.sql.execution.datasources.FileIndex"]  # noqa: RUF012 - py4j's own form
+        implements = ("scala.Function4",)
 
     # -- parts -------------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _root_paths(self) -> JavaObject:
-        path, root = self._jvm.java_class("org.apache.hadoop.fs.Path"), hadoop_url(self._snapshot.store.url)
-        return self._jvm.seq(path(root), path(f"{root}/_delta_log"))
 
     @cached_property
     def _size(self) -> int:
@@ -286,55 +314,13 @@ class FileIndex:
         schema = (*self._snapshot.config.partition_schema, *self._hidden)
         fields = [next(column for column in schema if column.physical_name.lower() == one.name().lower()) for one in attributes]
         values = [self._values(files, column) for column in fields]
-        groups = _grouped(values)
-        rows = _typed_rows(self._jvm, groups.values, [one.data_type.to_json_value() for one in fields], self._time_zone)
-        kept = _evaluated(self._jvm, expression, attributes, rows, len(groups.starts))
-        return files.take(groups.members_where(kept))
+        types = [one.data_type.to_json_value() for one in fields]
+        return files.take(files_where(self._jvm, expression, attributes, values, types, self._time_zone))
 
 
 # Those that follow a table, by their texts: py4j gives no Python object back for what the JVM holds of it.
 _FOLLOWING: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
 _FOLLOWING_LOCK = Lock()
-
-
-@dataclass(frozen=True)
-class Listing:
-    """Files to scan, one row each, in any order.
-
-    Args:
-        urls: percent-encoded absolute URLs.
-        sizes, modification_times: bytes; milliseconds.
-        partition_values: a column of the log's strings for each partition column.
-        partition_types: the JSON of each partition column's Spark type.
-        time_zone: of timestamps that name none.
-    """
-
-    urls: pa.Array
-    sizes: pa.ChunkedArray
-    modification_times: pa.ChunkedArray
-    partition_values: list[pa.Array]
-    partition_types: list[object]
-    time_zone: str
-
-
-def list_files(jvm: Jvm, listing: Listing) -> JavaObject:
-    """What ``FileIndex.listFiles`` returns: a Scala `Seq` of a `PartitionDirectory` for each partition."""
-    groups = _grouped(listing.partition_values) if listing.partition_values else _Groups.one(len(listing.urls))
-    if not len(listing.urls):
-        return jvm.seq()
-    order = groups.order
-    statuses = _statuses(jvm, listing.urls.take(order), listing.sizes.take(order), listing.modification_times.take(order))
-    bulk, status = jvm.bulk, "org.apache.hadoop.fs.FileStatus"
-    directory, row = f"{_DATASOURCES}.PartitionDirectory", "org.apache.spark.sql.catalyst.InternalRow"
-    make = bulk.static(directory, "apply", directory, row, f"[L{status};")
-    files_of = bulk.ranges(statuses, status, groups.starts, groups.stops)
-    if listing.partition_values:
-        values = bulk.elements(_typed_rows(jvm, groups.values, listing.partition_types, listing.time_zone))
-        values = values.asType(values.type().changeReturnType(jvm.reflected(row)))
-        directories = bulk.apply(make, values, files_of)
-    else:
-        directories = bulk.apply(bulk.fixed(make, 0, jvm.java_class(row).empty()), files_of)
-    return jvm.seq_of(bulk.objects(len(groups.starts), directories))
 
 
 def opaque_columns(snapshot: Snapshot) -> frozenset[str]:
@@ -377,85 +363,6 @@ def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = (
     return StructType((*columns, *hidden)).to_json()
 
 
-_DATASOURCES = "org.apache.spark.sql.execution.datasources"
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Rows brought together by equal values.
-
-    Args:
-        order: row numbers, group by group.
-        starts, stops: where each group lies in `order`.
-        values: for each grouping column the value of each group.
-    """
-
-    order: pa.Array
-    starts: pa.Array
-    stops: pa.Array
-    values: list[pa.Array]
-
-    @classmethod
-    def one(cls, count: int) -> _Groups:
-        return cls(pa.array(range(count), pa.int64()), pa.array([0], pa.int32()), pa.array([count], pa.int32()), [])
-
-    def members_where(self, kept: Sequence[bool]) -> pa.Array:
-        """The row numbers of the groups that are kept."""
-        parts = [
-            self.order[start:stop]
-            for start, stop, keep in zip(self.starts.to_pylist(), self.stops.to_pylist(), kept, strict=True)
-            if keep
-        ]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.int64())
-
-
-def _grouped(columns: Sequence[pa.Array]) -> _Groups:
-    names = [str(position) for position in range(len(columns))]
-    table = pa.table([*columns, pa.array(range(len(columns[0])), pa.int64())], [*names, "row"])
-    grouped = table.group_by(names, use_threads=False).aggregate([("row", "list")])
-    lists = grouped["row_list"].combine_chunks()
-    offsets = lists.offsets
-    values = [grouped[name].combine_chunks() for name in names]
-    return _Groups(lists.values, offsets.slice(0, len(lists)), offsets.slice(1), values)
-
-
-def _statuses(jvm: Jvm, urls: pa.Array, sizes: pa.ChunkedArray, times: pa.ChunkedArray) -> JavaObject:
-    """A Hadoop ``FileStatus`` for each file, as a Java array of objects."""
-    bulk, path = jvm.bulk, "org.apache.hadoop.fs.Path"
-    text = bulk.apply(bulk.method("org.apache.spark.unsafe.types.UTF8String", "toString", "java.lang.String"), bulk.texts(urls))
-    uri = bulk.apply(bulk.static("java.net.URI", "create", "java.net.URI", "java.lang.String"), text)
-    status = bulk.constructor("org.apache.hadoop.fs.FileStatus", "long", "boolean", "int", "long", "long", path)
-    status = bulk.fixed(status, 1, False, 1, _BLOCK_SIZE)
-    statuses = bulk.apply(status, bulk.longs(sizes), bulk.longs(times), bulk.apply(bulk.constructor(path, "java.net.URI"), uri))
-    return bulk.objects(len(urls), statuses)
-
-
-def _typed_rows(jvm: Jvm, columns: Sequence[pa.Array], types: Sequence[object], time_zone: str) -> JavaObject:
-    """Catalyst rows of the log's partition strings, cast as Spark casts them; an empty string is null."""
-    reference, cast = jvm.catalyst("expressions.BoundReference"), jvm.catalyst("expressions.Cast")
-    string, zone, mode = jvm.data_type('"string"'), jvm.option(time_zone), jvm.catalyst("expressions.EvalMode").ANSI()
-    parts = []
-    for position, data_type in enumerate(types):
-        part = reference(position, string, True)
-        parts.append(part if data_type == "string" else cast(part, jvm.data_type(json.dumps(data_type)), zone, mode))
-    projection = jvm.catalyst("expressions.InterpretedUnsafeProjection").createProjection(jvm.seq(*parts))
-    count = len(columns[0])
-    return jvm.bulk.objects(count, jvm.bulk.rows([jvm.bulk.texts(column) for column in columns], projection))
-
-
-def _evaluated(jvm: Jvm, expression: JavaObject, attributes: Sequence[JavaObject], rows: JavaObject, count: int) -> list[bool]:
-    row, base = "org.apache.spark.sql.catalyst.InternalRow", "org.apache.spark.sql.catalyst.expressions.BasePredicate"
-    inputs = jvm.java_class("org.apache.spark.sql.catalyst.expressions.package$AttributeSeq")(jvm.seq(*attributes))
-    bound = jvm.catalyst("expressions.BindReferences").bindReference(expression, inputs, False)
-    predicate = jvm.catalyst("expressions.InterpretedPredicate")(bound)
-    predicate.initialize(0)
-    values = jvm.bulk.elements(rows)
-    values = values.asType(values.type().changeReturnType(jvm.reflected(row)))
-    answers = jvm.bulk.objects(count, jvm.bulk.apply(jvm.bulk.method(base, "eval", "boolean", row).bindTo(predicate), values))
-    text = str(jvm.java_class("java.util.Arrays").toString(answers))
-    return [answer == "true" for answer in re.findall(r"true|false", text)]
-
-
 def _partition_values(files: pa.Table, physical_name: str) -> pa.Array:
     values = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
@@ -480,3 +387,7 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     for row, bits in zip(with_vector.to_pylist(), packed.to_pylist(), strict=True):
         values[row] = bits
     return pa.array(values, pa.binary())
+
+
+def _filters(texts: Sequence[str], expressions: JavaObject) -> list[Filter]:
+    return [Filter(text, partial(expressions.apply, place)) for place, text in enumerate(texts)]

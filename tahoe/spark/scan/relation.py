@@ -262,8 +262,8 @@ def scan_of(
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(
-        index,
-        index.partitionSchema(),
+        index.java,
+        index.java.partitionSchema(),
         jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
         jvm.option(None),
         jvm.datasources("parquet.ParquetFileFormat")(),

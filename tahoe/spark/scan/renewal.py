@@ -32,24 +32,28 @@ _RULE = """
 package tahoe;
 
 public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
-  private final scala.Function2 renewed;
+  private final scala.Function4 renewed;
 
-  public Renewal(scala.Function2 renewed) { this.renewed = renewed; }
+  public Renewal(scala.Function4 renewed) { this.renewed = renewed; }
 
   public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+    java.util.TreeSet scans = new java.util.TreeSet();
     scala.collection.Iterator leaves = plan.collectLeaves().iterator();
     while (leaves.hasNext()) {
       Object leaf = leaves.next();
       if (leaf instanceof org.apache.spark.sql.execution.datasources.LogicalRelation) {
         Object relation = ((org.apache.spark.sql.execution.datasources.LogicalRelation) leaf).relation();
-        if (relation instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation
-            && java.lang.reflect.Proxy.isProxyClass(
-                ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) relation).location().getClass()))
-          return (org.apache.spark.sql.catalyst.trees.TreeNode)
-              renewed.apply(plan, org.apache.spark.sql.catalyst.QueryPlanningTracker.get());
+        if (relation instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation) {
+          Object index = ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) relation).location();
+          if (index.getClass().getName().equals("tahoe.LogFiles")) scans.add(index.toString());
+        }
       }
     }
-    return plan;
+    if (scans.isEmpty()) return plan;
+    scala.Option tracker = org.apache.spark.sql.catalyst.QueryPlanningTracker.get();
+    Object query = tracker.isEmpty() ? null : tracker.get();
+    return (org.apache.spark.sql.catalyst.trees.TreeNode)
+        renewed.apply(plan, String.join("\\n", scans), query, Integer.valueOf(System.identityHashCode(query)));
   }
 }
 """
@@ -62,7 +66,7 @@ def follow_tables(spark: SparkSession) -> None:
 
 
 class _Renewal(Proxied):
-    """``(plan, tracker) → plan``; one tracker goes with each query, through its subqueries too."""
+    """``(plan, texts of our scans in it, tracker, its number) → plan``; one tracker goes with each query, through its subqueries too."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
@@ -70,34 +74,34 @@ class _Renewal(Proxied):
         self._lock = Lock()
 
     @answered
-    def apply(self, plan: JavaObject, tracker: JavaObject) -> JavaObject:
+    def apply(self, plan: JavaObject, texts: str, tracker: JavaObject | None, number: int) -> JavaObject:
         """The plan with the newest files of every table that it follows."""
-        versions = self._versions(tracker)
-        renewed: list[tuple[JavaObject, JavaObject]] = []
-        for leaf in items(plan.collectLeaves()):
-            index = index_of(leaf)
+        versions = self._versions(tracker, number)
+        older: dict[str, tuple[FileIndex, Snapshot]] = {}
+        for text in texts.split("\n"):
+            index = FileIndex.following(text)
             if index is None or index.follows is None:
                 continue
             url = index.follows.url
             if url not in versions:
                 versions[url] = index.follows.snapshot()
             if not index.shows(versions[url]):
-                renewed.append((leaf, self._renewed(leaf, index, versions[url])))
-        if not renewed:
+                older[text] = index, versions[url]
+        if not older:
             return plan
+        scans = [(leaf, older.get(_text_of(leaf) or "")) for leaf in items(plan.collectLeaves())]
+        renewed = [(leaf, self._renewed(leaf, *one)) for leaf, one in scans if one is not None]
         return plan.transformUp(
             PartialFunction(lambda node: next((other for leaf, other in renewed if leaf.fastEquals(node)), None))
         )
 
-    def _versions(self, tracker: JavaObject) -> dict[str, Snapshot]:
+    def _versions(self, tracker: JavaObject | None, number: int) -> dict[str, Snapshot]:
         """The version of each table that this query reads, filled by the first scan of it that is met."""
-        if tracker.isEmpty():
+        if tracker is None:
             return {}
-        one = tracker.get()
-        number = int(self._jvm.java_class("java.lang.System").identityHashCode(one))
         with self._lock:
             # The tracker is held, so that no other gets its number meanwhile.
-            query = self._queries.setdefault(number, (one, {}))
+            query = self._queries.setdefault(number, (tracker, {}))
             self._queries.move_to_end(number)
             while len(self._queries) > _MOST_QUERIES:
                 self._queries.popitem(last=False)
@@ -107,10 +111,10 @@ class _Renewal(Proxied):
         _refuse_other_columns(index.snapshot, snapshot)
         relation = leaf.relation()
         if index.has_vectors or not has_vectors(snapshot):
-            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=index.at(snapshot)))
+            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=index.at(snapshot).java))
         # The first vectors since the plan was made: the rows that they kill go out below what was planned.
         jvm, deleted_rows = self._jvm, StructField(DELETED_ROWS, PrimitiveType("binary"))
-        newest = index.at(snapshot, deleted_rows)
+        newest = index.at(snapshot, deleted_rows).java
         shown = list(items(leaf.output()))
         # Spark makes the position of a row in one way for a scan: as a column, or as a field of the struct that the query asked for.
         asked = next((one for one in shown if one.name() == METADATA and '"row_index"' in str(one.dataType().json())), None)
@@ -135,15 +139,21 @@ class _Renewal(Proxied):
     class Java:
         """The interface that the JVM may call on this object."""
 
-        implements = ("scala.Function2",)
+        implements = ("scala.Function4",)
 
 
 def index_of(leaf: JavaObject) -> FileIndex | None:
     """What a leaf of a plan lists its files by, where it is a scan that follows its table."""
+    text = _text_of(leaf)
+    return None if text is None else FileIndex.following(text)
+
+
+def _text_of(leaf: JavaObject) -> str | None:
+    """The text of the index of a scan of files; None for other leaves."""
     if str(leaf.getClass().getSimpleName()) != "LogicalRelation":
         return None
     relation = leaf.relation()
-    return FileIndex.following(relation) if str(relation.getClass().getSimpleName()) == "HadoopFsRelation" else None
+    return str(relation.location().toString()) if str(relation.getClass().getSimpleName()) == "HadoopFsRelation" else None
 
 
 def _attributes(jvm: Jvm, columns: StructType) -> list[JavaObject]:

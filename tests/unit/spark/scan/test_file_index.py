@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from types import SimpleNamespace
 
 import pyarrow as pa
 
@@ -14,13 +13,13 @@ from tahoe.spark.scan.file_index import FileIndex
 def test_one_that_follows_is_found_as_long_as_any_with_its_text_lives(tmp_path):
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]))
     first, second = (FileIndex(None, table.snapshot(), time_zone="UTC", follows=table) for _ in range(2))
-    relation = SimpleNamespace(location=lambda: SimpleNamespace(toString=second.toString))
-    assert FileIndex.following(relation) is first
+    text = second.text
+    assert FileIndex.following(text) is first
     del first
     gc.collect()
-    assert FileIndex.following(relation).shows(table.snapshot())
+    assert FileIndex.following(text).shows(table.snapshot())
     fixed = FileIndex(None, table.snapshot(), time_zone="UTC")
-    assert FileIndex.following(SimpleNamespace(location=lambda: SimpleNamespace(toString=fixed.toString))) is None
+    assert FileIndex.following(fixed.text) is None
 
 
 def test_the_last_made_may_go_first(tmp_path):
@@ -28,5 +27,5 @@ def test_the_last_made_may_go_first(tmp_path):
     stays = FileIndex(None, table.snapshot(), time_zone="UTC", follows=table)
     FileIndex(None, table.snapshot(), time_zone="UTC", follows=table)
     gc.collect()
-    relation = SimpleNamespace(location=lambda: SimpleNamespace(toString=stays.toString))
-    assert FileIndex.following(relation) is stays
+    text = stays.text
+    assert FileIndex.following(text) is stays

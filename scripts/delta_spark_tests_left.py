@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 __all__ = ["LEFT"]
 
-_GENERATE = "manifests for readers that do not know Delta (GENERATE) are not built yet"
 _CLUSTERING = "liquid clustering is not built yet"
 _JAR = "makes an exception of delta-spark's JAR in the JVM; there is none"
 
@@ -16,9 +15,7 @@ LEFT: Mapping[str, str] = {
     "test_deltatable.test_create_table_with_cluster_by": _CLUSTERING,
     "test_deltatable.test_create_table_with_identity_column": "identity columns are not built yet",
     "test_deltatable.test_dropFeatureSupport": "features cannot be dropped yet, and it needs delta-spark's features for tests",
-    "test_deltatable.test_generate": _GENERATE,
     "test_deltatable.test_replace_table_with_cluster_by": _CLUSTERING,
-    "test_sql.test_generate": _GENERATE,
     "test_exceptions.test_capture_concurrent_append_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_delete_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_read_exception": _JAR,

@@ -424,7 +424,13 @@ class Table(Readable, Alterable, Maintainable, Copyable):
 
                 after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
 
-        return [remember, *default_hooks(self.clock), convert, *self._more_hooks]
+        def list_files(committed: Committed) -> None:
+            if committed.snapshot.config.properties.get("delta.compatibility.symlinkFormatManifest.enabled"):
+                from tahoe.ops.copies.symlink_manifests import generate_after_commit
+
+                generate_after_commit(committed.snapshot.refreshed(), committed.actions)
+
+        return [remember, *default_hooks(self.clock), list_files, convert, *self._more_hooks]
 
     def _delta_side(self) -> DeltaSide:
         from tahoe.log.files.commits import read_commit

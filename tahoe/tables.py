@@ -247,10 +247,6 @@ class DeltaTable(Copies):
 
     # -- not in this version -----------------------------------------------------------------------------------------------
 
-    def generate(self, mode: str) -> NoReturn:
-        """Raises `Unsupported`: this version of Tahoe writes no manifests for readers that do not know Delta."""
-        _refuse("generate")
-
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> NoReturn:
         """Raises `Unsupported`: a feature that a table has stays in this version of Tahoe."""
         check_kind(featureName, "featureName", str)

@@ -33,14 +33,11 @@ PROPERTIES: tuple[Knob, ...] = (
     *_works("rowTracking.materializedRowCommitVersionColumnName", "enableTypeWidening", "enableVariantShredding"),
     *_works("enableInCommitTimestamps", "inCommitTimestampEnablementVersion", "inCommitTimestampEnablementTimestamp"),
     *_works("universalFormat.enabledFormats", "enableIcebergCompatV1", "enableIcebergCompatV2", "enableIcebergCompatV3"),
-    *_works("targetFileSize"),
+    *_works("targetFileSize", "compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
     _told(State.LATER, "autoOptimize.autoCompact", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
     _told(State.LATER, "autoOptimize.optimizeWrite", f"Rows are not shuffled before a write; {_LAYOUT}", "false"),
     _told(State.LATER, "autoOptimize", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
-    _told(
-        State.LATER, "compatibility.symlinkFormatManifest.enabled", "No manifests are written; they come with GENERATE.", "false"
-    ),
     _told(
         State.LATER,
         "checkpointPolicy",

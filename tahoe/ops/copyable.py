@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tahoe.ops.copies.clone import Cloned
     from tahoe.ops.copies.convert import Converted
     from tahoe.ops.copies.parquet_folder import FoundTable
+    from tahoe.ops.copies.symlink_manifests import Generated
     from tahoe.schema.types import StructType
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.log_store import LogStore
@@ -125,6 +126,16 @@ class Copyable(ABC):
         commit = partial(other.commit, user_metadata=user_metadata)
         with shown(self.clock) as progress:
             return clone(source, other.begin(), commit, copied_here, request, progress)
+
+    def generate(self, mode: str = "symlink_format_manifest", *, dry_run: bool = False) -> Generated:
+        """Write lists of the live files for readers that know no log; see `tahoe.ops.copies.symlink_manifests`.
+
+        With ``delta.compatibility.symlinkFormatManifest.enabled`` each commit renews them.
+        """
+        from tahoe.ops.copies.symlink_manifests import generate
+
+        with shown(self.clock) as progress:
+            return generate(self.snapshot(), mode, progress, dry_run=dry_run)
 
     def allow_shallow_clone(self, clone: str) -> None:
         """Let a shallow clone that another writer made of this table read its files, and VACUUM keep them for it.

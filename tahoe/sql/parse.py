@@ -19,6 +19,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Generate,
     NotYet,
     Optimize,
     Purge,
@@ -253,6 +254,18 @@ def _later(*words: str) -> Callable[[Cursor], Statement | None]:
     return parsed
 
 
+def _generate(cursor: Cursor) -> Statement | None:
+    cursor.need("GENERATE")
+    mode = cursor.identifier()
+    cursor.need("FOR", "TABLE")
+    table = _table(cursor)
+    if table is None:
+        cursor.fail("a table")
+    assert table is not None
+    cursor.end()
+    return Generate(table, mode)
+
+
 def _clone(cursor: Cursor) -> Statement | None:
     """Texts without ``CLONE`` after the name are Spark's own."""
     cursor.take("CREATE")
@@ -307,7 +320,7 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "CONVERT": _convert,
     "FSCK": _later("FSCK", "REPAIR"),
     "COPY": _later("COPY", "INTO"),
-    "GENERATE": _later("GENERATE"),
+    "GENERATE": _generate,
 }
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "DescribeDetail",
     "DescribeHistory",
     "DropConstraint",
+    "Generate",
     "NotYet",
     "Optimize",
     "Purge",
@@ -116,6 +117,14 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Generate:
+    """``GENERATE mode FOR TABLE …``."""
+
+    table: TableName
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
 class Clone:
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [SHALLOW | DEEP] CLONE source [VERSION | TIMESTAMP AS OF …] [TBLPROPERTIES (…)]
     [LOCATION '…']``.
@@ -177,6 +186,7 @@ Statement = (
     | Vacuum
     | Restore
     | Clone
+    | Generate
     | Convert
     | NotYet
 )

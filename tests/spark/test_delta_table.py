@@ -166,7 +166,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("generate", ("symlink_format_manifest",)),
         ("dropFeatureSupport", ("deletionVectors",)),
     ],
 )

@@ -29,6 +29,16 @@ class Copies:
     def __init__(self, spark: SparkSession, table: Table) -> None:
         raise NotImplementedError
 
+    def generate(self, mode: str) -> None:
+        """Write lists of the live files for readers that know no log.
+
+        Args:
+            mode: ``symlink_format_manifest``.
+
+        Raises: see `tahoe.ops.copies.symlink_manifests.generate`.
+        """
+        self._table.generate(mode)
+
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
     ) -> Self:

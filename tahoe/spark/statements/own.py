@@ -32,6 +32,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Generate,
     NotYet,
     Optimize,
     Purge,
@@ -96,6 +97,7 @@ _WORDS = {
     Optimize: "OPTIMIZE",
     Vacuum: "VACUUM",
     Restore: "RESTORE",
+    Generate: "GENERATE",
 }
 
 
@@ -123,6 +125,8 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.uniform.sync()))
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
+        case Generate(_, mode):
+            return Command(words, lambda: _done(table.generate(mode)))
         case Purge(_, where):
             return Command(words, lambda: purge(spark, table, where), _columns(OPTIMIZE_ROW))
         case Optimize(_, where, columns, is_full):

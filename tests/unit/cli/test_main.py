@@ -284,6 +284,17 @@ def test_convert_tells_first_and_then_does(
     assert code == 2 and "day:date" in message
 
 
+def test_clone_and_generate_tell_first_and_then_do(path: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "clone")
+    assert "would make" in run("clone", path, target, "--shallow", "--dry-run")
+    told = run_json("clone", path, target, "--shallow", "--version", "2")
+    assert told["version"] == 0 and told["sourceVersion"] == 2
+    assert tahoe.Table(target).to_arrow().num_rows == 6
+    assert "deep clone" in run("clone", path, target, "--replace")
+    assert "would list" in run("generate", path, "--dry-run")
+    assert len(run_json("generate", path)["written"]) == 3
+
+
 def test_restore_tells_first_and_then_does(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Generate,
     NotYet,
     Optimize,
     Purge,
@@ -76,6 +77,7 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
             Clone(T, "create", TableName(None, ("parquet", "/p")), True, None, "2026-01-02", (("a", "b"), ("d.x", "1")), "/q"),
         ),
         ("CONVERT TO DELTA parquet.`/p`", Convert(TableName(None, ("parquet", "/p")), True, None)),
+        ("GENERATE symlink_format_manifest FOR TABLE delta.`/p`", Generate(P, "symlink_format_manifest")),
         ("convert to delta db.t no statistics;", Convert(T, False, None)),
         (
             "CONVERT TO DELTA db.t PARTITIONED BY (p DECIMAL(5, 2) COMMENT ')') NO STATISTICS",

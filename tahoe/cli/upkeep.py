@@ -1,4 +1,4 @@
-"""`tahoe check`, `optimize`, `vacuum`, `restore`, `convert`, `clone` and `generate`: what is wrong with a table, what keeps it in
+"""`tahoe check`, `optimize`, `vacuum`, `restore`, `fsck`, `convert`, `clone` and `generate`: what is wrong with a table, what keeps it in
 order, and what is made of it."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["check", "clone", "convert", "generate", "optimize", "restore", "vacuum"]
+__all__ = ["check", "clone", "convert", "fsck", "generate", "optimize", "restore", "vacuum"]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -130,6 +130,16 @@ def restore(
         return
     told = {"table": done.table, "target": done.target, "version": done.version, "dryRun": dry_run}
     print_json({**told, "metrics": done.metrics, "missing": list(done.missing)})
+
+
+def fsck(path: Path, dry_run: DryRun = False, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+    """Remove from the log the files that are gone from storage, so that the rest can be read."""
+    done = open_table(path, option).fsck(dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "checked": done.checked, "version": done.version, "dryRun": dry_run, "rows": done.rows}
+    print_json({**told, "lost": [asdict(one) for one in done.lost]})
 
 
 PartitionBy = Annotated[

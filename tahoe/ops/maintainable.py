@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tahoe.clock import Clock
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize_report import Optimized
+    from tahoe.ops.repair.fsck import Repaired
     from tahoe.ops.upkeep.restore import Restored
     from tahoe.ops.upkeep.vacuum import Vacuumed
     from tahoe.snapshot.snapshot import Snapshot
@@ -121,6 +122,18 @@ class Maintainable(ABC):
         request = VacuumRequest(retention_hours, retention_check, lite, inventory, logs, dry_run=dry_run)
         with shown(self.clock) as progress:
             return vacuum(self.begin, self.commit, request, self.held_versions, progress)
+
+    def fsck(self, *, dry_run: bool = False, user_metadata: str | None = None) -> Repaired:
+        """Remove from the log the files that are gone from storage, so that the rest can be read; see `tahoe.ops.repair.fsck`.
+
+        Args:
+            dry_run: tell what would be removed, and remove nothing.
+        """
+        from tahoe.ops.repair.fsck import fsck
+
+        commit = partial(self.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return fsck(self.begin, commit, dry_run=dry_run, progress=progress)
 
     def restore(
         self,

@@ -19,6 +19,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Fsck,
     Generate,
     NotYet,
     Optimize,
@@ -254,6 +255,16 @@ def _later(*words: str) -> Callable[[Cursor], Statement | None]:
     return parsed
 
 
+def _fsck(cursor: Cursor) -> Statement | None:
+    cursor.need("FSCK", "REPAIR")
+    cursor.take("TABLE")
+    if (table := _table_or_path(cursor)) is None:
+        return None
+    dry_run = cursor.take("DRY", "RUN")
+    cursor.end()
+    return Fsck(table, dry_run)
+
+
 def _generate(cursor: Cursor) -> Statement | None:
     cursor.need("GENERATE")
     mode = cursor.identifier()
@@ -318,7 +329,7 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "VACUUM": _vacuum,
     "RESTORE": _restore,
     "CONVERT": _convert,
-    "FSCK": _later("FSCK", "REPAIR"),
+    "FSCK": _fsck,
     "COPY": _later("COPY", "INTO"),
     "GENERATE": _generate,
 }

@@ -13,6 +13,7 @@ __all__ = [
     "DescribeDetail",
     "DescribeHistory",
     "DropConstraint",
+    "Fsck",
     "Generate",
     "NotYet",
     "Optimize",
@@ -117,6 +118,14 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Fsck:
+    """``FSCK REPAIR TABLE … [DRY RUN]``."""
+
+    table: TableName
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Generate:
     """``GENERATE mode FOR TABLE …``."""
 
@@ -186,6 +195,7 @@ Statement = (
     | Vacuum
     | Restore
     | Clone
+    | Fsck
     | Generate
     | Convert
     | NotYet

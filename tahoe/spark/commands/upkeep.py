@@ -44,10 +44,12 @@ from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
+    "FSCK_ROW",
     "OPTIMIZE_ROW",
     "RESTORE_ROW",
     "VACUUM_ROW",
     "DeltaOptimizeBuilder",
+    "fsck_table",
     "optimize_table",
     "purge",
     "restore_table",
@@ -80,6 +82,9 @@ RESTORE_ROW = (
     "removed_files_size bigint, restored_files_size bigint"
 )
 """The columns that RESTORE answers with."""
+
+FSCK_ROW = "dataFilePath string, dataFileMissing boolean, deletionVectorPath string, deletionVectorFileMissing boolean"
+"""The columns that FSCK REPAIR TABLE answers with, a row a file."""
 
 Row = tuple[str, dict[str, Any]]
 Value = TypeVar("Value")
@@ -263,6 +268,12 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
     if dict(frame.dtypes).get("isDir") == "boolean":
         frame = frame.where("not isDir")
     return frame.select(wanted).toArrow()
+
+
+def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:
+    """Remove what is gone from storage from the log, and answer with rows of `FSCK_ROW`. Raises as `tahoe.ops.repair.fsck.fsck`."""
+    found = table.fsck(dry_run=dry_run).lost
+    return [(one.path, one.is_missing, one.vector, one.vector_is_missing) for one in found]
 
 
 def restore_table(

@@ -11,9 +11,11 @@ from tahoe.exceptions import NotFound, Unsupported
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
 from tahoe.spark.commands.upkeep import (
+    FSCK_ROW,
     OPTIMIZE_ROW,
     RESTORE_ROW,
     VACUUM_ROW,
+    fsck_table,
     optimize_table,
     purge,
     restore_table,
@@ -32,6 +34,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Fsck,
     Generate,
     NotYet,
     Optimize,
@@ -97,6 +100,7 @@ _WORDS = {
     Optimize: "OPTIMIZE",
     Vacuum: "VACUUM",
     Restore: "RESTORE",
+    Fsck: "FSCK REPAIR TABLE",
     Generate: "GENERATE",
 }
 
@@ -125,6 +129,8 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.uniform.sync()))
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
+        case Fsck(_, dry_run):
+            return Command(words, lambda: fsck_table(table, dry_run=dry_run), _columns(FSCK_ROW))
         case Generate(_, mode):
             return Command(words, lambda: _done(table.generate(mode)))
         case Purge(_, where):

@@ -284,6 +284,14 @@ def test_convert_tells_first_and_then_does(
     assert code == 2 and "day:date" in message
 
 
+def test_fsck_tells_first_and_then_does(path: str) -> None:
+    assert "are there" in run("fsck", path)
+    next(Path(path).glob("month=2/*.parquet")).unlink()
+    assert "would remove 1 file" in run("fsck", path, "--dry-run")
+    assert [one["is_missing"] for one in run_json("fsck", path)["lost"]] == [True]
+    assert tahoe.Table(path).to_arrow().num_rows == 6
+
+
 def test_clone_and_generate_tell_first_and_then_do(path: str, tmp_path: Path) -> None:
     target = str(tmp_path / "clone")
     assert "would make" in run("clone", path, target, "--shallow", "--dry-run")

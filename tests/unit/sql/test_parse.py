@@ -14,6 +14,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Fsck,
     Generate,
     NotYet,
     Optimize,
@@ -77,6 +78,8 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
             Clone(T, "create", TableName(None, ("parquet", "/p")), True, None, "2026-01-02", (("a", "b"), ("d.x", "1")), "/q"),
         ),
         ("CONVERT TO DELTA parquet.`/p`", Convert(TableName(None, ("parquet", "/p")), True, None)),
+        ("FSCK REPAIR TABLE '/p' DRY RUN;", Fsck(P, True)),
+        ("fsck repair table db.t", Fsck(T, False)),
         ("GENERATE symlink_format_manifest FOR TABLE delta.`/p`", Generate(P, "symlink_format_manifest")),
         ("convert to delta db.t no statistics;", Convert(T, False, None)),
         (

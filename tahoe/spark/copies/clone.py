@@ -32,8 +32,6 @@ from tahoe.spark.names.new_entries import (
     full_identifier,
     is_view,
     new_entry,
-    raise_exists,
-    raise_missing,
     refuse_odd_name,
     uri_of_new,
     uri_of_text,
@@ -105,11 +103,11 @@ def clone_named(spark: SparkSession, asked: AskedClone, source: Table | None = N
     entry = entry_at(catalog, identifier)
     if entry is not None:
         if asked.request.how == "create":
-            raise_exists(spark, identifier)
+            raise _exists(str(identifier.unquotedString()))
         target = table_at(spark, _place_of(entry, str(identifier.unquotedString())), {})
         return ([] if asked.request.how == "createIfNotExists" else _rows(_cloned(spark, asked, target, source))), target
     if asked.request.how == "replace":
-        raise_missing(spark, identifier)
+        raise _missing(str(identifier.unquotedString()))
     refuse_odd_name(spark, identifier)
     uri = uri_of_new(spark, identifier) if asked.location is None else uri_of_text(spark, asked.location)
     entry = new_entry(spark, identifier, uri, managed=asked.location is None, comment=None)
@@ -117,6 +115,22 @@ def clone_named(spark: SparkSession, asked: AskedClone, source: Table | None = N
     rows = _rows(_cloned(spark, asked, target, source))
     catalog.createTable(entry, asked.request.how == "createIfNotExists", False)
     return rows, target
+
+
+def _exists(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Table {name} already exists. Replace it (CREATE OR REPLACE TABLE … CLONE), leave it (IF NOT EXISTS), or choose another name.",
+        code="DELTA_TABLE_ALREADY_EXISTS",
+        table=name,
+    )
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(
+        f"Table {name} cannot be replaced as it does not exist. Use CREATE OR REPLACE TABLE … CLONE.",
+        code="DELTA_CANNOT_REPLACE_MISSING_TABLE",
+        table=name,
+    )
 
 
 def _rows(done: Cloned) -> list[tuple[int, ...]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.repair.fsck import Repaired
+    from tahoe.ops.repair.statistics import Analyzed
     from tahoe.ops.upkeep.restore import Restored
     from tahoe.ops.upkeep.vacuum import Vacuumed
     from tahoe.snapshot.snapshot import Snapshot
@@ -134,6 +135,21 @@ class Maintainable(ABC):
         commit = partial(self.commit, user_metadata=user_metadata)
         with shown(self.clock) as progress:
             return fsck(self.begin, commit, dry_run=dry_run, progress=progress)
+
+    def compute_statistics(
+        self, where: str | Predicate | None = None, *, dry_run: bool = False, user_metadata: str | None = None
+    ) -> Analyzed:
+        """Make the statistics of the files anew of their rows; see `tahoe.ops.repair.statistics`.
+
+        Args:
+            where: on partition columns; only these partitions.
+            dry_run: tell how many files need other ones, and change nothing.
+        """
+        from tahoe.ops.repair.statistics import collected_here, compute_statistics
+
+        commit = partial(self.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return compute_statistics(self.begin, commit, collected_here, where, dry_run=dry_run, progress=progress)
 
     def restore(
         self,

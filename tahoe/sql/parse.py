@@ -15,6 +15,7 @@ from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.statements import (
     AddConstraint,
     Clone,
+    ComputeStatistics,
     Convert,
     DescribeDetail,
     DescribeHistory,
@@ -255,6 +256,16 @@ def _later(*words: str) -> Callable[[Cursor], Statement | None]:
     return parsed
 
 
+def _analyze(cursor: Cursor) -> Statement | None:
+    """Without ``DELTA`` it is Spark's own."""
+    if not cursor.take("ANALYZE", "TABLE") or (table := _table(cursor)) is None:
+        return None
+    if not cursor.take("COMPUTE", "DELTA", "STATISTICS"):
+        return None
+    cursor.end()
+    return ComputeStatistics(table)
+
+
 def _fsck(cursor: Cursor) -> Statement | None:
     cursor.need("FSCK", "REPAIR")
     cursor.take("TABLE")
@@ -330,6 +341,7 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "RESTORE": _restore,
     "CONVERT": _convert,
     "FSCK": _fsck,
+    "ANALYZE": _analyze,
     "COPY": _later("COPY", "INTO"),
     "GENERATE": _generate,
 }

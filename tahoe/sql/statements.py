@@ -9,6 +9,7 @@ from tahoe.sql.table_name import TableName
 __all__ = [
     "AddConstraint",
     "Clone",
+    "ComputeStatistics",
     "Convert",
     "DescribeDetail",
     "DescribeHistory",
@@ -134,6 +135,13 @@ class Generate:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputeStatistics:
+    """``ANALYZE TABLE … COMPUTE DELTA STATISTICS``."""
+
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class Clone:
     """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [SHALLOW | DEEP] CLONE source [VERSION | TIMESTAMP AS OF …] [TBLPROPERTIES (…)]
     [LOCATION '…']``.
@@ -195,6 +203,7 @@ Statement = (
     | Vacuum
     | Restore
     | Clone
+    | ComputeStatistics
     | Fsck
     | Generate
     | Convert

@@ -25,9 +25,11 @@ from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
+from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.progress import shown
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
@@ -49,6 +51,7 @@ __all__ = [
     "RESTORE_ROW",
     "VACUUM_ROW",
     "DeltaOptimizeBuilder",
+    "compute_statistics_of",
     "fsck_table",
     "optimize_table",
     "purge",
@@ -89,6 +92,7 @@ FSCK_ROW = "dataFilePath string, dataFileMissing boolean, deletionVectorPath str
 Row = tuple[str, dict[str, Any]]
 Value = TypeVar("Value")
 
+_MOST_TASKS = 1_000
 _DELTA = "spark.databricks.delta."
 _PREFIX = f"{_DELTA}optimize."
 
@@ -268,6 +272,22 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
     if dict(frame.dtypes).get("isDir") == "boolean":
         frame = frame.where("not isDir")
     return frame.select(wanted).toArrow()
+
+
+def compute_statistics_of(spark: SparkSession, table: Table) -> None:
+    """Make the statistics of all files anew, each by a task of its own. Raises as `tahoe.ops.repair.statistics.compute_statistics`."""
+    refuse_connect(spark, "ANALYZE TABLE … COMPUTE DELTA STATISTICS")
+
+    def collect(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
+        if table.url.startswith("memory:") or not adds:
+            return collected_here(snapshot, adds)
+        read = partial(statistics_of_file, BareVersion(snapshot.store, snapshot.version, snapshot.config))
+        tasks = spark.sparkContext.parallelize(adds, min(len(adds), _MOST_TASKS))
+        return iter(tasks.map(read).collect())
+
+    commit = partial(table.commit, user_metadata=user_metadata_of(spark))
+    with shown_jobs(spark, table.clock), told_once(spark):
+        compute_statistics(table.begin, commit, collect)
 
 
 def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:

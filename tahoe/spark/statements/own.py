@@ -15,6 +15,7 @@ from tahoe.spark.commands.upkeep import (
     OPTIMIZE_ROW,
     RESTORE_ROW,
     VACUUM_ROW,
+    compute_statistics_of,
     fsck_table,
     optimize_table,
     purge,
@@ -30,6 +31,7 @@ from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
     Clone,
+    ComputeStatistics,
     Convert,
     DescribeDetail,
     DescribeHistory,
@@ -100,6 +102,7 @@ _WORDS = {
     Optimize: "OPTIMIZE",
     Vacuum: "VACUUM",
     Restore: "RESTORE",
+    ComputeStatistics: "ANALYZE TABLE … COMPUTE DELTA STATISTICS",
     Fsck: "FSCK REPAIR TABLE",
     Generate: "GENERATE",
 }
@@ -129,6 +132,8 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.uniform.sync()))
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
+        case ComputeStatistics():
+            return Command(words, lambda: compute_statistics_of(spark, table))
         case Fsck(_, dry_run):
             return Command(words, lambda: fsck_table(table, dry_run=dry_run), _columns(FSCK_ROW))
         case Generate(_, mode):

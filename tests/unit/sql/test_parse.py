@@ -10,6 +10,7 @@ from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
     Clone,
+    ComputeStatistics,
     Convert,
     DescribeDetail,
     DescribeHistory,
@@ -78,6 +79,7 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
             Clone(T, "create", TableName(None, ("parquet", "/p")), True, None, "2026-01-02", (("a", "b"), ("d.x", "1")), "/q"),
         ),
         ("CONVERT TO DELTA parquet.`/p`", Convert(TableName(None, ("parquet", "/p")), True, None)),
+        ("ANALYZE TABLE db.t COMPUTE DELTA STATISTICS", ComputeStatistics(T)),
         ("FSCK REPAIR TABLE '/p' DRY RUN;", Fsck(P, True)),
         ("fsck repair table db.t", Fsck(T, False)),
         ("GENERATE symlink_format_manifest FOR TABLE delta.`/p`", Generate(P, "symlink_format_manifest")),

@@ -1,7 +1,8 @@
 """Tahoe: Delta Lake for PySpark in pure Python, every table readable as Apache Iceberg too.
 
 ``tahoe.Table`` works without Spark; ``tahoe.enable(spark)`` switches Delta on in a Spark session, in which `DeltaTable` is the class of that
-name as delta-spark has it. The errors are told in `tahoe.exceptions`. What is not named here is private.
+name as delta-spark has it. The errors are told in `tahoe.exceptions`; `tahoe.cache` tells what is kept from query to query. What is not
+named here is private.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tahoe.version import __version__
 
 if TYPE_CHECKING:
+    from tahoe import cache
     from tahoe.exceptions import (
         CommitStateUnknown,
         ConcurrentAppendException,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "DeltaTable",
+    "cache",
     "configure_spark_with_delta_pip",
     "enable",
     "TahoeError",
@@ -77,6 +80,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tahoe' has no attribute '{name}'")
     from importlib import import_module
 
+    if name == "cache":
+        return import_module("tahoe.cache")
     return getattr(import_module(_HOMES.get(name, "tahoe.exceptions")), name)
 
 

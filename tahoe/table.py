@@ -152,6 +152,10 @@ class Table(Readable, Alterable, Maintainable, Copyable):
         self._latest = Snapshot.at(self.store) if self._latest is None else self._latest.refreshed()
         return self._latest
 
+    def bytes_in_memory(self) -> int:
+        """How much the newest snapshot that was asked for holds of the log's files in memory, in bytes."""
+        return 0 if self._latest is None or not self._latest.has_files_in_memory else int(self._latest.files().nbytes)
+
     def version(self) -> int:
         """The newest version."""
         return self.snapshot().version

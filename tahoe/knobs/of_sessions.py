@@ -19,7 +19,8 @@ _WORKS = """
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata convert.metadataCheck.enabled
     convert.partitionValues.ignoreCastFailure convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
     optimize.batchSize optimize.maxDeletedRowsRatio
-    optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled properties.defaults.minReaderVersion
+    optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled
+    properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
     vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion write.txnVersion.autoReset.enabled
 """
@@ -271,7 +272,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
             merge.optimizeInsertOnlyMerge.enabled=true merge.optimizeMatchedOnlyMerge.enabled=true
             merge.preserveNullSourceStructs=true merge.repartitionBeforeWrite.enabled=true
-            merge.skipOssResolutionWithStar=true normalizePartitionValuesOnRead=true optimizeMetadataQuery.enabled=true
+            merge.skipOssResolutionWithStar=true normalizePartitionValuesOnRead=true
             partitionColumnValidity.enabled=true replaceOn.dataframe.writer.enabled=true
             replaceUsing.dataframe.writer.enabled=true resolveMergeUpdateStructsByName.enabled=true
             schema.removeExistsDefault=true schema.removeSparkInternalMetadata=true

@@ -47,7 +47,16 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import combined, scalar
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
-__all__ = ["HAS_VALUES", "FileCondition", "StatsCondition", "keep", "partition_column", "stats_predicate", "wanted_statistics"]
+__all__ = [
+    "HAS_VALUES",
+    "FileCondition",
+    "StatsCondition",
+    "keep",
+    "partition_column",
+    "statistics_of",
+    "stats_predicate",
+    "wanted_statistics",
+]
 
 HAS_VALUES = "hasValues"
 """What a `stats_predicate` calls the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
@@ -148,7 +157,7 @@ class StatsCondition:
         """The columns that the condition names."""
         columns: dict[str, Any] = {}
         if self.statistics.num_fields:
-            statistics = _statistics(files, self.statistics)
+            statistics = statistics_of(files, self.statistics)
             columns = {member.name: pc.struct_field(statistics, [member.name]) for member in self.statistics.fields}
         if self.known:
             counts, rows = columns["nullCount"], columns["numRecords"]
@@ -370,7 +379,7 @@ def _all(files: pa.Table) -> pa.BooleanArray:
     return pa.repeat(scalar(True), files.num_rows)
 
 
-def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
+def statistics_of(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
     """The wanted statistics from ``stats_parsed`` where a file has it, from the text of ``stats`` elsewhere."""
     names = files.column_names
     texts = files.column("stats") if "stats" in names else pa.nulls(files.num_rows, pa.string())

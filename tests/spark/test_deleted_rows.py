@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+import tahoe
 from tahoe.exceptions import CorruptTable
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.many import texts
@@ -56,3 +57,19 @@ def test_bytes_of_any_size_reach_the_jvm_as_they_are(spark, size: int) -> None:
     values = pa.array([b"\x00\xff" * (size // 2), None, b"end"], pa.binary())
     found = texts(jvm, values)
     assert [None if one is None else bytes(one.getBytes()) for one in found] == values.to_pylist()
+
+
+def test_the_next_query_has_the_vectors_already(spark, path):
+    spark.range(100).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 3 = 0")
+    tahoe.cache.clear()
+
+    def asked() -> tuple[int, int]:
+        kept = next(one for one in tahoe.cache.report() if one.kind == "deletion vectors")
+        return kept.hits, kept.misses
+
+    frame = spark.read.format("delta").load(path).where("id % 2 = 0")
+    counts = [(frame.count(), asked()) for _ in range(2)]
+    (first, (hits, misses)), (second, later) = counts
+    assert first == second == 33
+    assert later[1] == misses and later[0] > hits

@@ -31,6 +31,7 @@ NAMES = [
     "TahoeWarning",
     "Unsupported",
     "__version__",
+    "cache",
     "configure_spark_with_delta_pip",
     "enable",
 ]

@@ -20,6 +20,7 @@ from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
 from tahoe.spark.jvm.storage import after_commits
 from tahoe.spark.scan.cached import recache
+from tahoe.spark.scan.from_log import answer_from_log
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.statements.parser import parser
 
@@ -39,6 +40,8 @@ def give_names(spark: SparkSession) -> None:
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)
     follow_tables(spark)
+    # After it: what the log says is asked of the version that a plan was given.
+    answer_from_log(spark)
     after_commits(partial(recache, spark))
     plan_dynamic_overwrites(spark)
     refuse_raw_commands(spark)

@@ -18,7 +18,7 @@ from tahoe.lazy import pc
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 
-__all__ = ["directories", "rows_that_hold", "texts"]
+__all__ = ["directories", "rows_of", "rows_that_hold", "texts"]
 
 _BLOCK_SIZE = 134_217_728
 _MOST_BYTES_AS_TEXT = 2**18
@@ -62,6 +62,10 @@ public class Many {
     byte[] answers = new byte[count];
     for (int i = 0; i < count; i++) answers[i] = (byte) (predicate.eval(rows[i]) ? 1 : 0);
     return answers;
+  }
+
+  public Object typed(Object packed, int count, String types, String zone) throws Exception {
+    return org.apache.spark.api.python.PythonUtils.toSeq(java.util.Arrays.asList((Object[]) rows(content(packed), count, types, zone)));
   }
 
   public Object[] texts(Object packed, int count) throws Exception { return texts(content(packed), count); }
@@ -157,6 +161,16 @@ def directories(
     parts += [part for column in values for part in _texts(column)]
     with _crossing(parts) as packed:
         return _many(jvm).directories(packed, len(urls), len(stops), _lines(types), time_zone, _BLOCK_SIZE)
+
+
+def rows_of(jvm: Jvm, columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[object], time_zone: str) -> JavaObject:
+    """A Scala `Seq` of Catalyst rows of the log's strings, cast as Spark casts them.
+
+    Args:
+        columns, types, time_zone: as in `directories`.
+    """
+    with _crossing([part for column in columns for part in _texts(column)]) as packed:
+        return _many(jvm).typed(packed, len(columns[0]), _lines(types), time_zone)
 
 
 def rows_that_hold(

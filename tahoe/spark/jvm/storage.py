@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
+from tahoe.cache import keep
 from tahoe.exceptions import CorruptTable
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import is_classic
@@ -134,9 +134,11 @@ def _is_link(folder: str, file: str, size: int | None) -> bool:
     return stat.S_ISLNK(status.st_mode)
 
 
-@lru_cache(maxsize=128)
 def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
-    return Table(url, storage_options=dict(options), hooks=(_FOLLOWER.follow,))
+    def opened() -> Table:
+        return Table(url, storage_options=dict(options), hooks=(_FOLLOWER.follow,))
+
+    return keep("tables", (url, options), opened, Table.bytes_in_memory, grows=True)
 
 
 class _Follower:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
+from tahoe.cache import is_kept, keep
 from tahoe.exceptions import CorruptTable
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
@@ -30,6 +31,7 @@ __all__ = ["DELETED_ROWS", "bitmaps", "is_alive", "packed"]
 DELETED_ROWS = "__tahoe_deleted_rows"
 """The hidden partition column: binary, null for a file without a vector."""
 
+_KIND = "deletion vectors"
 _BYTES_OF_A_BLOCK = 2**16 // 8
 _BLOCKS_OF_A_PART = 64
 _ROWS_OF_A_PART = _BLOCKS_OF_A_PART * 2**16
@@ -41,12 +43,19 @@ _MOST_ROWS = 2**33
 def bitmaps(store: LogStore, descriptors: Sequence[DeletionVectorDescriptor]) -> pa.Array:
     """The dead rows of each vector as packed bits: bit *i* of byte *i / 8*, lowest first, up to the last dead row.
 
+    Those of files are kept (`tahoe.cache`): the next query has them without a look at storage.
+
     Raises `CorruptTable` where a vector is damaged.
     """
-    names = sorted({name for one in descriptors if (name := file_name(one, store.url)) is not None})
+    new = [one for one in dict.fromkeys(descriptors) if not is_kept(_KIND, (store.url, one))]
+    names = sorted({name for one in new if (name := file_name(one, store.url)) is not None})
     contents = dict(zip(names, store.get_many(names), strict=True))
-    rows = (decode(one, contents.__getitem__, store.url) for one in descriptors)
-    return pa.array([packed(one, store.url) for one in rows], pa.binary())
+
+    def bits(one: DeletionVectorDescriptor) -> bytes:
+        # One that went meanwhile, because there is too much to keep, is fetched by itself.
+        return packed(decode(one, lambda name: contents[name] if name in contents else store.get(name), store.url), store.url)
+
+    return pa.array([keep(_KIND, (store.url, one), partial(bits, one), len) for one in descriptors], pa.binary())
 
 
 def packed(rows: BitMap64, table: str) -> bytes:

@@ -26,6 +26,7 @@ from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.known_rows import KnownRows
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
@@ -47,6 +48,7 @@ __all__ = [
     "checksum_or_none",
     "has_vectors",
     "opaque_columns",
+    "partition_texts",
 ]
 
 _NEWEST = "Tahoe, the newest version"
@@ -154,20 +156,30 @@ class FileIndex(Proxied):
             f"{'Tahoe' if follows is None else _NEWEST}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
             f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
         )
-        if follows is not None:
+        if files is None and not computed:
             # Kept as long as any index of the same text is: the JVM may still hold one when others are gone.
-            with _FOLLOWING_LOCK:
-                first = _FOLLOWING.setdefault(self._identity, self)
+            with _WHOLE_LOCK:
+                first = _WHOLE.setdefault(self._identity, self)
             self._first = None if first is self else first
 
     # -- following a table -------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def following(text: str) -> FileIndex | None:
-        """The index with that text, if it is one that follows its table; one with the same text lists the same files."""
-        index = _FOLLOWING.get(text)
+    def of_text(text: str) -> FileIndex | None:
+        """The index of all files of a version that has that text, if there is one; one with the same text lists the same files."""
+        index = _WHOLE.get(text)
         assert index is not None or not text.startswith(f"{_NEWEST}["), text
         return index
+
+    @cached_property
+    def known_rows(self) -> KnownRows:
+        """What the log says of the rows of all files; kept as long as plans are, for to count them takes a look at each file's statistics."""
+        return KnownRows(self._snapshot.files(), self._snapshot.partition_columns)
+
+    @property
+    def time_zone(self) -> str:
+        """Of timestamps that name none."""
+        return self._time_zone
 
     @property
     def snapshot(self) -> Snapshot:
@@ -207,6 +219,10 @@ class FileIndex(Proxied):
             computed=self._computed,
             follows=self._follows,
         )
+
+    def only(self, files: pa.Table) -> FileIndex:
+        """The same question to some of its files."""
+        return FileIndex(self._jvm, self._snapshot, time_zone=self._time_zone, files=files, hidden=self._hidden)
 
     # -- what Spark asks ---------------------------------------------------------------------------------------------------
 
@@ -298,7 +314,7 @@ class FileIndex(Proxied):
     def _values(self, files: pa.Table, column: StructField) -> pa.Array:
         """The text, or the bytes, of a partition column's value for each file."""
         if column not in self._hidden:
-            return _partition_values(files, column.physical_name)
+            return partition_texts(files, column.physical_name)
         if column.name == DELETED_ROWS:
             return _deleted_rows(files, self._snapshot)
         if column.name in self._computed:
@@ -318,9 +334,9 @@ class FileIndex(Proxied):
         return files.take(files_where(self._jvm, expression, attributes, values, types, self._time_zone))
 
 
-# Those that follow a table, by their texts: py4j gives no Python object back for what the JVM holds of it.
-_FOLLOWING: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
-_FOLLOWING_LOCK = Lock()
+# Those that list all files, by their texts: py4j gives no Python object back for what the JVM holds of it.
+_WHOLE: WeakValueDictionary[str, FileIndex] = WeakValueDictionary()
+_WHOLE_LOCK = Lock()
 
 
 def opaque_columns(snapshot: Snapshot) -> frozenset[str]:
@@ -363,7 +379,8 @@ def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = (
     return StructType((*columns, *hidden)).to_json()
 
 
-def _partition_values(files: pa.Table, physical_name: str) -> pa.Array:
+def partition_texts(files: pa.Table, physical_name: str) -> pa.Array:
+    """What the log says of a partition column's value, file by file; an empty text is null."""
     values = pc.map_lookup(files["partitionValues"].combine_chunks(), physical_name, "first")
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 

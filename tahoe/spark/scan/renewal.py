@@ -79,7 +79,7 @@ class _Renewal(Proxied):
         versions = self._versions(tracker, number)
         older: dict[str, tuple[FileIndex, Snapshot]] = {}
         for text in texts.split("\n"):
-            index = FileIndex.following(text)
+            index = FileIndex.of_text(text)
             if index is None or index.follows is None:
                 continue
             url = index.follows.url
@@ -145,7 +145,8 @@ class _Renewal(Proxied):
 def index_of(leaf: JavaObject) -> FileIndex | None:
     """What a leaf of a plan lists its files by, where it is a scan that follows its table."""
     text = _text_of(leaf)
-    return None if text is None else FileIndex.following(text)
+    index = None if text is None else FileIndex.of_text(text)
+    return None if index is None or index.follows is None else index
 
 
 def _text_of(leaf: JavaObject) -> str | None:

@@ -14,12 +14,12 @@ def test_one_that_follows_is_found_as_long_as_any_with_its_text_lives(tmp_path):
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]))
     first, second = (FileIndex(None, table.snapshot(), time_zone="UTC", follows=table) for _ in range(2))
     text = second.text
-    assert FileIndex.following(text) is first
+    assert FileIndex.of_text(text) is first
     del first
     gc.collect()
-    assert FileIndex.following(text).shows(table.snapshot())
+    assert FileIndex.of_text(text).shows(table.snapshot())
     fixed = FileIndex(None, table.snapshot(), time_zone="UTC")
-    assert FileIndex.following(fixed.text) is None
+    assert FileIndex.of_text(fixed.text).follows is None
 
 
 def test_the_last_made_may_go_first(tmp_path):
@@ -28,4 +28,4 @@ def test_the_last_made_may_go_first(tmp_path):
     FileIndex(None, table.snapshot(), time_zone="UTC", follows=table)
     gc.collect()
     text = stays.text
-    assert FileIndex.following(text) is stays
+    assert FileIndex.of_text(text) is stays

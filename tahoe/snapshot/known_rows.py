@@ -1,0 +1,138 @@
+"""What the log says of a version's rows, without a data file being opened: how many there are, and the least and greatest values.
+
+Nothing is said where any file leaves it open: one without statistics, one whose bounds are not tight, a type whose bounds the log
+shortens (strings, timestamps) or leaves values out of (floats, for which NaN is the greatest to Spark).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tahoe.lazy import pc
+from tahoe.protocol.skipping import partition_column, statistics_of
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.arrow_values import scalar
+from tahoe.schema.types import StructField
+
+__all__ = ["Bounds", "KnownRows"]
+
+_EXACT = ("byte", "short", "integer", "long", "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of the values of a column; None for both where it has none but nulls.
+
+    Args:
+        least, greatest: Python values.
+    """
+
+    least: Any
+    greatest: Any
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """The rows of some files of one version.
+
+    Args:
+        files: all that the rows are in (`tahoe.log.replay.FILES_SCHEMA`).
+        partition_columns: names of columns whose values stand in the log for whole files.
+    """
+
+    files: pa.Table
+    partition_columns: Sequence[str]
+
+    def count(self) -> int | None:
+        """How many rows live; None where the log does not say it."""
+        living = self._living
+        return None if living is None else int(pc.sum(living, min_count=0).as_py())
+
+    def count_of(self, column: StructField) -> int | None:
+        """How many rows have a value that is not null in a column at the top of the schema; None where the log does not say it."""
+        if column.name in self.partition_columns:
+            living = self._living
+            has_value = partition_column(self.files, column).is_valid()
+            return None if living is None else int(pc.sum(living.filter(has_value), min_count=0).as_py())
+        if self._has_vectors:
+            return None
+        known = self._statistics(column, "nullCount")
+        rows, nulls = (pc.struct_field(known, path) for path in (["numRecords"], ["nullCount", column.physical_name]))
+        if rows.null_count or nulls.null_count:
+            return None
+        return int(pc.sum(pc.subtract(rows, nulls), min_count=0).as_py())
+
+    def bounds(self, column: StructField) -> Bounds | None:
+        """The least and the greatest value of a column at the top of the schema; None where the log does not say them."""
+        if str(column.data_type) not in _EXACT:
+            return None
+        if column.name in self.partition_columns:
+            living = self._living
+            return (
+                None if living is None else _least_and_greatest([partition_column(self.files, column).filter(_any(living))] * 2)
+            )
+        if self._has_vectors:
+            return None
+        known = self._statistics(column, "minValues", "maxValues", "nullCount")
+        name = column.physical_name
+        rows, nulls, least, greatest, tight = (
+            pc.struct_field(known, path)
+            for path in (["numRecords"], ["nullCount", name], ["minValues", name], ["maxValues", name], ["tightBounds"])
+        )
+        told = pc.and_(pc.and_(least.is_valid(), greatest.is_valid()), pc.fill_null(tight, scalar(True)))
+        only_nulls = pc.fill_null(pc.equal(rows, nulls), scalar(False))
+        if not pc.all(pc.or_(told, only_nulls), min_count=0).as_py():
+            return None
+        with_values = pc.invert(only_nulls)
+        return _least_and_greatest([least.filter(with_values), greatest.filter(with_values)])
+
+    def partitions(self, columns: Sequence[StructField]) -> pa.Table | None:
+        """The files in which rows live, if the log says which: their values of partition columns are those that the table has."""
+        living = self._living
+        return None if living is None or not columns else self.files.filter(_any(living))
+
+    def first(self, count: int) -> pa.Table | None:
+        """Files that hold at least so many living rows, in the order of the log; None where the log does not say it of enough of them."""
+        living = self._told
+        enough = pc.greater_equal(pc.cumulative_sum(pc.fill_null(living, 0)), count)
+        place = pc.index(enough, scalar(True)).as_py()
+        return None if place < 0 else self.files.slice(0, place + 1)
+
+    # -- parts -------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        return bool(self.files["deletionVector"].null_count < len(self.files))
+
+    @cached_property
+    def _told(self) -> pa.ChunkedArray:
+        """The living rows of each file; null where the log does not say them."""
+        rows = pc.struct_field(statistics_of(self.files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
+        rows = pc.if_else(pc.less(rows, 0), scalar(None, pa.int64()), rows)
+        if not self._has_vectors:
+            return rows
+        dead = pc.struct_field(self.files["deletionVector"], ["cardinality"]).cast(pa.int64())
+        return pc.subtract(rows, pc.fill_null(dead, 0))
+
+    @cached_property
+    def _living(self) -> pa.ChunkedArray | None:
+        return None if self._told.null_count else self._told
+
+    def _statistics(self, column: StructField, *kinds: str) -> pa.ChunkedArray:
+        values, name = to_arrow_type(column.data_type), column.physical_name
+        members = [(kind, pa.struct([(name, pa.int64() if kind == "nullCount" else values)])) for kind in kinds]
+        return statistics_of(self.files, pa.struct([("numRecords", pa.int64()), ("tightBounds", pa.bool_()), *members]))
+
+
+def _any(living: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.greater(living, 0)
+
+
+def _least_and_greatest(of: Sequence[pa.ChunkedArray | pa.Array]) -> Bounds:
+    least, greatest = of
+    return Bounds(pc.min(least).as_py(), pc.max(greatest).as_py())

@@ -1,0 +1,141 @@
+"""Queries that the log answers: counts, least and greatest values, the values of partition columns, and which files a LIMIT needs.
+
+A rule of Spark's optimizer looks for an aggregate, or a limit, over nothing but a scan of ours, and asks Python what the log says
+(`tahoe.snapshot.known_rows`). Where it says all that is asked, constants come in the place of the aggregate, or rows without a file in
+the place of the scan; else the plan stays. Filters on partition columns may stand between; dead rows are subtracted.
+
+delta-spark does so for counts and bounds of whole tables (``spark.databricks.delta.optimizeMetadataQuery.enabled``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tahoe.expr.tree.predicate import Predicate, all_of, references
+from tahoe.schema.types import StructField
+from tahoe.snapshot.known_rows import KnownRows
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import add_optimizer_rule
+from tahoe.spark.jvm.many import rows_of
+from tahoe.spark.jvm.records import copied, made
+from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.translate import Filter, Names, filter_predicate
+from tahoe.spark.scan.file_index import FileIndex, opaque_columns, partition_texts
+from tahoe.spark.scan.from_log_rule import RULE
+
+__all__ = ["answer_from_log"]
+
+_ENABLED = "spark.databricks.delta.optimizeMetadataQuery.enabled"
+
+
+def answer_from_log(spark: SparkSession) -> None:
+    """Have the rule in the session; copies of the session have it too. A second call does nothing."""
+    add_optimizer_rule(spark, "FromLog", RULE, lambda: _FromLog(spark))
+
+
+class _FromLog(Proxied):
+    """``(question, text of the scan's index, texts of filters, the filters, what is asked, node) → answer``; None where the log does not
+    say it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._jvm = spark, Jvm.of(spark)
+
+    @answered
+    def apply(self, question: str, text: str, texts: str, filters: JavaObject, asked: str, node: JavaObject | None) -> Any:
+        """The answer."""
+        index = FileIndex.of_text(text)
+        if index is None or str(self._spark.conf.get(_ENABLED, "true")).lower() != "true":
+            return None
+        given = [Filter(one, partial(filters.apply, place)) for place, one in enumerate(texts.split("\n") if texts else [])]
+        known = _known_rows(index, given)
+        if known is None:
+            return None
+        match question:
+            case "constants":
+                return _constants(index, known, asked.split("\n"))
+            case "partitions":
+                return self._partitions(index, known, asked.split("\n"), node)
+        assert question == "limit" and node is not None, question
+        return _limited(index, known, int(asked), node)
+
+    def _partitions(self, index: FileIndex, known: KnownRows, names: Sequence[str], attributes: JavaObject) -> JavaObject | None:
+        """A relation with the rows that partition columns can have."""
+        columns = [_column(index, name) for name in names]
+        partitions = [column for column in columns if column is not None and column.name in known.partition_columns]
+        files = known.partitions(partitions) if len(partitions) == len(columns) else None
+        if files is None:
+            return None
+        texts = [partition_texts(files, column.physical_name) for column in partitions]
+        types = [column.data_type.to_json_value() for column in partitions]
+        distinct = pa.table(texts, [str(place) for place in range(len(texts))]).group_by([str(n) for n in range(len(texts))])
+        values = distinct.aggregate([])
+        rows = rows_of(self._jvm, [values[str(place)] for place in range(len(texts))], types, index.time_zone)
+        return made(self._jvm, "plans.logical.LocalRelation", attributes, rows)
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function6",)
+
+
+def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None:
+    """The rows that fulfil filters on partition columns; None where a filter asks for more."""
+    snapshot = index.snapshot
+    names = Names(snapshot.schema, opaque_columns(snapshot))
+    predicates: list[Predicate] = []
+    for one in filters:
+        predicate = filter_predicate(one, names, exact=True)
+        if predicate is None or any(path[0] not in snapshot.partition_columns for path in references(predicate)):
+            return None
+        predicates.append(predicate)
+    if not predicates:
+        return index.known_rows
+    return KnownRows(snapshot.files_matching(all_of(predicates)), snapshot.partition_columns)
+
+
+def _constants(index: FileIndex, known: KnownRows, questions: Sequence[str]) -> str | None:
+    """A line for each: a number, days since 1970 for a date, nothing for null."""
+    lines = []
+    for question in questions:
+        kind, _, name = question.partition("\t")
+        column = _column(index, name) if name else None
+        if kind == "count":
+            value: Any = known.count()
+        elif column is None:
+            return None
+        elif kind == "count of":
+            value = known.count_of(column)
+        else:
+            bounds = known.bounds(column)
+            if bounds is None:
+                return None
+            value = bounds.least if kind == "least" else bounds.greatest
+            lines.append("" if value is None else str((value - _EPOCH).days if isinstance(value, date) else value))
+            continue
+        if value is None:
+            return None
+        lines.append(str(value))
+    return "\n".join(lines)
+
+
+def _limited(index: FileIndex, known: KnownRows, count: int, scan: JavaObject) -> JavaObject | None:
+    """The scan with the files alone that are enough for so many rows; None where these are all that there are."""
+    files = known.first(count)
+    if files is None or len(files) >= index.snapshot.num_files:
+        return None
+    relation = scan.relation()
+    return copied(scan, relation=copied(relation, relation.sparkSession(), location=index.only(files).java))
+
+
+def _column(index: FileIndex, physical_name: str) -> StructField | None:
+    """The column at the top of the schema that has that name in the files."""
+    return next((column for column in index.snapshot.schema if column.physical_name == physical_name), None)
+
+
+_EPOCH = date(1970, 1, 1)

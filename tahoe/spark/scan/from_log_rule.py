@@ -1,0 +1,223 @@
+"""The rule of `tahoe.spark.scan.from_log`, in Java: it finds aggregates and limits over nothing but a scan of ours, and puts answers in."""
+
+from __future__ import annotations
+
+from tahoe.spark.scan.deleted_rows import DELETED_ROWS
+
+__all__ = ["RULE"]
+
+RULE = """
+package tahoe;
+
+import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.aggregate.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.types.*;
+
+public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
+  private final scala.Function6 answers;
+
+  public FromLog(scala.Function6 answers) { this.answers = answers; }
+
+  public TreeNode apply(TreeNode plan) {
+    return plan.transformUp(new Changed(this));
+  }
+
+  public LogicalPlan changed(Object node) {
+    if (node instanceof Aggregate) return aggregated((Aggregate) node);
+    if (node instanceof LocalLimit) return limited((LocalLimit) node);
+    return null;
+  }
+
+  // -- what stands over a scan ------------------------------------------------------------------------------------------------
+
+  // Where a plan is projections and filters over one scan of ours: the scan, what columns are called there, and the filters.
+  private static class Chain {
+    LogicalRelation scan;
+    Map names = new HashMap();
+    StringBuilder filters = new StringBuilder();
+    List conditions = new ArrayList();
+  }
+
+  private static Chain chain(LogicalPlan plan) {
+    List projects = new ArrayList();
+    Chain chain = new Chain();
+    while (!(plan instanceof LogicalRelation)) {
+      if (plan instanceof Project) {
+        projects.add(plan);
+        plan = ((Project) plan).child();
+      } else if (plan instanceof Filter) {
+        if (!gathered(((Filter) plan).condition(), chain)) return null;
+        plan = ((Filter) plan).child();
+      } else {
+        return null;
+      }
+    }
+    chain.scan = (LogicalRelation) plan;
+    if (!(chain.scan.relation() instanceof HadoopFsRelation)) return null;
+    if (!index(chain).getClass().getName().equals("tahoe.LogFiles")) return null;
+    for (scala.collection.Iterator each = chain.scan.output().iterator(); each.hasNext();) {
+      Attribute one = (Attribute) each.next();
+      chain.names.put(one.exprId(), one.name());
+    }
+    for (int i = projects.size() - 1; i >= 0; i--)
+      for (scala.collection.Iterator each = ((Project) projects.get(i)).projectList().iterator(); each.hasNext();) {
+        Object one = each.next();
+        if (one instanceof Alias && ((Alias) one).child() instanceof Attribute)
+          chain.names.put(((Alias) one).exprId(), chain.names.get(((Attribute) ((Alias) one).child()).exprId()));
+      }
+    return chain;
+  }
+
+  // The filters but for the one that takes out dead rows, which the counts in the log know.
+  private static boolean gathered(Expression condition, Chain chain) {
+    if (condition instanceof And) return gathered(((And) condition).left(), chain) && gathered(((And) condition).right(), chain);
+    for (scala.collection.Iterator each = condition.references().iterator(); each.hasNext();)
+      if (((Attribute) each.next()).name().equals("DELETED_ROWS")) return true;
+    if (!condition.deterministic() || condition.references().isEmpty()) return false;
+    chain.filters.append(chain.conditions.isEmpty() ? "" : "\\n").append(condition.toJSON());
+    chain.conditions.add(condition);
+    return true;
+  }
+
+  private static org.apache.spark.sql.execution.datasources.FileIndex index(Chain chain) {
+    return ((HadoopFsRelation) chain.scan.relation()).location();
+  }
+
+  private Object answer(String question, Chain chain, String asked, Object node) {
+    try {
+      return answers.apply(question, index(chain).toString(), chain.filters.toString(), seq(chain.conditions), asked, node);
+    } catch (java.lang.reflect.UndeclaredThrowableException error) {
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
+      return null;
+    }
+  }
+
+  // -- aggregates -------------------------------------------------------------------------------------------------------------
+
+  private LogicalPlan aggregated(Aggregate aggregate) {
+    if (aggregate.groupingExpressions().isEmpty()) return constants(aggregate);
+    Chain chain = chain(aggregate.child());
+    if (chain == null) return null;
+    scala.collection.Iterator groups = aggregate.groupingExpressions().iterator();
+    Set grouped = new HashSet();
+    List attributes = new ArrayList();
+    StringBuilder asked = new StringBuilder();
+    while (groups.hasNext()) {
+      Object one = groups.next();
+      String name = one instanceof Attribute ? (String) chain.names.get(((Attribute) one).exprId()) : null;
+      if (name == null) return null;
+      if (!grouped.add(((Attribute) one).exprId())) continue;
+      attributes.add(one);
+      asked.append(asked.length() == 0 ? "" : "\\n").append(name);
+    }
+    for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();) {
+      Object one = each.next();
+      if (one instanceof Alias) one = ((Alias) one).child();
+      if (!(one instanceof Attribute) || !grouped.contains(((Attribute) one).exprId())) return null;
+    }
+    Object rows = answer("partitions", chain, asked.toString(), seq(attributes));
+    if (rows == null) return null;
+    return (LogicalPlan) ((Aggregate) aggregate).withNewChildren(seq(Collections.singletonList(rows)));
+  }
+
+  private LogicalPlan constants(Aggregate aggregate) {
+    List functions = new ArrayList();
+    for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();)
+      collect((Expression) each.next(), functions);
+    Chain chain = functions.isEmpty() ? null : chain(aggregate.child());
+    if (chain == null) return null;
+    StringBuilder asked = new StringBuilder();
+    for (int i = 0; i < functions.size(); i++) {
+      String one = question((AggregateExpression) functions.get(i), chain);
+      if (one == null) return null;
+      asked.append(i == 0 ? "" : "\\n").append(one);
+    }
+    String told = (String) answer("constants", chain, asked.toString(), null);
+    if (told == null) return null;
+    String[] values = told.split("\\n", -1);
+    List shown = new ArrayList();
+    for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();)
+      shown.add(((Expression) each.next()).transformUp(new Constants(functions, values)));
+    return new Project(seq(shown), new OneRowRelation());
+  }
+
+  private static void collect(Expression expression, List functions) {
+    if (expression instanceof AggregateExpression) {
+      functions.add(expression);
+      return;
+    }
+    for (scala.collection.Iterator each = expression.children().iterator(); each.hasNext();)
+      collect((Expression) each.next(), functions);
+  }
+
+  private static String question(AggregateExpression one, Chain chain) {
+    if (one.isDistinct() || one.filter().isDefined() || one.aggregateFunction().children().size() != 1) return null;
+    Object of = one.aggregateFunction().children().head();
+    if (one.aggregateFunction() instanceof Count && of instanceof Literal) return ((Literal) of).value() == null ? null : "count";
+    String name = of instanceof Attribute ? (String) chain.names.get(((Attribute) of).exprId()) : null;
+    if (name == null) return null;
+    if (one.aggregateFunction() instanceof Count) return "count of\\t" + name;
+    if (one.aggregateFunction() instanceof Min) return "least\\t" + name;
+    return one.aggregateFunction() instanceof Max ? "greatest\\t" + name : null;
+  }
+
+  public static Literal literal(String text, DataType type) {
+    if (text.isEmpty()) return new Literal(null, type);
+    Object value = null;
+    if (type instanceof LongType) value = Long.valueOf(text);
+    if (type instanceof IntegerType || type instanceof DateType) value = Integer.valueOf(text);
+    if (type instanceof ShortType) value = Short.valueOf(text);
+    if (type instanceof ByteType) value = Byte.valueOf(text);
+    if (value == null) throw new IllegalStateException(type.toString());
+    return new Literal(value, type);
+  }
+
+  // -- limits -----------------------------------------------------------------------------------------------------------------
+
+  private LogicalPlan limited(LocalLimit limit) {
+    Chain chain = limit.limitExpr() instanceof Literal ? chain(limit.child()) : null;
+    if (chain == null) return null;
+    Object fewer = answer("limit", chain, ((Literal) limit.limitExpr()).value().toString(), chain.scan);
+    return fewer == null ? null : (LogicalPlan) limit.transformUp(new Replaced(chain.scan, fewer));
+  }
+
+  private static scala.collection.immutable.Seq seq(List list) {
+    return org.apache.spark.api.python.PythonUtils.toSeq(list);
+  }
+
+  // -- changes of nodes -------------------------------------------------------------------------------------------------------
+
+  public static class Changed extends scala.runtime.AbstractPartialFunction {
+    private final FromLog rule;
+    public Changed(FromLog rule) { this.rule = rule; }
+    public boolean isDefinedAt(Object node) { return node instanceof Aggregate || node instanceof LocalLimit; }
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      Object other = rule.changed(node);
+      return other == null ? otherwise.apply(node) : other;
+    }
+  }
+
+  public static class Constants extends scala.runtime.AbstractPartialFunction {
+    private final List functions;
+    private final String[] values;
+    public Constants(List functions, String[] values) { this.functions = functions; this.values = values; }
+    public boolean isDefinedAt(Object node) { return node instanceof AggregateExpression; }
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      if (!(node instanceof AggregateExpression)) return otherwise.apply(node);
+      return FromLog.literal(values[functions.indexOf(node)], ((AggregateExpression) node).dataType());
+    }
+  }
+
+  public static class Replaced extends scala.runtime.AbstractPartialFunction {
+    private final Object scan;
+    private final Object other;
+    public Replaced(Object scan, Object other) { this.scan = scan; this.other = other; }
+    public boolean isDefinedAt(Object node) { return node == scan; }
+    public Object applyOrElse(Object node, scala.Function1 otherwise) { return node == scan ? other : otherwise.apply(node); }
+  }
+}
+""".replace("DELETED_ROWS", DELETED_ROWS)

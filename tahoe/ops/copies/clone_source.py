@@ -110,8 +110,14 @@ def referenced(source: CloneSource, add: AddFile) -> tuple[AddFile, str]:
     if vector is not None and vector.storage_type != "i":
         place = file_name(vector, url)
         assert place is not None
-        vector = replace(vector, storage_type="p", path_or_inline_dv=absolute_url(url, place))
-    return replace(add, path=absolute_url(url, name), deletion_vector=vector, data_change=True), name
+        vector = replace(vector, storage_type="p", path_or_inline_dv=_absolute(url, place))
+    return replace(add, path=_absolute(url, name), deletion_vector=vector, data_change=True), name
+
+
+def _absolute(url: str, name: str) -> str:
+    """As Hadoop prints a path, one slash after ``file:``: delta-spark compares such texts."""
+    text = absolute_url(url, name)
+    return f"file:{text[7:]}" if text.startswith("file:///") else text
 
 
 # -- deep: copies of the files -----------------------------------------------------------------------------------------------

@@ -264,3 +264,11 @@ def test_the_log_of_a_shallow_clone_is_as_the_specification_has_it(root):
     lines = open_store(f"{root}/clone").get(f"_delta_log/{0:020}.json").decode().splitlines()
     info = json.loads(lines[0])["commitInfo"]
     assert info["operation"] == "CLONE" and info["operationParameters"]["sourceVersion"] == 3
+
+
+def test_a_file_of_this_machine_is_named_as_hadoop_names_it(tmp_path):
+    source = table_of(str(tmp_path / "a b"), VECTORS)
+    source.clone(str(tmp_path / "clone"), shallow=True)
+    paths = Table(tmp_path / "clone").files()["path"].to_pylist()
+    assert all(path.startswith(f"file:{tmp_path}/a%20b/source/p=") for path in paths)
+    assert contents(Table(tmp_path / "clone")) == contents(source)

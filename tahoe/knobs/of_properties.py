@@ -26,7 +26,8 @@ PROPERTIES: tuple[Knob, ...] = (
     ),
     *_works("appendOnly", "enableChangeDataFeed", "enableChangeDataCapture", "enableDeletionVectors", "isolationLevel"),
     *_works("logRetentionDuration", "deletedFileRetentionDuration", "setTransactionRetentionDuration", "enableExpiredLogCleanup"),
-    *_works("checkpointInterval", "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"),
+    *_works("requireCheckpointProtectionBeforeVersion"),
+    *_works("checkpointInterval", "checkpointPolicy", "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"),
     *_works("dataSkippingNumIndexedCols", "dataSkippingStatsColumns", "dataSkippingStringPrefixLength"),
     *_works("columnMapping.mode", "columnMapping.maxColumnId", "randomizeFilePrefixes", "randomPrefixLength"),
     *_works("enableRowTracking", "rowTrackingSuspended", "rowTracking.materializedRowIdColumnName"),
@@ -40,18 +41,10 @@ PROPERTIES: tuple[Knob, ...] = (
     _told(State.LATER, "autoOptimize", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
     _told(
         State.LATER,
-        "checkpointPolicy",
-        "Checkpoints of version 2 are read, and the table gets the feature v2Checkpoint, but checkpoints are written in the classic form, "
-        "which the specification allows such a table to have.",
-        "classic",
-    ),
-    _told(
-        State.LATER,
         "dropFeatureTruncateHistory.retentionDuration",
         "Features are dropped, and history truncated, from a later version on.",
         "interval 24 hours",
     ),
-    _told(State.LATER, "requireCheckpointProtectionBeforeVersion", "Features are dropped from a later version on.", "0"),
     _told(
         State.NOTHING,
         "checkpointRetentionDuration",

@@ -61,6 +61,16 @@ class TableProperties:
         return int(self.get("delta.checkpointInterval"))
 
     @property
+    def checkpoint_policy(self) -> str:
+        """``classic`` or ``v2``; the second counts only with the protocol's feature."""
+        return str(self.get("delta.checkpointPolicy"))
+
+    @property
+    def checkpoints_protected_before(self) -> int:
+        """Before which version checkpoints stay until all before it go; that counts only with the protocol's feature."""
+        return int(self.get("delta.requireCheckpointProtectionBeforeVersion"))
+
+    @property
     def write_stats_as_json(self) -> bool:
         """Whether checkpoints hold the statistics of files as JSON text."""
         return bool(self.get("delta.checkpoint.writeStatsAsJson"))

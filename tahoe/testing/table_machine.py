@@ -175,6 +175,7 @@ class TableMachine(RuleBasedStateMachine):
         """Make the table, with deletion vectors, change data feed, row tracking, column mapping and partitions as told."""
         self.store = self.new_store()
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
+        properties["delta.checkpointPolicy"] = "v2" if partitioned != tracking else "classic"
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
         if tracking:
@@ -193,7 +194,6 @@ class TableMachine(RuleBasedStateMachine):
         self.done([], feed)
 
     # ---- writes
-
     @rule(rows=some_rows(1), size=st.sampled_from([None, None, 2]))
     def append(self, rows: Rows, size: int | None) -> None:
         after = [*self.rows, *rows]
@@ -260,7 +260,6 @@ class TableMachine(RuleBasedStateMachine):
         return None
 
     # ---- properties
-
     @rule(on=_MOSTLY)
     def vectors(self, on: bool) -> None:
         self.table.set_properties({VECTORS: str(on).lower()})
@@ -371,7 +370,6 @@ class TableMachine(RuleBasedStateMachine):
         self.done(stale.effect(self.rows))
 
     # ---- laws
-
     @invariant()
     def the_newest_rows_are_those_of_the_model(self) -> None:
         newest = len(self.versions) - 1
@@ -420,7 +418,6 @@ class TableMachine(RuleBasedStateMachine):
             assert part == _unordered([change for change in told if first <= change["_commit_version"] <= last]), (first, last)
 
     # ---- the model
-
     def session(self) -> Table:
         """The table as a new session sees it."""
         return Table(self.store.url, clock=self.clock, store=self.store)

@@ -13,6 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
+from tahoe.log.cleanup import clean_up_log
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
@@ -73,6 +76,45 @@ def test_a_crash_while_making_a_checkpoint_leaves_the_table_as_it_was() -> None:
         survivor = Table(inner.url, store=inner)
         assert (contents(survivor), survivor.version()) == (sorted(BEFORE), 3)
         assert survivor.check() == []
+
+
+def test_a_crash_while_making_a_v2_checkpoint_leaves_the_table_as_it_was_and_orphans_that_go_in_the_end() -> None:
+    """It takes seconds, for it dies at each of some sixty places."""
+
+    def with_sidecars(store: LogStore) -> None:
+        prepared(store)
+        table = Table(store.url, store=store)
+        table.set_properties({"delta.checkpointPolicy": "v2"})
+        table.checkpoint()
+        table.append(rows("z", 999))
+
+    made = new_store()
+    with_sidecars(made)
+    objects = {entry.name: made.get(entry.name) for entry in made.walk()}
+
+    def copied(store: LogStore) -> None:
+        for name, body in objects.items():
+            store.put(name, body)
+
+    expected = sorted([*BEFORE, ("z", 999)])
+    left_orphans = False
+    for at, after in crash_points(trace(lambda table: table.checkpoint(), copied)):
+        inner = new_store()
+        copied(inner)
+        with pytest.raises(SimulatedCrash):
+            Table(inner.url, store=CrashingStore(inner, at, after=after)).checkpoint()
+        survivor = Table(inner.url, store=inner)
+        assert (contents(survivor), survivor.version()) == (expected, 5)
+        before = {entry.name for entry in inner.list_from("_delta_log/_sidecars")}
+        assert survivor.checkpoint() == 5 and survivor.check() == []
+        snapshot, later = survivor.snapshot(), SYSTEM_CLOCK.now_ms() + 100 * 86_400_000
+        clean_up_log(inner, snapshot.config, later)
+        there = {entry.name for entry in inner.list_from("_delta_log/_sidecars")}
+        named = {name for entry in inner.list_from("_delta_log") for name in sidecars_of(inner, entry)}
+        assert there == named, "what is there is named, and nothing that is named is gone"
+        left_orphans |= bool(before - there)
+        assert contents(Table(inner.url, store=inner)) == expected
+    assert left_orphans
 
 
 def test_a_crash_while_creating_leaves_a_table_or_none() -> None:

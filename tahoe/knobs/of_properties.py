@@ -8,7 +8,6 @@ from tahoe.knobs.knob import Knob, State, turned
 
 __all__ = ["PROPERTIES", "properties_set"]
 
-_LAYOUT = "run OPTIMIZE; what compacts by itself comes with a later version."
 _KEPT = "It is kept in the table, where other clients see it."
 
 
@@ -34,11 +33,11 @@ PROPERTIES: tuple[Knob, ...] = (
     *_works("rowTracking.materializedRowCommitVersionColumnName", "enableTypeWidening", "enableVariantShredding"),
     *_works("enableInCommitTimestamps", "inCommitTimestampEnablementVersion", "inCommitTimestampEnablementTimestamp"),
     *_works("universalFormat.enabledFormats", "enableIcebergCompatV1", "enableIcebergCompatV2", "enableIcebergCompatV3"),
-    *_works("targetFileSize", "compatibility.symlinkFormatManifest.enabled"),
+    *_works(
+        "targetFileSize", "tuneFileSizesForRewrites", "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "autoOptimize"
+    ),
+    *_works("compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
-    _told(State.LATER, "autoOptimize.autoCompact", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
-    _told(State.LATER, "autoOptimize.optimizeWrite", f"Rows are not shuffled before a write; {_LAYOUT}", "false"),
-    _told(State.LATER, "autoOptimize", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
     _told(
         State.LATER,
         "dropFeatureTruncateHistory.retentionDuration",

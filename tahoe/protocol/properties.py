@@ -108,6 +108,17 @@ class TableProperties:
         return None if size is None else int(size)
 
     @property
+    def auto_compacts(self) -> bool:
+        """Whether a write is followed by the compaction of the small files that it leaves; ``auto`` and ``legacy`` are ``true`` here."""
+        return bool(self.get("delta.autoOptimize")) or self.get("delta.autoOptimize.autoCompact") in ("true", "auto", "legacy")
+
+    @property
+    def optimizes_writes(self) -> bool:
+        """Whether rows are shuffled before a write, so that partitions get few files."""
+        asked = self.get("delta.autoOptimize.optimizeWrite")
+        return bool(self.get("delta.autoOptimize")) if asked is None else bool(asked)
+
+    @property
     def enable_deletion_vectors(self) -> bool:
         """Whether writers may mark rows as deleted; that counts only with the protocol's feature."""
         return bool(self.get("delta.enableDeletionVectors"))
@@ -295,9 +306,10 @@ _ALL_ROWS = (
         _one_of("true", "false", "auto", "legacy"),
         "needs to be true, false, auto or legacy",
     ),
-    _bool_row("delta.autoOptimize.optimizeWrite"),
+    _Row("delta.autoOptimize.optimizeWrite", None, _boolean, "needs to be a boolean"),
     _bool_row("delta.autoOptimize"),
     _Row("delta.targetFileSize", None, parse_size, "needs to be a size such as '134217728' or '128mb'"),
+    _bool_row("delta.tuneFileSizesForRewrites"),
     _bool_row("delta.compatibility.symlinkFormatManifest.enabled"),
     _bool_row("delta.enableRowTracking"),
     _bool_row("delta.rowTrackingSuspended"),

@@ -14,7 +14,19 @@ from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-__all__ = ["Created", "Entry", "Exists", "FolderStore", "InFlight", "LogStore", "Outside", "PutOutcome", "Refused", "Unanswered"]
+__all__ = [
+    "BulkStore",
+    "Created",
+    "Entry",
+    "Exists",
+    "FolderStore",
+    "InFlight",
+    "LogStore",
+    "Outside",
+    "PutOutcome",
+    "Refused",
+    "Unanswered",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,13 @@ class Outside(Protocol):
 
     def open(self, url: str) -> LogStore:
         """The store of another table of the same kind of storage."""
+
+
+class BulkStore(LogStore, Protocol):
+    """A store that deletes many objects by one request. Log and data need only `LogStore`."""
+
+    def delete_many(self, names: list[str]) -> None:
+        """Remove the objects; missing ones are no error. Where it raises `StorageFailure`, some of them may be gone."""
 
 
 class FolderStore(LogStore, Protocol):

@@ -8,6 +8,7 @@ import signal
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,10 +17,13 @@ import pytest
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
 from tahoe.log.cleanup import clean_up_log
+from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, CrashingStore, SimulatedCrash, TracingStore
+from tahoe.txn.commit import Committed
 from tests.race.operations import BEFORE, OPERATIONS, SCHEMA, contents, prepared, rows
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
 
@@ -65,6 +69,35 @@ def test_a_crash_at_any_store_call_leaves_all_or_nothing_and_the_next_writer_goe
         assert survivor.check() == [], where
         committed_at_all.add(committed)
     assert committed_at_all == {False, True}
+
+
+def compacting(store: LogStore) -> Table:
+    """A table of which three small files of a partition are compacted after a write."""
+    settings = AutoCompaction(enabled=True, min_files=3)
+
+    def compact(table: Table, committed: Committed) -> None:
+        compaction_after(committed, settings, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+
+    return Table(store.url, store=store, compactor=compact)
+
+
+def test_a_crash_in_the_compaction_after_a_write_leaves_the_write() -> None:
+    tracing = TracingStore(new_store())
+    prepared(tracing.inner)
+    compacting(tracing).append(rows("a", 100))
+    assert compacting(tracing.inner).history(1)[0]["operation"] == "OPTIMIZE"
+    seen = set()
+    for at, after in crash_points(tracing.calls):
+        inner = new_store()
+        prepared(inner)
+        with pytest.raises(SimulatedCrash):
+            compacting(CrashingStore(inner, at, after=after)).append(rows("a", 100))
+        survivor = Table(inner.url, store=inner)
+        version = survivor.version()
+        assert contents(survivor) == sorted(BEFORE | {("a", 100)} if version > 3 else BEFORE), (at, after)
+        assert survivor.check() == []
+        seen.add(version)
+    assert seen == {3, 4, 5}
 
 
 def test_a_crash_while_making_a_checkpoint_leaves_the_table_as_it_was() -> None:

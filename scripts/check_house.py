@@ -30,6 +30,8 @@ _SHELL = "one command: from a shell, and what it tells"
 MIRRORS: Mapping[str, str] = {
     "assignments": _TWO_SIDES,
     "conditions": _TWO_SIDES,
+    "clone": _TWO_SIDES,
+    "convert": _TWO_SIDES,
     "create": _TWO_SIDES,
     "delete": _TWO_SIDES,
     "detail": _SHELL,

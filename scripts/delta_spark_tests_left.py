@@ -6,18 +6,12 @@ from collections.abc import Mapping
 
 __all__ = ["LEFT"]
 
-_CONVERT = "CONVERT TO DELTA is not built yet"
-_GENERATE = "manifests for readers that do not know Delta (GENERATE) are not built yet"
 _JAR = "makes an exception of delta-spark's JAR in the JVM; there is none"
 
 LEFT: Mapping[str, str] = {
-    "test_deltatable.test_convertToDelta": _CONVERT,
     "test_deltatable.test_create_table_geo_types": "geometry and geography are not built yet, and PySpark 4.0 has no such types",
     "test_deltatable.test_create_table_with_identity_column": "identity columns are not built yet",
     "test_deltatable.test_dropFeatureSupport": "features cannot be dropped yet, and it needs delta-spark's features for tests",
-    "test_deltatable.test_generate": _GENERATE,
-    "test_sql.test_convert": _CONVERT,
-    "test_sql.test_generate": _GENERATE,
     "test_exceptions.test_capture_concurrent_append_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_delete_exception": _JAR,
     "test_exceptions.test_capture_concurrent_delete_read_exception": _JAR,

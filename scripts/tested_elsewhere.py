@@ -18,6 +18,7 @@ _MODEL = "tests/model/test_table_machine.py"
 _COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
 _OPTIMIZE = "tests/unit/ops/layout/test_optimize.py"
 _VACUUM = "tests/unit/ops/upkeep/test_vacuum.py"
+_CONVERT = "tests/unit/ops/copies/test_convert.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
@@ -133,6 +134,13 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/upkeep/vacuum_plan": _VACUUM,
         "txn/vanished": _VACUUM,
         "testing/aged_store": _VACUUM,
+    },
+    "a part of CONVERT TO DELTA or CLONE: what is found shows in the table": {
+        "ops/copyable": _CONVERT,
+        "ops/copies/parquet_folder": _CONVERT,
+        "ops/copies/clone_source": "tests/unit/ops/copies/test_clone.py",
+        "ops/copies/copy_files": "tests/unit/ops/copies/test_clone.py",
+        "ops/copies/partition_schema": "tests/unit/ops/copies/test_hive_paths.py",
     },
     "a part of writing files, held by what is read back": {
         "ops/write/parquet_files": "tests/unit/ops/write/test_writer.py",

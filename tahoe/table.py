@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.ops.copyable import Copyable
 from tahoe.ops.maintainable import Maintainable
 from tahoe.ops.tables.alterable import Alterable
 from tahoe.progress import Progress, shown, tracked
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Table", "commit_transaction"]
 
 
-class Table(Readable, Alterable, Maintainable):
+class Table(Readable, Alterable, Maintainable, Copyable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:
@@ -354,15 +355,6 @@ class Table(Readable, Alterable, Maintainable):
         last = None if end_timestamp is None else parse_timestamp(end_timestamp)
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
-    def checkpoint(self) -> int:
-        """Write a checkpoint of the newest version, and return that version."""
-        from tahoe.txn.hooks import checkpoint_snapshot
-
-        snapshot = self.snapshot()
-        with shown(self.clock) as progress:
-            checkpoint_snapshot(snapshot, self.clock, progress)
-        return snapshot.version
-
     def check(self, *, deep: bool = False, progress: Progress | None = None) -> list[Violation]:
         """What is wrong with the table and its Iceberg side, with `deep` by reading every row; see `tahoe.ops.upkeep.check`."""
         from tahoe.ops.upkeep.check import check_table, iceberg_violations
@@ -442,8 +434,14 @@ class Table(Readable, Alterable, Maintainable):
 
                 after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
 
+        def list_files(committed: Committed) -> None:
+            if committed.snapshot.config.properties.get("delta.compatibility.symlinkFormatManifest.enabled"):
+                from tahoe.ops.copies.symlink_manifests import generate_after_commit
+
+                generate_after_commit(committed.snapshot.refreshed(), committed.actions)
+
         # Compaction is a commit of its own, with hooks of its own: it comes last.
-        return [remember, *default_hooks(self.clock), convert, *self._more_hooks, self._compact]
+        return [remember, *default_hooks(self.clock), list_files, convert, *self._more_hooks, self._compact]
 
     def _compact(self, committed: Committed) -> None:
         if self._compactor is not None:

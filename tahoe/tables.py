@@ -1,6 +1,6 @@
 """`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
 
-Some methods (`clone`, `convertToDelta`, …) are not in this version of Tahoe: such a method is there and refuses by name.
+Some methods (`dropFeatureSupport`, …) are not in this version of Tahoe: such a method is there and refuses by name.
 """
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.commands.checked_arguments import check_clone, check_kind, checked_expression, checked_expressions
+from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
@@ -27,6 +27,8 @@ from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, restore_table, vacuum_table
+from tahoe.spark.copies.convert import convert_named
+from tahoe.spark.copies.delta_table import Copies
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -40,7 +42,7 @@ from tahoe.table import Table
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable:
+class DeltaTable(Copies):
     """A Delta table at a path, for programs on Spark. Made by `forPath` or by a builder."""
 
     def __init__(
@@ -113,6 +115,23 @@ class DeltaTable:
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that replaces a table, or creates it."""
         return DeltaTableBuilder(_session(sparkSession), "createOrReplace")
+
+    @classmethod
+    def convertToDelta(
+        cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files that are there, where they are, and return it.
+
+        ``DeltaTable.convertToDelta(spark, "parquet.`/data/events`", "day DATE")``
+
+        Args:
+            identifier: ``parquet.`/path` ``, or the name of a Parquet table in the session's catalog.
+            partitionSchema: the columns that the folders tell, with their types.
+
+        Raises: see `tahoe.spark.copies.convert.convert_named`.
+        """
+        parts = parts_of(sparkSession, identifier) if is_classic(sparkSession) else _identifiers(identifier)
+        return cls(sparkSession, convert_named(sparkSession, parts, partitionSchema))
 
     # -- what a table tells ------------------------------------------------------------------------------------------------
 
@@ -228,42 +247,12 @@ class DeltaTable:
 
     # -- not in this version -----------------------------------------------------------------------------------------------
 
-    def generate(self, mode: str) -> NoReturn:
-        """Raises `Unsupported`: this version of Tahoe writes no manifests for readers that do not know Delta."""
-        _refuse("generate")
-
     def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> NoReturn:
         """Raises `Unsupported`: a feature that a table has stays in this version of Tahoe."""
         check_kind(featureName, "featureName", str)
         if truncateHistory is not None:
             check_kind(truncateHistory, "truncateHistory", bool)
         _refuse("dropFeatureSupport")
-
-    def clone(self, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None) -> NoReturn:
-        """Raises `Unsupported`: to copy a table, write what ``toDF()`` gives to another path."""
-        check_clone(target, isShallow, replace, properties)
-        _refuse("clone")
-
-    def cloneAtVersion(
-        self, version: int, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
-    ) -> NoReturn:
-        """Raises `Unsupported`: read with ``versionAsOf`` and write that to another path."""
-        check_kind(version, "version", int)
-        check_clone(target, isShallow, replace, properties)
-        _refuse("cloneAtVersion")
-
-    def cloneAtTimestamp(
-        self, timestamp: str, target: str, isShallow: bool = False, replace: bool = False, properties: Any = None
-    ) -> NoReturn:
-        """Raises `Unsupported`: read with ``timestampAsOf`` and write that to another path."""
-        check_kind(timestamp, "timestamp", str)
-        check_clone(target, isShallow, replace, properties)
-        _refuse("cloneAtTimestamp")
-
-    @classmethod
-    def convertToDelta(cls, sparkSession: SparkSession, identifier: str, partitionSchema: Any = None) -> NoReturn:
-        """Raises `Unsupported`: read the Parquet files with Spark and write them as a table."""
-        _refuse("convertToDelta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +417,11 @@ def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
         code="DELTA_MISSING_DELTA_TABLE",
         table=name,
     )
+
+
+def _identifiers(name: str) -> tuple[str, ...]:
+    found = table_name(name)
+    return (name,) if found is None else found.identifiers
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

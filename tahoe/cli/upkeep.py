@@ -1,4 +1,5 @@
-"""`tahoe check`, `optimize`, `vacuum`, `restore` and `repair-log`: what is wrong with the table, and what keeps it in order."""
+"""`tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `convert`, `clone` and `generate`: what is wrong with a table, what
+keeps it in order, and what is made of it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,19 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["TargetSize", "bytes_of", "check", "optimize", "repair_log", "restore", "vacuum"]
+__all__ = [
+    "TargetSize",
+    "bytes_of",
+    "check",
+    "clone",
+    "convert",
+    "fsck",
+    "generate",
+    "optimize",
+    "repair_log",
+    "restore",
+    "vacuum",
+]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -149,6 +162,92 @@ def repair_log(
         print_json(asdict(done))
     else:
         typer.echo(visible(str(done)))
+
+
+def fsck(path: Path, dry_run: DryRun = False, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+    """Remove from the log the files that are gone from storage, so that the rest can be read."""
+    done = open_table(path, option).fsck(dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "checked": done.checked, "version": done.version, "dryRun": dry_run, "rows": done.rows}
+    print_json({**told, "lost": [asdict(one) for one in done.lost]})
+
+
+PartitionBy = Annotated[
+    list[str],
+    typer.Option("--partition-by", "-p", metavar="COLUMN:TYPE", help="A column that the folders tell: day:date; again for each."),
+]
+NoStatistics = Annotated[bool, typer.Option("--no-statistics", help="Leave out what lets queries skip files.")]
+
+
+def convert(
+    path: Path,
+    partition_by: PartitionBy = [],  # noqa: B006
+    no_statistics: NoStatistics = False,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Make a Delta table of the Parquet files of a folder, where they are."""
+    columns = dict(_column(text) for text in partition_by)
+    done = open_table(path, option).convert_to_delta(columns, statistics=not no_statistics, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "version": done.version, "dryRun": dry_run, "wasDelta": done.was_delta}
+    print_json({**told, "files": done.files, "bytes": done.size})
+
+
+Target = Annotated[str, typer.Argument(metavar="TARGET", help="Where the clone shall be: a folder or a URL.", show_default=False)]
+Shallow = Annotated[bool, typer.Option("--shallow", help="Name the files of PATH; else copy them.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Take the place of what is there; a deep clone copies only what is new.")
+]
+AtVersion = Annotated[int | None, typer.Option("--version", "-v", metavar="N", help="Of PATH; the newest by default.")]
+AtTimestamp = Annotated[str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="Of PATH, in UTC.")]
+
+
+def clone(
+    path: Path,
+    target: Target,
+    shallow: Shallow = False,
+    replace: Replace = False,
+    version: AtVersion = None,
+    timestamp: AtTimestamp = None,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Make a table of its own with the rows of this one."""
+    table, other = open_table(path, option), open_table(target, option)
+    done = table.clone(other, shallow=shallow, version=version, timestamp=timestamp, replace=replace, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "source": done.source, "sourceVersion": done.source_version, "version": done.version}
+    print_json({**told, "dryRun": dry_run, "metrics": done.metrics})
+
+
+def generate(path: Path, dry_run: DryRun = False, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+    """Write lists of the live files for readers that know no log (symlink_format_manifest)."""
+    done = open_table(path, option).generate(dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "version": done.version, "dryRun": dry_run, "files": done.files}
+    print_json({**told, "written": list(done.written), "deleted": list(done.deleted)})
+
+
+def _column(text: str) -> tuple[str, str]:
+    name, colon, kind = text.partition(":")
+    if not (name and colon and kind):
+        raise InvalidRequest(
+            f"--partition-by takes a column and its type, such as day:date, found '{text}'.",
+            code="DELTA_ILLEGAL_OPTION",
+            option="partition-by",
+        )
+    return name, kind
 
 
 def bytes_of(text: str) -> int:

@@ -36,10 +36,8 @@ PROPERTIES: tuple[Knob, ...] = (
     *_works(
         "targetFileSize", "tuneFileSizesForRewrites", "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "autoOptimize"
     ),
+    *_works("compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
-    _told(
-        State.LATER, "compatibility.symlinkFormatManifest.enabled", "No manifests are written; they come with GENERATE.", "false"
-    ),
     _told(
         State.LATER,
         "dropFeatureTruncateHistory.retentionDuration",

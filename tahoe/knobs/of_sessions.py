@@ -16,17 +16,18 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 """Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
 
 _WORKS = """
-    autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions
-    autoCompact.minFileSize autoCompact.minNumFiles autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled
-    autoCompact.reservePartitions.enabled
-    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize
-    optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
-    optimize.maxDeletedRowsRatio
-    optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
-    optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled
-    properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
-    schema.autoMerge.enabled vacuum.lite.enabled vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId
-    write.txnVersion write.txnVersion.autoReset.enabled
+    autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled autoCompact.maxFileSize
+    autoCompact.maxNumModifiedPartitions autoCompact.minFileSize autoCompact.minNumFiles
+    autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled autoCompact.reservePartitions.enabled
+    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata convert.metadataCheck.enabled
+    convert.partitionValues.ignoreCastFailure convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
+    optimize.batchSize optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
+    optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.maxDeletedRowsRatio optimize.maxFileSize
+    optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled optimizeWrite.binSize
+    optimizeWrite.enabled optimizeWrite.maxShufflePartitions properties.defaults.minReaderVersion
+    properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
+    vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion
+    write.txnVersion.autoReset.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
@@ -34,7 +35,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.LATER,
         "It comes with a later version.",
         """
-            import.batchSize.schemaInference=1000000 import.batchSize.statsCollection=50000
             optimize.conditionalIncrementMetric.enabled=true
         """,
     ),
@@ -42,6 +42,13 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.NOTHING,
         "A table is clustered by at most four columns, and these have statistics whatever is altered.",
         "clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true",
+    ),
+    (
+        State.NOTHING,
+        "CONVERT TO DELTA reads the footers of a folder one after the other, some side by side, and holds none of them.",
+        """
+            import.batchSize.schemaInference=1000000 import.batchSize.statsCollection=50000
+        """,
     ),
     (
         State.NOTHING,
@@ -103,14 +110,19 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.LATER,
-        "CLONE, CONVERT TO DELTA and GENERATE come with a later version.",
+        "CONVERT TO DELTA and CLONE of Iceberg tables come with a later version.",
         """
-            clone.iceberg.allowPartialStats=true clone.replaceEnabled=true collectStats.convertIceberg.date=true
+            clone.iceberg.allowPartialStats=true collectStats.convertIceberg.date=true
             collectStats.convertIceberg.decimal=true collectStats.convertIceberg.timestamp=true
             collectStats.convertIceberg=true convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
             convert.iceberg.partitionEvolution.enabled=false convert.iceberg.useNativePartitionValues=true
-            convert.metadataCheck.enabled=true convert.partitionValues.ignoreCastFailure=false
-            convert.useCatalogPartitions=true convert.useCatalogSchema=true convert.useMetadataLog=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "A clone replaces a table where it is asked to.",
+        """
+            clone.replaceEnabled=true
         """,
     ),
     (

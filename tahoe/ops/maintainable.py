@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.layout.table_layout import TableLayout
+    from tahoe.ops.repair.fsck import Repaired
+    from tahoe.ops.repair.statistics import Analyzed
     from tahoe.ops.repair_log import LogRepair
     from tahoe.ops.upkeep.restore import Restored
     from tahoe.ops.upkeep.vacuum import Vacuumed
@@ -54,6 +56,15 @@ class Maintainable(ABC):
     @abstractmethod
     def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
         """Older versions that readers may hold who do not look into the log."""
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest version, and return that version."""
+        from tahoe.txn.hooks import checkpoint_snapshot
+
+        snapshot = self.snapshot()
+        with shown(self.clock) as progress:
+            checkpoint_snapshot(snapshot, self.clock, progress)
+        return snapshot.version
 
     def purge(self, where: str | Predicate | None = None) -> int:
         """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
@@ -159,6 +170,33 @@ class Maintainable(ABC):
         request = VacuumRequest(retention_hours, retention_check, lite, inventory, logs, dry_run=dry_run)
         with shown(self.clock) as progress:
             return vacuum(self.begin, self.commit, request, self.held_versions, progress)
+
+    def fsck(self, *, dry_run: bool = False, user_metadata: str | None = None) -> Repaired:
+        """Remove from the log the files that are gone from storage, so that the rest can be read; see `tahoe.ops.repair.fsck`.
+
+        Args:
+            dry_run: tell what would be removed, and remove nothing.
+        """
+        from tahoe.ops.repair.fsck import fsck
+
+        commit = partial(self.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return fsck(self.begin, commit, dry_run=dry_run, progress=progress)
+
+    def compute_statistics(
+        self, where: str | Predicate | None = None, *, dry_run: bool = False, user_metadata: str | None = None
+    ) -> Analyzed:
+        """Make the statistics of the files anew of their rows; see `tahoe.ops.repair.statistics`.
+
+        Args:
+            where: on partition columns; only these partitions.
+            dry_run: tell how many files need other ones, and change nothing.
+        """
+        from tahoe.ops.repair.statistics import collected_here, compute_statistics
+
+        commit = partial(self.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return compute_statistics(self.begin, commit, collected_here, where, dry_run=dry_run, progress=progress)
 
     def restore(
         self,

@@ -103,13 +103,13 @@ def vector_data(descriptor: DeletionVectorDescriptor, read: Callable[[str], byte
 def file_name(descriptor: DeletionVectorDescriptor, root_url: str) -> str | None:
     """The store name of the vector's file, e.g. ``ab/deletion_vector_<uuid>.bin``; None for an inline vector.
 
-    Raises `CorruptTable` for a name that the specification does not allow or that leaves the table's root.
+    Raises `CorruptTable` for a name that the specification does not allow ; one outside of the table's root is a URL (`tahoe.store.outside`).
     """
     match descriptor.storage_type:
         case "i":
             return None
         case "p":
-            return decode_path(descriptor.path_or_inline_dv, root_url)
+            return decode_path(descriptor.path_or_inline_dv, root_url, outside=True)
         case "u":
             prefix = descriptor.path_or_inline_dv[:-_UUID_LENGTH]
             encoded = descriptor.path_or_inline_dv[-_UUID_LENGTH:]

@@ -34,6 +34,7 @@ __all__ = [
     "has_row_tracking",
     "high_water_mark",
     "materialized_columns",
+    "row_id_domain",
     "with_materialized_columns",
 ]
 
@@ -153,7 +154,13 @@ def assigned(actions: Iterable[Action], mark: int, version: int, table: str) -> 
         with_ids.append(action)
     if highest == mark:
         return tuple(with_ids)
-    return (DomainMetadata(DOMAIN, json.dumps({_MARK: highest}, separators=(",", ":"))), *with_ids)
+    others = (action for action in with_ids if not (isinstance(action, DomainMetadata) and action.domain == DOMAIN))
+    return (row_id_domain(highest), *others)
+
+
+def row_id_domain(mark: int) -> DomainMetadata:
+    """The metadata domain that tells the highest row id given so far."""
+    return DomainMetadata(DOMAIN, json.dumps({_MARK: mark}, separators=(",", ":")))
 
 
 def _num_records(add: AddFile, table: str) -> int:

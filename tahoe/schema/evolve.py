@@ -27,6 +27,7 @@ from tahoe.schema.types import (
 )
 
 __all__ = [
+    "as_nullable",
     "can_store",
     "check_same_types",
     "check_column_names",
@@ -186,7 +187,7 @@ def merge_schemas(table_schema: StructType, data_schema: StructType, *, type_wid
 def replace_schema(table_schema: StructType, data_schema: StructType) -> StructType:
     """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their ids."""
     check_duplicates(data_schema)
-    return reuse_mapping(_as_nullable(without_mapping(data_schema)), table_schema)
+    return reuse_mapping(as_nullable(without_mapping(data_schema)), table_schema)
 
 
 def is_widening(source: DataType, target: DataType) -> bool:
@@ -316,7 +317,7 @@ def _merge_struct(table: StructType, data: StructType, path: tuple[str, ...], ty
             column = replace(column, data_type=merged_type)
         merged.append(column)
     added = [column for column in data if table.find(column.name) is None]
-    return StructType((*merged, *_as_nullable(StructType(tuple(added)))))
+    return StructType((*merged, *as_nullable(StructType(tuple(added)))))
 
 
 def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_widening: bool) -> DataType:
@@ -334,7 +335,7 @@ def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_wid
                 value_type=_merge_type(table.value_type, data.value_type, (*path, "value"), type_widening),
             )
     if table == _VOID:
-        return _as_nullable(data)
+        return as_nullable(data)
     if type_widening and is_widening(table, data):
         raise Unsupported(
             f"Column '{'.'.join(path)}' would be widened from {table} to {data} (feature typeWidening), which this version of "
@@ -348,15 +349,16 @@ def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_wid
     return table
 
 
-def _as_nullable(data_type: _Type) -> _Type:
+def as_nullable(data_type: _Type) -> _Type:
+    """The type with every field, element and value nullable."""
     result: DataType
     match data_type:
         case StructType(fields):
-            result = StructType(tuple(replace(f, data_type=_as_nullable(f.data_type), nullable=True) for f in fields))
+            result = StructType(tuple(replace(f, data_type=as_nullable(f.data_type), nullable=True) for f in fields))
         case ArrayType(element):
-            result = ArrayType(_as_nullable(element), True)
+            result = ArrayType(as_nullable(element), True)
         case MapType(key, value):
-            result = MapType(_as_nullable(key), _as_nullable(value), True)
+            result = MapType(as_nullable(key), as_nullable(value), True)
         case _:
             return data_type
     return result  # type: ignore[return-value]

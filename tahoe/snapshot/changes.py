@@ -383,7 +383,7 @@ class _Reader:
         return located_batches(self._rows(file), self._store.url, file.version, file.path)
 
     def _rows(self, file: ChangedFile) -> Iterator[pa.RecordBatch]:
-        name = decode_path(file.path, self._store.url)
+        name = decode_path(file.path, self._store.url, outside=True)
         if file.kind is None:
             schema = StructType((*self._schema.fields, CHANGE_TYPE))
             for batch in self._files.read(ReadTask(name, file.size or None, file.partition_values), schema):

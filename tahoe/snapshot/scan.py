@@ -275,7 +275,7 @@ class Scan:
 
     def _task(self, add: AddFile) -> ReadTask:
         with self.snapshot.naming_origins():
-            name = decode_path(add.path, self.snapshot.store.url)
+            name = decode_path(add.path, self.snapshot.store.url, outside=True)
         return ReadTask(
             name=name,
             size=add.size,

@@ -10,12 +10,18 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.statements import (
     AddConstraint,
+    Clone,
+    ComputeStatistics,
+    Convert,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Fsck,
+    Generate,
     NotYet,
     Optimize,
     Purge,
@@ -191,16 +197,40 @@ def _restore(cursor: Cursor) -> Statement | None:
         return None
     cursor.take("TO")
     cursor.take("FOR")
-    version: int | None = None
-    timestamp: str | None = None
-    if cursor.take("VERSION", "AS", "OF") or cursor.take("SYSTEM_VERSION", "AS", "OF"):
-        version = _version(cursor)
-    elif cursor.take("TIMESTAMP", "AS", "OF") or cursor.take("SYSTEM_TIME", "AS", "OF"):
-        timestamp = cursor.string()
-    else:
+    version, timestamp = _time_travel(cursor)
+    if version is None and timestamp is None:
         cursor.fail("VERSION AS OF or TIMESTAMP AS OF")
     cursor.end()
     return Restore(table, version, timestamp)
+
+
+def _time_travel(cursor: Cursor) -> tuple[int | None, str | None]:
+    """A version, a time, or neither."""
+    if cursor.take("VERSION", "AS", "OF") or cursor.take("SYSTEM_VERSION", "AS", "OF"):
+        return _version(cursor), None
+    if cursor.take("TIMESTAMP", "AS", "OF") or cursor.take("SYSTEM_TIME", "AS", "OF"):
+        return None, cursor.string()
+    return None, None
+
+
+def _convert(cursor: Cursor) -> Statement | None:
+    cursor.need("CONVERT", "TO", "DELTA")
+    if (table := _table(cursor)) is None:
+        cursor.fail("a table, or parquet.`/path`")
+    assert table is not None
+    statistics, partition_by = True, None
+    while not cursor.at_end and not cursor.peek().is_symbol(";"):
+        if statistics and cursor.take("NO", "STATISTICS"):
+            statistics = False
+            continue
+        if partition_by is not None:
+            cursor.fail("the end of the statement")
+        cursor.need("PARTITIONED", "BY")
+        cursor.need_symbol("(")
+        partition_by = cursor.slice_until(")")
+        cursor.need_symbol(")")
+    cursor.end()
+    return Convert(table, statistics, partition_by)
 
 
 def _version(cursor: Cursor) -> int:
@@ -226,17 +256,76 @@ def _later(*words: str) -> Callable[[Cursor], Statement | None]:
     return parsed
 
 
+def _analyze(cursor: Cursor) -> Statement | None:
+    """Without ``DELTA`` it is Spark's own."""
+    if not cursor.take("ANALYZE", "TABLE") or (table := _table(cursor)) is None:
+        return None
+    if not cursor.take("COMPUTE", "DELTA", "STATISTICS"):
+        return None
+    cursor.end()
+    return ComputeStatistics(table)
+
+
+def _fsck(cursor: Cursor) -> Statement | None:
+    cursor.need("FSCK", "REPAIR")
+    cursor.take("TABLE")
+    if (table := _table_or_path(cursor)) is None:
+        return None
+    dry_run = cursor.take("DRY", "RUN")
+    cursor.end()
+    return Fsck(table, dry_run)
+
+
+def _generate(cursor: Cursor) -> Statement | None:
+    cursor.need("GENERATE")
+    mode = cursor.identifier()
+    cursor.need("FOR", "TABLE")
+    table = _table(cursor)
+    if table is None:
+        cursor.fail("a table")
+    assert table is not None
+    cursor.end()
+    return Generate(table, mode)
+
+
 def _clone(cursor: Cursor) -> Statement | None:
-    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name [SHALLOW | DEEP] CLONE source``."""
+    """Texts without ``CLONE`` after the name are Spark's own."""
     cursor.take("CREATE")
-    cursor.take("OR", "REPLACE")
-    cursor.take("REPLACE")
+    how = "createOrReplace" if cursor.take("OR", "REPLACE") else "replace" if cursor.take("REPLACE") else "create"
     if not cursor.take("TABLE"):
         return None
-    cursor.take("IF", "NOT", "EXISTS")
+    if cursor.take("IF", "NOT", "EXISTS"):
+        how = "createIfNotExists" if how == "create" else "both"
     table = _table(cursor)
-    is_clone = table is not None and (cursor.take("SHALLOW", "CLONE") or cursor.take("DEEP", "CLONE") or cursor.take("CLONE"))
-    return NotYet("CREATE TABLE … CLONE", table) if is_clone else None
+    is_shallow = table is not None and cursor.take("SHALLOW", "CLONE")
+    if table is None or not (is_shallow or cursor.take("DEEP", "CLONE") or cursor.take("CLONE")):
+        return None
+    if how == "both":
+        cursor.fail("REPLACE, or IF NOT EXISTS, and not both")
+    source = _table(cursor)
+    if source is None:
+        cursor.fail("the table to be cloned")
+    assert source is not None
+    version, timestamp = _time_travel(cursor)
+    properties = cursor.listed(lambda: _property(cursor)) if cursor.take("TBLPROPERTIES") else []
+    location = cursor.string() if cursor.take("LOCATION") else None
+    cursor.end()
+    return Clone(table, how, source, is_shallow, version, timestamp, tuple(properties), location)
+
+
+def _property(cursor: Cursor) -> tuple[str, str]:
+    """``'key' = 'value'``, the key as a string or as a name with dots, the equals sign if it is there."""
+    if cursor.peek().kind == STRING:
+        key = cursor.next().text
+        key = string_value(key)
+    else:
+        parts = [cursor.identifier()]
+        while cursor.take_symbol("."):
+            parts.append(cursor.identifier())
+        key = ".".join(parts)
+    cursor.take_symbol("=")
+    value = cursor.string() if cursor.peek().kind == STRING else cursor.next().text
+    return key, value
 
 
 _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
@@ -250,10 +339,11 @@ _STATEMENTS: Mapping[str, Callable[[Cursor], Statement | None]] = {
     "OPTIMIZE": _optimize,
     "VACUUM": _vacuum,
     "RESTORE": _restore,
-    "CONVERT": _later("CONVERT", "TO", "DELTA"),
-    "FSCK": _later("FSCK", "REPAIR"),
+    "CONVERT": _convert,
+    "FSCK": _fsck,
+    "ANALYZE": _analyze,
     "COPY": _later("COPY", "INTO"),
-    "GENERATE": _later("GENERATE"),
+    "GENERATE": _generate,
 }
 
 

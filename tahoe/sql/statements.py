@@ -8,9 +8,14 @@ from tahoe.sql.table_name import TableName
 
 __all__ = [
     "AddConstraint",
+    "Clone",
+    "ComputeStatistics",
+    "Convert",
     "DescribeDetail",
     "DescribeHistory",
     "DropConstraint",
+    "Fsck",
+    "Generate",
     "NotYet",
     "Optimize",
     "Purge",
@@ -114,6 +119,66 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Fsck:
+    """``FSCK REPAIR TABLE … [DRY RUN]``."""
+
+    table: TableName
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """``GENERATE mode FOR TABLE …``."""
+
+    table: TableName
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeStatistics:
+    """``ANALYZE TABLE … COMPUTE DELTA STATISTICS``."""
+
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """``CREATE [OR REPLACE] TABLE [IF NOT EXISTS] t [SHALLOW | DEEP] CLONE source [VERSION | TIMESTAMP AS OF …] [TBLPROPERTIES (…)]
+    [LOCATION '…']``.
+
+    Args:
+        table: the clone.
+        how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
+        source: in the place of ``delta`` the name of a path may have another format: ``parquet.`/path` ``.
+        is_shallow: False without either word.
+        version, timestamp: of the source; at most one.
+    """
+
+    table: TableName
+    how: str
+    source: TableName
+    is_shallow: bool
+    version: int | None = None
+    timestamp: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """``CONVERT TO DELTA … [NO STATISTICS] [PARTITIONED BY (column type, …)]``, the two in either order.
+
+    Args:
+        table: in the place of ``delta`` the name of a path has the format that is there: ``parquet.`/path` ``.
+        partition_by: the columns, as they are written.
+    """
+
+    table: TableName
+    statistics: bool
+    partition_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NotYet:
     """A statement of Delta that this version of Tahoe does not carry out.
 
@@ -137,5 +202,10 @@ Statement = (
     | Optimize
     | Vacuum
     | Restore
+    | Clone
+    | ComputeStatistics
+    | Fsck
+    | Generate
+    | Convert
     | NotYet
 )

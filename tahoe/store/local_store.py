@@ -28,8 +28,9 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, Unsupported
-from tahoe.store.location import local_path, table_url
+from tahoe.store.location import is_outside, local_path, table_url
 from tahoe.store.log_store import Created, Entry, Exists, PutOutcome, Refused, Unanswered
+from tahoe.store.outside import OutsideFiles
 
 __all__ = ["LocalLogStore"]
 
@@ -52,6 +53,7 @@ class LocalLogStore:
         self._root = root
         self._fsync = fsync
         self._log_folder_is_inside = False
+        self.outside = OutsideFiles(self._url, LocalLogStore)
 
     def __repr__(self) -> str:
         return f"LocalLogStore({self._url!r})"
@@ -139,6 +141,8 @@ class LocalLogStore:
 
     def get(self, name: str) -> bytes:
         """See `LogStore.get`."""
+        if is_outside(name):
+            return self.outside.get(name)
         try:
             handle = self._open_to_read(name)
             try:
@@ -156,6 +160,8 @@ class LocalLogStore:
 
     def head(self, name: str) -> Entry | None:
         """See `LogStore.head`."""
+        if is_outside(name):
+            return self.outside.head(name)
         try:
             status = os.stat(self._inside(name))
         except (FileNotFoundError, NotADirectoryError):
@@ -168,6 +174,8 @@ class LocalLogStore:
 
     def open_input(self, name: str) -> pa.NativeFile:
         """See `LogStore.open_input`. Raises `NotFound` where there is none."""
+        if is_outside(name):
+            return self.outside.open_input(name)
         path = self._inside(name)
         try:
             size = _size_of_regular(os.stat(path))
@@ -249,7 +257,7 @@ class LocalLogStore:
             name: a store name.
             follow: whether the last part may be a link to be followed (reading), or is meant itself (replacing, deleting).
         """
-        if not name or name[0] == "/" or "\0" in name or (".." in name and ".." in name.split("/")):
+        if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
             raise self._outside(name)
         path = f"{self._root}/{name}"
         folder, last = os.path.split(name)

@@ -9,7 +9,9 @@ Three spellings of a place, and which functions speak them:
   relative to the table's root or absolute. `encode_path` makes it as Spark would, `decode_path` reads it.
 
 Containment: `decode_path` is the one way from a log path to a store name, and it refuses every path that is not below the
-table's root. What it cannot see, symbolic links, `tahoe.store.local_store` looks at when it opens the file.
+table's root. What it cannot see, symbolic links, `tahoe.store.local_store` looks at when it opens the file. Where data is read, a path
+outside of the root may be asked for (`outside`): its name is then a URL, and the store opens it only where the folder of that file says that
+the table may (`tahoe.store.outside`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,17 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 
-__all__ = ["absolute_url", "check_name", "decode_path", "encode_path", "local_path", "split_url", "table_url"]
+__all__ = [
+    "absolute_url",
+    "check_name",
+    "decode_path",
+    "encode_path",
+    "is_outside",
+    "local_path",
+    "named_url",
+    "split_url",
+    "table_url",
+]
 
 MAX_NAME_BYTES = 4096
 """Longer names are refused: no supported store has them (S3: 1,024 bytes, Linux: 4,096)."""
@@ -79,9 +91,19 @@ def absolute_url(root_url: str, name: str) -> str:
 
     ``s3`` becomes ``s3a``, the only S3 scheme that open-source Hadoop serves without configuration.
     """
-    scheme, authority, path = split_url(root_url)
+    scheme, authority, path = split_url(named_url(root_url, name))
     scheme = "s3a" if scheme == "s3" else scheme
-    return f"{scheme}://{authority}/{_quote(f'{path}/{name}' if path else name)}"
+    return f"{scheme}://{authority}/{_quote(path)}"
+
+
+def named_url(root_url: str, name: str) -> str:
+    """The URL of a store name, not percent-encoded."""
+    return name if is_outside(name) else f"{root_url}/{name}"
+
+
+def is_outside(name: str) -> bool:
+    """Whether a store name is one of a file outside of the table's root, which is a URL: no other name has two slashes together."""
+    return "://" in name
 
 
 def encode_path(name: str) -> str:
@@ -96,15 +118,16 @@ def encode_path(name: str) -> str:
     return f"{quoted[: scheme.end() - 1]}%3A{quoted[scheme.end() :]}" if scheme else quoted
 
 
-def decode_path(path: str, root_url: str) -> str:
+def decode_path(path: str, root_url: str, *, outside: bool = False) -> str:
     """The store name that a log path means.
 
     Args:
         path: ``add.path``, ``remove.path``, ``cdc.path``, a sidecar's path or a deletion vector's absolute path.
         root_url: the table's URL, as `table_url` makes it.
+        outside: of a file that is to be read: let an absolute path of the same kind of storage be one outside of the table's root.
 
     Returns:
-        The name below the table's root, decoded once.
+        The name below the table's root, decoded once; of a file outside of it, its URL.
 
     Raises:
         CorruptTable: ``TAHOE_PATH_OUTSIDE_TABLE`` where the path leaves the table (``..`` in any encoding, another scheme, bucket
@@ -112,7 +135,16 @@ def decode_path(path: str, root_url: str) -> str:
     """
     if _PLAIN.fullmatch(path) and len(path) <= MAX_NAME_BYTES:
         return path
-    return check_name(_relative(_decode(path, root_url), path, root_url), path, root_url)
+    decoded = _decode(path, root_url)
+    try:
+        return check_name(_relative(decoded, path, root_url), path, root_url)
+    except CorruptTable as refusal:
+        if not outside or refusal.code != "TAHOE_PATH_OUTSIDE_TABLE":
+            raise
+        place = _elsewhere(decoded, path, root_url)
+        if place is None:
+            raise
+    return f"{place[0]}{check_name(place[1], path, root_url)}"
 
 
 def check_name(name: str, path: str, root_url: str) -> str:
@@ -234,6 +266,21 @@ def _relative(decoded: str, path: str, root_url: str) -> str:
     if (match := _SCHEME.match(decoded)) and decoded[match.end() :].startswith("/"):
         raise _outside(path, root_url)  # file%3A///etc/passwd: a URL for whoever decodes first and parses then
     return _below(decoded[1:], root, path, root_url) if decoded.startswith("/") else decoded
+
+
+def _elsewhere(decoded: str, path: str, root_url: str) -> tuple[str, str] | None:
+    """Scheme and authority of an absolute path of the same kind of storage, and the rest of it; None for any other path."""
+    scheme = split_url(root_url)[0]
+    match = _SCHEME.match(path)
+    if match is None:
+        return (f"{scheme}:///", decoded[1:]) if scheme == "file" and re.match("/[^/]", decoded) else None
+    given, rest = match[1].lower(), decoded[match.end() :]
+    if _SCHEME_ALIASES.get(given, given) != scheme:
+        return None
+    if scheme == "file":
+        return ("file:///", rest.lstrip("/")) if rest.startswith("/") and not re.match("//[^/]", rest) else None
+    authority, slash, name = rest[2:].partition("/")
+    return (f"{scheme}://{authority}/", name) if rest.startswith("//") and authority and slash else None
 
 
 def _below(absolute: str, root: str, path: str, root_url: str) -> str:

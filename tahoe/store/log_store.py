@@ -22,6 +22,7 @@ __all__ = [
     "FolderStore",
     "InFlight",
     "LogStore",
+    "Outside",
     "PutOutcome",
     "Refused",
     "Unanswered",
@@ -82,6 +83,10 @@ class LogStore(Protocol):
     def asks_cheaply(self) -> bool:
         """Whether asking for one name costs far less than listing its folder: where a listing is no request, but a walk."""
 
+    @property
+    def outside(self) -> Outside:
+        """Where files outside of the root are that the table may read. `get`, `get_many`, `head` and `open_input` know their names too."""
+
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """Objects directly in `folder` whose file name is ≥ `start`, sorted by name; `Entry.name` is relative to the root.
 
@@ -121,6 +126,16 @@ class LogStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove the object; a missing one is no error."""
+
+
+class Outside(Protocol):
+    """Files outside of a table's root: see `tahoe.store.outside`."""
+
+    def at(self, name: str) -> tuple[LogStore, str]:
+        """The store that has a file which the table may read, and its name there. Raises `CorruptTable` for every other."""
+
+    def open(self, url: str) -> LogStore:
+        """The store of another table of the same kind of storage."""
 
 
 class BulkStore(LogStore, Protocol):

@@ -38,8 +38,9 @@ from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Stor
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.store.local_store import LocalLogStore
-from tahoe.store.location import split_url, table_url
+from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
+from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile
 from tahoe.store.refusals import remedy_of
 
@@ -109,6 +110,7 @@ class ObjectLogStore:
         self._reads = clients.reads
         self._prefix = f"{prefix}/" if prefix else ""
         self._options = dict(options or {})
+        self.outside = OutsideFiles(url, lambda root: open_store(root, self._options))
 
     def __repr__(self) -> str:
         return f"ObjectLogStore({self._url!r})"
@@ -121,10 +123,8 @@ class ObjectLogStore:
         """See `LogStore.url`."""
         return self._url
 
-    @property
-    def asks_cheaply(self) -> bool:
-        """See `LogStore.asks_cheaply`."""
-        return False
+    asks_cheaply = False
+    """See `LogStore.asks_cheaply`."""
 
     # -- reading -----------------------------------------------------------------------------------------------------------
 
@@ -161,6 +161,8 @@ class ObjectLogStore:
 
     def get(self, name: str) -> bytes:
         """See `LogStore.get`."""
+        if is_outside(name):
+            return self.outside.get(name)
         return self._ask("read", name, lambda: bytes(obstore.get(self._reads, self._key(name)).bytes()))
 
     def get_many(self, names: list[str]) -> list[bytes]:
@@ -172,6 +174,8 @@ class ObjectLogStore:
 
     def head(self, name: str) -> Entry | None:
         """See `LogStore.head`."""
+        if is_outside(name):
+            return self.outside.head(name)
         try:
             return self._entry(self._ask("look at", name, lambda: obstore.head(self._reads, self._key(name))))
         except NotFound:
@@ -179,6 +183,8 @@ class ObjectLogStore:
 
     def open_input(self, name: str) -> pa.NativeFile:
         """See `LogStore.open_input`: ranges are fetched as they are asked for. Raises `NotFound` where there is none."""
+        if is_outside(name):
+            return self.outside.open_input(name)
         if self._scheme == "memory":
             return pa.BufferReader(self.get(name))
         key = self._key(name)
@@ -224,7 +230,7 @@ class ObjectLogStore:
     # -- names and listings ------------------------------------------------------------------------------------------------
 
     def _key(self, name: str) -> str:
-        if not name or name[0] == "/" or "\0" in name or (".." in name and ".." in name.split("/")):
+        if not name or name[0] == "/" or "\0" in name or is_outside(name) or (".." in name and ".." in name.split("/")):
             raise InvalidRequest(
                 f"'{name}' is no name below the root of table '{self._url}'.",
                 code="TAHOE_PATH_OUTSIDE_TABLE",
@@ -306,8 +312,6 @@ class ObjectLogStore:
             code="TAHOE_NO_CONDITIONAL_WRITES",
             table=self._url,
         )
-
-    # -- errors ------------------------------------------------------------------------------------------------------------
 
     def _ask(self, verb: str, name: str, request: Callable[[], Answer]) -> Answer:
         try:

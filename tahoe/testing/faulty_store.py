@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock, SeededClock
 from tahoe.exceptions import StorageFailure
-from tahoe.store.log_store import Entry, Exists, InFlight, LogStore, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Entry, Exists, InFlight, LogStore, Outside, PutOutcome, Refused, Unanswered
 
 __all__ = ["Call", "CrashingStore", "Faults", "FaultyStore", "PutFault", "SimulatedCrash", "TracingStore", "WrappedStore"]
 
@@ -52,6 +52,11 @@ class WrappedStore:
     def asks_cheaply(self) -> bool:
         """See `LogStore.asks_cheaply`."""
         return self.inner.asks_cheaply
+
+    @property
+    def outside(self) -> Outside:
+        """See `LogStore.outside`."""
+        return self.inner.outside
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """See `LogStore.list_from`."""

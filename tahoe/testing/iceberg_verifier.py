@@ -20,7 +20,7 @@ from tahoe.lazy import pq
 from tahoe.log.replay import add_files
 from tahoe.protocol.dv import bitmap_from_bytes, decode
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.location import decode_path
+from tahoe.store.location import decode_path, named_url
 from tahoe.store.log_store import LogStore
 from tahoe.testing.extras import extra_missing
 
@@ -223,7 +223,7 @@ def _live(store: LogStore, at: Snapshot) -> set[str]:
 
 
 def _url(store: LogStore, path: str) -> str:
-    return f"{store.url}/{decode_path(path, store.url)}"
+    return named_url(store.url, decode_path(path, store.url, outside=True))
 
 
 def _name(store: LogStore, url: str) -> str:

@@ -195,7 +195,6 @@ class TableMachine(RuleBasedStateMachine):
         self.done([], feed)
 
     # ---- writes
-
     @rule(rows=some_rows(1), size=st.sampled_from([None, None, 2]))
     def append(self, rows: Rows, size: int | None) -> None:
         after = [*self.rows, *rows]
@@ -262,7 +261,6 @@ class TableMachine(RuleBasedStateMachine):
         return None
 
     # ---- properties
-
     @rule(on=_MOSTLY)
     def vectors(self, on: bool) -> None:
         self.table.set_properties({VECTORS: str(on).lower()})
@@ -318,6 +316,11 @@ class TableMachine(RuleBasedStateMachine):
         self.constrained = self.constrained_at[target]
         self.done(self.versions[target], self.feed_is_on[target])
 
+    @rule(shallow=st.booleans())
+    def clone(self, shallow: bool) -> None:
+        self.table.clone(other := Table("", store=self.new_store(), clock=self.clock), shallow=shallow)
+        assert counted(rows_of(other.to_arrow())) == counted(self.rows)
+
     @rule(lite=st.booleans())
     def vacuum(self, lite: bool) -> None:
         self.table.vacuum(lite=lite)
@@ -325,7 +328,6 @@ class TableMachine(RuleBasedStateMachine):
         self.done(self.rows)  # VACUUM END
 
     # ---- sessions
-
     @rule()
     def a_new_session_opens(self) -> None:
         self.table = self.session()
@@ -372,7 +374,6 @@ class TableMachine(RuleBasedStateMachine):
         self.done(stale.effect(self.rows))
 
     # ---- laws
-
     @invariant()
     def the_newest_rows_are_those_of_the_model(self) -> None:
         newest = len(self.versions) - 1
@@ -421,7 +422,6 @@ class TableMachine(RuleBasedStateMachine):
             assert part == _unordered([change for change in told if first <= change["_commit_version"] <= last]), (first, last)
 
     # ---- the model
-
     def session(self) -> Table:
         """The table as a new session sees it."""
         return Table(self.store.url, clock=self.clock, store=self.store)

@@ -85,7 +85,7 @@ def _matches(files: DataFiles, mine: PreparedCommit, add: AddFile) -> BitMap64:
     config, store, predicate = mine.config, files.store, any_of(mine.reads.predicates)
     columns = sorted({config.schema.field(path[0]).name for path in references(predicate)})
     index = next(name for name in map("_position{}".format, count()) if config.schema.find(name) is None)
-    task = ReadTask(decode_path(add.path, store.url), add.size, dict(add.partition_values))
+    task = ReadTask(decode_path(add.path, store.url, outside=True), add.size, dict(add.partition_values))
     batches = files.read(task, config.schema.select(columns), predicate, row_index_column=index)
     positions = BitMap64()
     for batch in located_batches(batches, store.url, None, add.path):

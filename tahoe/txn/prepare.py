@@ -26,6 +26,7 @@ from tahoe.protocol.row_tracking import (
     has_row_tracking,
     high_water_mark,
     materialized_columns,
+    row_id_domain,
 )
 from tahoe.schema.mapping import check_mapping
 from tahoe.snapshot.snapshot import Snapshot
@@ -54,6 +55,7 @@ _NEW_TABLE_PROTOCOL = Protocol(1, 2)
 # What `SET TBLPROPERTIES` takes but the configuration never keeps: the protocol action says it.
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
 
+_MANIFESTS, _VECTORS = "delta.compatibility.symlinkFormatManifest.enabled", "delta.enableDeletionVectors"
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -157,6 +159,8 @@ def prepare(
         head.append(config.protocol)
     if snapshot is None or config.metadata != snapshot.metadata:
         head.append(config.metadata)
+    if assigns_row_ids(config) and transaction.row_id_mark > _row_id_mark(snapshot):
+        head.append(row_id_domain(transaction.row_id_mark))
     blind = _is_blind_append(transaction)
     isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else transaction.isolation_level
     if has_row_tracking(config):
@@ -171,7 +175,7 @@ def prepare(
         isolation_level=isolation,
         is_blind_append=blind,
         timestamp=timestamp,
-        row_id_mark=_row_id_mark(snapshot),
+        row_id_mark=max(_row_id_mark(snapshot), transaction.row_id_mark),
         may_be_moved=transaction.may_be_moved,
         looks_for=transaction.looks_for,
     )
@@ -323,7 +327,26 @@ def _check(transaction: Transaction, config: TableConfig) -> None:
     if previous is None or config.metadata != previous.metadata:
         check_mapping(config.schema, config.column_mapping_mode, config.properties.max_column_id)
         _check_feed_columns(config, previous)
+        _check_manifests(config, transaction.snapshot)
     check_iceberg_compat(config, previous, adds)
+
+
+def _check_manifests(config: TableConfig, snapshot: Snapshot | None) -> None:
+    """Lists of files for readers that know no deletion vectors, and vectors, exclude each other."""
+    if not config.properties.get(_MANIFESTS):
+        return
+    if config.properties.get(_VECTORS):
+        reason, kind = f"{_VECTORS} is true too", "PERSISTENT_DELETION_VECTORS"
+    elif snapshot is not None and any(found is not None for found in snapshot.files()["deletionVector"].to_pylist()):
+        reason, kind = "files have deletion vectors; run REORG TABLE … APPLY (PURGE) first", "EXISTING_DELETION_VECTORS"
+    else:
+        return
+    raise InvalidRequest(
+        f"The validation of the properties of table {config.table} has been violated: {_MANIFESTS} = true lists files for readers that know "
+        f"no deletion vectors, and {reason}. Leave one of the two out.",
+        code=f"DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.{kind}_WITH_INCREMENTAL_MANIFEST_GENERATION",
+        table=config.table,
+    )
 
 
 def _check_feed_columns(config: TableConfig, previous: TableConfig | None) -> None:

@@ -18,6 +18,7 @@ from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.segment import no_table
 from tahoe.protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.row_tracking import NO_ROW_IDS
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 
@@ -86,6 +87,7 @@ class Transaction:
         may_be_moved: False for a commit that may take no other version than the next (a restored or cloned table).
         looks_for: which of the files that it adds are looked for before it is sent (`tahoe.txn.vanished`): ``old`` ones; ``all`` of a
             commit with files from before its snapshot; ``none``, where files may be gone.
+        row_id_mark: the highest row id that files bring with them from another table.
         row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
         enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
         future: metadata and protocol, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
@@ -103,6 +105,7 @@ class Transaction:
         self.may_be_moved = True
         self.looks_for: Literal["old", "all", "none"] = "old"
         self.row_ids_kept = False
+        self.row_id_mark = NO_ROW_IDS
         self.enforces: frozenset[str] = frozenset()
         self.future: tuple[tuple[Metadata | None, Protocol | None], TableConfig] | None = None
         self._writable: list[tuple[TableConfig, frozenset[str]]] = []

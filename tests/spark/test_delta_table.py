@@ -166,12 +166,7 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("generate", ("symlink_format_manifest",)),
         ("dropFeatureSupport", ("deletionVectors",)),
-        ("clone", ("/elsewhere",)),
-        ("cloneAtVersion", (0, "/elsewhere")),
-        ("cloneAtTimestamp", ("2026-01-01", "/elsewhere")),
-        ("convertToDelta", (None, "parquet.`/x`")),
     ],
 )
 def test_what_is_not_in_this_version_refuses_by_name(table, name, arguments):

@@ -54,6 +54,8 @@ def _listed(reason: str, life: str, statement: str, *keys: str, kinds: Sequence[
 _COPIED = (
     "after REPLACE delta-spark copies schema and properties into the entry, where later commits leave them; here it stays empty"
 )
+_UNCOUNTED = "without statistics delta-spark does not count the rows of a partition that goes; here the footers tell"
+_COMMENT = "delta-spark forgets the comment of a partition column that it was given"
 _NO_STRUCT = "delta-spark makes of NULL a struct of NULLs when it casts; NULL stays NULL here"
 _LATER = "delta-spark 4.0 does not have it yet; later ones do"
 _EVOLUTION = "the clause asks for the new column, and delta-spark 4.0.1 leaves it out"
@@ -130,4 +132,15 @@ DIFFERENCES: Sequence[Difference] = (
     *_listed(_BY_PATH, "clustering", "CREATE OR REPLACE TABLE {t} (id INT) *", "error", "commits", "rows", "schema", kinds=_PATH),
     *_listed(_BY_PATH, "clustering", "DESCRIBE DETAIL {t} ~7", "answer", kinds=_PATH),
     *_listed(_BY_PATH, "clustering", "SELECT *", "answers", "answer", kinds=_PATH),
+    *_listed(_COPIED, "clones", "CREATE OR REPLACE TABLE {o} SHALLOW CLONE {t}*", "entry of another"),
+    *_listed(
+        _UNCOUNTED,
+        "conversion of partitions",
+        "DELETE FROM {t} *",
+        "answer",
+        "commits.0.metrics.numAddedFiles",
+        "commits.0.metrics.numCopiedRows",
+        "commits.0.metrics.numDeletedRows",
+    ),
+    *_listed(_COMMENT, "conversion of partitions", "* NO STATISTICS PARTITIONED BY *", "schema", kinds=_PATH),
 )

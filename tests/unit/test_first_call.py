@@ -128,6 +128,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
         "tahoe.table",
     }
     assert {each for each in imported if each.startswith("tahoe.ops.")} == {
+        "tahoe.ops.copyable",
         "tahoe.ops.maintainable",
         "tahoe.ops.tables",
         "tahoe.ops.tables.alterable",

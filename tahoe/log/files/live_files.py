@@ -150,12 +150,12 @@ def are_plain(paths: pa.ChunkedArray) -> bool:
 
 
 def canonical_path(path: str, root_url: str) -> str:
-    """One spelling for all that mean the same file: the store name below the table's root; outside of it, the decoded URI.
+    """One spelling for all that mean the same file: the store name below the table's root; outside of it, the URL.
 
     Never raises: whether a path may be followed is decided where the file is opened.
     """
     try:
-        return decode_path(path, root_url)
+        return decode_path(path, root_url, outside=True)
     except CorruptTable:
         # Only compared with its like: for a path outside, the slashes after 'file:' and doubled ones make no difference.
         decoded = unquote(path)

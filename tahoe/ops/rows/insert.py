@@ -440,7 +440,7 @@ def _rows_of(adds: Sequence[AddFile], config: TableConfig, store: LogStore) -> I
     """The rows of files that were just written, file by file."""
     schema, files = to_arrow_schema(config.schema), DataFiles(store, config)
     for add in adds:
-        task = ReadTask(decode_path(add.path, store.url), add.size, add.partition_values)
+        task = ReadTask(decode_path(add.path, store.url, outside=True), add.size, add.partition_values)
         yield pa.Table.from_batches(files.read(task), schema)
 
 

@@ -376,7 +376,7 @@ def physical_rows(store: LogStore, add: AddFile) -> int:
     """How many rows a file has, dead ones too: by its statistics, else by its footer."""
     if add.num_records is not None:
         return add.num_records
-    with store.open_input(decode_path(add.path, store.url)) as source:
+    with store.open_input(decode_path(add.path, store.url, outside=True)) as source:
         return int(pq.read_metadata(source).num_rows)
 
 

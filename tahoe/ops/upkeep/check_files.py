@@ -29,7 +29,7 @@ from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow_values import array, scalar
 from tahoe.snapshot.arrow_reader import ReadTask, check_footer
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.location import decode_path
+from tahoe.store.location import decode_path, is_outside
 from tahoe.store.log_store import LogStore
 
 __all__ = ["MOST_FOOTERS", "LiveFiles", "check_live_files", "side_by_side"]
@@ -144,7 +144,7 @@ def _storage(files: LiveFiles, progress: Progress) -> Iterator[Violation]:
             yield violation_of(name, "file", "A path", file=name.facts.get("path"))
             continue
         found = present.get(name)
-        if found is None and asked < _MOST_ASKED:
+        if found is None and (asked < _MOST_ASKED or is_outside(name)):
             # A listing may lag, and does not follow links: the name itself decides.
             asked += 1
             held = files.store.head(name)
@@ -297,7 +297,7 @@ def _row_ids(files: LiveFiles) -> Iterator[Violation]:
 
 def _name(path: str, root: str) -> str | CorruptTable:
     try:
-        return decode_path(path, root)
+        return decode_path(path, root, outside=True)
     except CorruptTable as error:
         return error
 

@@ -25,7 +25,7 @@ from tahoe.ops.upkeep.vacuum_files import (
     without_links,
 )
 from tahoe.ops.upkeep.vacuum_lite import expired_version, removed_files, write_last_vacuum
-from tahoe.ops.upkeep.vacuum_needed import actions_of, commits_in, lost_versions, names_in, needed_names
+from tahoe.ops.upkeep.vacuum_needed import actions_of, commits_in, lost_versions, names_in, needed_by_clones, needed_names
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
 from tahoe.progress import Progress, silent
 from tahoe.protocol.features import check_writable
@@ -122,6 +122,7 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
     commits = commits_in(store)
     versions = tuple(held(newest, cut_off_ms + retention_ms))
     needed = needed_names(newest, commits, cut_off_ms, versions, request.threads)
+    needed |= needed_by_clones(newest, cut_off_ms, cut_off_ms + retention_ms, request.threads)
     needed |= real_names(store, needed - entries.keys())
     files = without_links(store, deletable(entries.values(), needed, cut_off_ms, prefixes, store.url))
     if request.lite or request.inventory is not None:

@@ -23,8 +23,9 @@ from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDe
 from tahoe.protocol.dv import file_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.outside import clones_of
 
-__all__ = ["actions_of", "commits_in", "lost_versions", "names_in", "needed_names"]
+__all__ = ["actions_of", "commits_in", "lost_versions", "names_in", "needed_by_clones", "needed_names"]
 
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
@@ -76,6 +77,32 @@ def needed_names(
     recent = [version for version, entry in commits if entry.modified_ms >= cut_off_ms]
     for _, actions in actions_of(store, recent, threads):
         needed.update(names_in(actions, store.url))
+    return needed
+
+
+def needed_by_clones(snapshot: Snapshot, cut_off_ms: int, now_ms: int, threads: int) -> set[str]:
+    """The names of files that shallow clones of the table need, as far as it knows them; each clone keeps what its own retention says.
+
+    A record without a table is one of a clone that is being made, as long as it is young, and then of one that is gone.
+
+    Args:
+        snapshot: the newest version of the table that they are clones of.
+        cut_off_ms, now_ms: by the clock of the storage.
+    """
+    store, needed = snapshot.store, set[str]()
+    for record in clones_of(store):
+        other = store.outside.open(record.table)
+        try:
+            clone = Snapshot.at(other)
+        except NotFound as error:
+            if error.code != "DELTA_TABLE_NOT_FOUND":
+                raise
+            if record.version is not None and record.modified_ms >= cut_off_ms:
+                needed.update(_names(Snapshot.at(store, record.version).files(), store.url))
+            continue
+        until_ms = now_ms - clone.config.properties.deleted_file_retention_ms
+        names = needed_names(clone, commits_in(other), until_ms, (), threads)
+        needed.update(name.removeprefix(f"{store.url}/") for name in names if name.startswith(f"{store.url}/"))
     return needed
 
 

@@ -136,5 +136,5 @@ def footers(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[pq.FileMeta
 
 def _footer(snapshot: Snapshot, add: AddFile) -> pq.FileMetaData:
     store = snapshot.store
-    with store.open_input(decode_path(add.path, store.url)) as source:
+    with store.open_input(decode_path(add.path, store.url, outside=True)) as source:
         return pq.read_metadata(source)

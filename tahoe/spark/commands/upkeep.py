@@ -26,6 +26,7 @@ from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
 from tahoe.ops.layout.optimize import Written, optimize, rewritten_here, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
+from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
 from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.progress import shown
@@ -47,10 +48,13 @@ from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = [
+    "FSCK_ROW",
     "OPTIMIZE_ROW",
     "RESTORE_ROW",
     "VACUUM_ROW",
     "DeltaOptimizeBuilder",
+    "compute_statistics_of",
+    "fsck_table",
     "on_executors",
     "optimize_table",
     "purge",
@@ -85,9 +89,13 @@ RESTORE_ROW = (
 )
 """The columns that RESTORE answers with."""
 
+FSCK_ROW = "dataFilePath string, dataFileMissing boolean, deletionVectorPath string, deletionVectorFileMissing boolean"
+"""The columns that FSCK REPAIR TABLE answers with, a row a file."""
+
 Row = tuple[str, dict[str, Any]]
 Value = TypeVar("Value")
 
+_MOST_TASKS = 1_000
 _DELTA = "spark.databricks.delta."
 _PREFIX = f"{_DELTA}optimize."
 
@@ -261,6 +269,28 @@ def _inventory(spark: SparkSession, query: str) -> pa.Table:
     if dict(frame.dtypes).get("isDir") == "boolean":
         frame = frame.where("not isDir")
     return frame.select(wanted).toArrow()
+
+
+def compute_statistics_of(spark: SparkSession, table: Table) -> None:
+    """Make the statistics of all files anew, each by a task of its own. Raises as `tahoe.ops.repair.statistics.compute_statistics`."""
+    refuse_connect(spark, "ANALYZE TABLE … COMPUTE DELTA STATISTICS")
+
+    def collect(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
+        if table.url.startswith("memory:") or not adds:
+            return collected_here(snapshot, adds)
+        read = partial(statistics_of_file, BareVersion(snapshot.store, snapshot.version, snapshot.config))
+        tasks = spark.sparkContext.parallelize(adds, min(len(adds), _MOST_TASKS))
+        return iter(tasks.map(read).collect())
+
+    commit = partial(table.commit, user_metadata=user_metadata_of(spark))
+    with shown_jobs(spark, table.clock), told_once(spark):
+        compute_statistics(table.begin, commit, collect)
+
+
+def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:
+    """Remove what is gone from storage from the log, and answer with rows of `FSCK_ROW`. Raises as `tahoe.ops.repair.fsck.fsck`."""
+    found = table.fsck(dry_run=dry_run).lost
+    return [(one.path, one.is_missing, one.vector, one.vector_is_missing) for one in found]
 
 
 def restore_table(

@@ -35,7 +35,8 @@ from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate, shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
-from tahoe.spark.scan.listed_files import Listing, file_urls, files_where, list_files
+from tahoe.spark.scan.file_urls import file_urls
+from tahoe.spark.scan.listed_files import Listing, files_where, list_files
 
 if TYPE_CHECKING:
     from tahoe.table import Table
@@ -300,7 +301,7 @@ class FileIndex(Proxied):
                 table=store.url,
             )
         with self._snapshot.naming_origins():
-            urls = file_urls(files["path"], store.url, files["size"])
+            urls = file_urls(files["path"], store, files["size"])
         return Listing(
             urls,
             files["size"],

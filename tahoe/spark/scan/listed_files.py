@@ -7,16 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.lazy import pc
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.many import directories, rows_that_hold
-from tahoe.spark.jvm.storage import refuse_links_out
-from tahoe.store.location import absolute_url, decode_path, local_path
 
-__all__ = ["Listing", "file_urls", "files_where", "list_files"]
-
-# Paths that mean the same decoded and encoded, as nearly all do: told apart in one pass over the column.
-_PLAIN = r"^([A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*$"
+__all__ = ["Listing", "files_where", "list_files"]
 
 
 @dataclass(frozen=True)
@@ -79,19 +73,6 @@ def files_where(
     predicate.initialize(0)
     groups = _grouped(values)
     return groups.members_where(rows_that_hold(jvm, predicate, groups.values, types, zone))
-
-
-def file_urls(paths: pa.ChunkedArray, root_url: str, sizes: pa.ChunkedArray | None = None) -> pa.Array:
-    """Absolute percent-encoded URLs of the log's paths, each of them below the table's root."""
-    paths = paths.combine_chunks()
-    plain = bool(pc.all(pc.match_substring_regex(paths, _PLAIN), min_count=0).as_py())
-    names = paths.to_pylist() if plain else [decode_path(path, root_url) for path in paths.to_pylist()]
-    root = local_path(root_url)
-    if root is not None:
-        refuse_links_out(root, names, [] if sizes is None else sizes.to_pylist())
-    if plain:
-        return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
-    return pa.array([absolute_url(root_url, name) for name in names], pa.string())
 
 
 @dataclass(frozen=True)

@@ -8,25 +8,36 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.exceptions import NotFound, Unsupported
+from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
 from tahoe.spark.commands.upkeep import (
+    FSCK_ROW,
     OPTIMIZE_ROW,
     RESTORE_ROW,
     VACUUM_ROW,
+    compute_statistics_of,
+    fsck_table,
     optimize_table,
     purge,
     restore_table,
     vacuum_table,
 )
+from tahoe.spark.copies.clone import CLONE_ROW, AskedClone, clone_named
+from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import is_nothing
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
+    Clone,
+    ComputeStatistics,
+    Convert,
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    Fsck,
+    Generate,
     NotYet,
     Optimize,
     Purge,
@@ -57,6 +68,10 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
             code="DELTA_OPERATION_NOT_ALLOWED",
             statement=statement.words,
         )
+    if isinstance(statement, Clone):
+        return Command("CLONE", lambda: _clone(spark, statement), _columns(CLONE_ROW))
+    if isinstance(statement, Convert):
+        return Command("CONVERT TO DELTA", lambda: _convert(spark, statement))
     named = table_named(spark, statement.table.identifiers)
     if named is None:
         if _may_be_column(spark, statement):
@@ -87,6 +102,9 @@ _WORDS = {
     Optimize: "OPTIMIZE",
     Vacuum: "VACUUM",
     Restore: "RESTORE",
+    ComputeStatistics: "ANALYZE TABLE … COMPUTE DELTA STATISTICS",
+    Fsck: "FSCK REPAIR TABLE",
+    Generate: "GENERATE",
 }
 
 
@@ -114,6 +132,12 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.uniform.sync()))
         case UpgradeUniform(_, version):
             return Command(words, lambda: _done(table.uniform.upgrade(version)))
+        case ComputeStatistics():
+            return Command(words, lambda: compute_statistics_of(spark, table))
+        case Fsck(_, dry_run):
+            return Command(words, lambda: fsck_table(table, dry_run=dry_run), _columns(FSCK_ROW))
+        case Generate(_, mode):
+            return Command(words, lambda: _done(table.generate(mode)))
         case Purge(_, where):
             return Command(words, lambda: purge(spark, table, where), _columns(OPTIMIZE_ROW))
         case Optimize(_, where, columns, is_full):
@@ -126,6 +150,16 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case Restore(_, target, timestamp):
             return Command(words, lambda: restore_table(spark, table, target, timestamp), _columns(RESTORE_ROW))
     raise AssertionError(statement)
+
+
+def _clone(spark: SparkSession, asked: Clone) -> list[tuple[int, ...]]:
+    request = CloneRequest(asked.is_shallow, asked.how, dict(asked.properties))
+    target, source = asked.table.identifiers, asked.source.identifiers
+    return clone_named(spark, AskedClone(target, source, request, asked.version, asked.timestamp, asked.location))[0]
+
+
+def _convert(spark: SparkSession, asked: Convert) -> None:
+    convert_named(spark, asked.table.identifiers, asked.partition_by, statistics=asked.statistics)
 
 
 def _columns(row: str) -> StructType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tahoe.store.location import decode_path
+from tahoe.store.location import decode_path, is_outside, named_url
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.convert.manifest_caches import ManifestCaches
 from tahoe.uniform.convert.manifest_draft import Draft, NewSnapshot, digest, manifest_data, manifest_name, path_hashes
@@ -55,7 +55,10 @@ class ManifestFolder:
 
     def file_url(self, path: str) -> str:
         """The full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
-        return self.root_url + decode_path(path, self._store.url)
+        name = decode_path(path, self._store.url, outside=True)
+        if is_outside(name):  # whether it may be shown to readers of Iceberg is told by where it lies
+            self._store.outside.at(name)
+        return named_url(self._store.url, name)
 
     def put(self, name: str, data: bytes) -> str:
         """Write a file; returns its URL."""

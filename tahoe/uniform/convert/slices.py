@@ -21,7 +21,7 @@ from tahoe.exceptions import StorageFailure
 from tahoe.lazy import pc
 from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import StructType, schema_from_json
-from tahoe.store.location import decode_path
+from tahoe.store.location import decode_path, named_url
 from tahoe.uniform.convert.manifest_draft import Draft, NewSnapshot, manifest_data, manifest_name
 from tahoe.uniform.convert.manifest_policy import most_entries
 from tahoe.uniform.formats.data_files import FILES_COLUMNS, FileEncoder, spec_of
@@ -155,7 +155,7 @@ def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
     encoder = FileEncoder(
         schema,
         shared.partition_columns,
-        lambda path: f"{shared.root_url}/{decode_path(path, shared.root_url)}",
+        lambda path: named_url(shared.root_url, decode_path(path, shared.root_url, outside=True)),
         format_version=shared.format_version,
     )
     with pa.ipc.open_stream(part.files) as stream:
@@ -184,6 +184,8 @@ def sliced_manifests(
         files: the live files, in the order in which manifests hold them.
         told: how many files are in manifests, and of how many.
     """
+    for path in files["path"].filter(pc.match_substring(files["path"], ":/")).to_pylist():
+        folder.file_url(path)  # raises where it may not be named
     done = 0
     manifests: list[ManifestFile] = []
     size = 0

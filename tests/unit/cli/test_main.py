@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -275,6 +276,41 @@ def test_vacuum_tells_first_and_then_does(path: str, monkeypatch: pytest.MonkeyP
     done = run_json("vacuum", path, *options)
     assert (done["deleted"], done["files"]) == (30, planned["files"])
     assert run_json("history", path, "-n", "1")[0]["operation"] == "VACUUM END"
+
+
+def test_convert_tells_first_and_then_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "parquet" / "day=2026-03-01"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
+    path = str(folder.parent)
+    assert "would make a table of 1 file" in run("convert", path, "-p", "day:date", "--dry-run")
+    told = run_json("convert", path, "--partition-by", "day:date", "--no-statistics")
+    assert told["version"] == 0 and told["files"] == 1 and not told["wasDelta"]
+    assert tahoe.Table(path).to_arrow().num_rows == 2
+    assert "already" in run("convert", path)
+    code, message = run_main(monkeypatch, capsys, "convert", path, "-p", "day")
+    assert code == 2 and "day:date" in message
+
+
+def test_fsck_tells_first_and_then_does(path: str) -> None:
+    assert "are there" in run("fsck", path)
+    next(Path(path).glob("month=2/*.parquet")).unlink()
+    assert "would remove 1 file" in run("fsck", path, "--dry-run")
+    assert [one["is_missing"] for one in run_json("fsck", path)["lost"]] == [True]
+    assert tahoe.Table(path).to_arrow().num_rows == 6
+
+
+def test_clone_and_generate_tell_first_and_then_do(path: str, tmp_path: Path) -> None:
+    target = str(tmp_path / "clone")
+    assert "would make" in run("clone", path, target, "--shallow", "--dry-run")
+    told = run_json("clone", path, target, "--shallow", "--version", "2")
+    assert told["version"] == 0 and told["sourceVersion"] == 2
+    assert tahoe.Table(target).to_arrow().num_rows == 6
+    assert "deep clone" in run("clone", path, target, "--replace")
+    assert "would list" in run("generate", path, "--dry-run")
+    assert len(run_json("generate", path)["written"]) == 3
 
 
 def test_restore_tells_first_and_then_does(

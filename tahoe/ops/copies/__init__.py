@@ -1,0 +1,1 @@
+"""Tables made of files that are there: CONVERT TO DELTA, CLONE, and lists of files for readers that know no log."""

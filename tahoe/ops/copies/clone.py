@@ -1,0 +1,263 @@
+"""CLONE: a table of its own with the rows of another, as they are at a version. A shallow clone names the source's files, a deep one has
+copies of them.
+
+    shallow   source's files ─► absolute paths ─► a record in the source (`tahoe.store.outside`) ─► commit
+    deep      source's files ─► less those that the clone has ─► copied, side by side ─► commit; what the source has no more goes
+
+Only the commit makes the clone show anything. A deep clone that was interrupted goes on where it was: a file that is there with its size is
+not copied again, and so a clone that is run again copies only what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.log.files.live_files import add_files, key_of
+from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import AddFile, Metadata
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import features_of, upgraded
+from tahoe.protocol.properties import TableProperties, validate_properties
+from tahoe.protocol.row_tracking import with_materialized_columns
+from tahoe.protocol.statistics.collect import check_statistics_columns
+from tahoe.schema.types import schema_from_json
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import is_outside
+from tahoe.store.log_store import LogStore
+from tahoe.store.outside import CloneRecord, record_clone
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
+
+__all__ = ["CloneRequest", "Cloned", "Copier", "clone"]
+
+Copier = Callable[[LogStore, LogStore, Sequence[FileCopy], Progress], int]
+"""From one store to another these files; how many were there already, with their size."""
+
+_OF_THE_SOURCE_ALONE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRequest:
+    """What the user asks for.
+
+    Args:
+        shallow: name the source's files; else copy them.
+        how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
+        properties: of the clone, over those of the source.
+        dry_run: tell what would be done, and do nothing.
+    """
+
+    shallow: bool
+    how: str = "create"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cloned:
+    """What a CLONE did, or would do. `print` shows it.
+
+    Args:
+        table: the clone's URL.
+        source: as the history tells it, with its version.
+        version: the commit; None of a dry run, and where the clone was as the source is.
+        metrics: by the reference's names, as the SQL statement answers them.
+    """
+
+    table: str
+    source: str
+    source_version: int
+    version: int | None
+    metrics: dict[str, int]
+    shallow: bool
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        told, kind = self.metrics, "shallow" if self.shallow else "deep"
+        source = self.source if self.source_version < 0 else f"version {self.source_version} of {self.source}"
+        files = f"{counted(told['source_num_of_files'], 'file')} of {told['source_table_size']:,} bytes"
+        text = f"{self.table}, a {kind} clone of {source}: {files}"
+        if not self.shallow:
+            text += f"; {counted(told['num_copied_files'], 'file')} of {told['copied_files_size']:,} bytes copied"
+        if told["num_removed_files"]:
+            text += f"; {counted(told['num_removed_files'], 'file')} of {told['removed_files_size']:,} bytes removed"
+        if self.dry_run:
+            return f"CLONE would make {text}."
+        return text + ("." if self.version is not None else "; nothing was to be done.")
+
+
+def clone(
+    source: CloneSource,
+    transaction: Transaction,
+    commit: Callable[[Transaction, Operation], Committed],
+    copy: Copier,
+    request: CloneRequest,
+    progress: Progress = silent,
+) -> Cloned:
+    """Make a table of another one's files.
+
+    Args:
+        transaction: on the clone, which may be there.
+        commit: commits it.
+        copy: copies files.
+        progress: told of files copied.
+
+    Raises:
+        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; ``DELTA_UNSUPPORTED_NON_EMPTY_CLONE``: a shallow clone over a table with files;
+            ``DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE``; properties that the files cannot have.
+        NotFound: ``DELTA_FILE_NOT_FOUND``: the source has lost a file; ``DELTA_TABLE_NOT_FOUND``: nothing is there to be replaced.
+        ConcurrentWriteException: another writer committed to the clone meanwhile. Run it again: what was copied is not copied again.
+    """
+    target = transaction.snapshot
+    url = transaction.store.url
+    _check_target(source, transaction, request)
+    if target is not None and request.how == "createIfNotExists":
+        return Cloned(url, source.name, source.version, None, _metrics(source, (), ()), request.shallow)
+    wanted = [_as_cloned(source, add, request.shallow) for add in source.files]
+    there = {} if target is None else {key_of(add, url): add for add in add_files(target.files())}
+    keys = {key_of(add, url) for add, _ in wanted}
+    new = [(add, copies) for add, copies in wanted if key_of(add, url) not in there]
+    removed = [add for key, add in there.items() if key not in keys]
+    metrics = _metrics(source, () if request.shallow else [add for add, _ in new], removed)
+    metadata = _metadata(source, target, request, transaction)
+    is_same = target is not None and not new and not removed and metadata == target.metadata
+    if request.dry_run or is_same:
+        return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
+    _stage(transaction, source, metadata, new, removed)
+    _fetch(transaction, source, new, copy, request, progress)
+    committed = commit(transaction, _operation(source, metrics))
+    return Cloned(url, source.name, source.version, committed.version, metrics, request.shallow)
+
+
+def _as_cloned(source: CloneSource, add: AddFile, shallow: bool) -> tuple[AddFile, list[FileCopy]]:
+    if not shallow:
+        return copied(source, add)
+    file, name = referenced(source, add)
+    return file, [FileCopy(name, file.path, add.size)]
+
+
+def _check_target(source: CloneSource, transaction: Transaction, request: CloneRequest) -> None:
+    url, target = transaction.store.url, transaction.snapshot
+    if url == source.store.url:
+        raise InvalidRequest(
+            f"You tried to REPLACE an existing table ({url}) with CLONE, of itself. This operation is unsupported: name another place for "
+            "the clone, or restore the table to a version.",
+            code="DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE",
+            table=url,
+        )
+    if target is None and request.how == "replace":
+        transaction.existing()
+    if target is not None and request.how == "create":
+        raise InvalidRequest(
+            f"There is a table at {url} already. Replace it (CREATE OR REPLACE TABLE … CLONE, replace=True), or choose another place.",
+            code="DELTA_TABLE_ALREADY_EXISTS",
+            table=url,
+        )
+    if target is not None and request.shallow and target.num_files and request.how != "createIfNotExists":
+        raise InvalidRequest(
+            f"The clone destination table is non-empty: {url} has {counted(target.num_files, 'file')}. Please TRUNCATE or DELETE FROM the "
+            "table before running CLONE, or make a deep clone, which removes them.",
+            code="DELTA_UNSUPPORTED_NON_EMPTY_CLONE",
+            table=url,
+        )
+
+
+def _metadata(source: CloneSource, target: Snapshot | None, request: CloneRequest, transaction: Transaction) -> Metadata:
+    """The source's, under an id of the clone's own."""
+    there = None if target is None else target.metadata
+    given = validate_properties(request.properties)
+    check_statistics_columns(schema_from_json(source.metadata.schema_string), source.metadata.partition_columns, given)
+    configuration = {key: value for key, value in source.metadata.configuration.items() if key not in _OF_THE_SOURCE_ALONE}
+    if there is not None:
+        configuration |= {key: there.configuration[key] for key in _OF_THE_SOURCE_ALONE if key in there.configuration}
+    configuration = with_materialized_columns({**configuration, **given}, transaction.clock)
+    for other in [source.metadata.configuration, *([] if there is None or not target else [there.configuration])]:
+        _check_mapping(transaction.store.url, other, configuration)
+    return replace(
+        source.metadata,
+        id=transaction.clock.uuid() if there is None else there.id,
+        name=None if there is None else there.name,
+        description=None if there is None else there.description,
+        configuration=configuration,
+    )
+
+
+def _check_mapping(url: str, other: Mapping[str, str], configuration: Mapping[str, str]) -> None:
+    before, after = (TableProperties(found).column_mapping_mode for found in (other, configuration))
+    if before != after:
+        raise InvalidRequest(
+            f"Column mapping of the clone {url} cannot be '{after}' where it is '{before}' in its source, or in the table that it replaces: "
+            "the files stay as they are. Leave delta.columnMapping.mode out, and set it to 'name' afterwards.",
+            code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            table=url,
+        )
+
+
+def _stage(
+    transaction: Transaction,
+    source: CloneSource,
+    metadata: Metadata,
+    new: Sequence[tuple[AddFile, Sequence[FileCopy]]],
+    removed: Sequence[AddFile],
+) -> None:
+    target, now_ms = transaction.snapshot, transaction.clock.now_ms()
+    transaction.read_whole_table()
+    transaction.may_be_moved = False
+    transaction.enforces = ENFORCED  # the rows were in a table with the same demands
+    transaction.row_ids_kept = True
+    transaction.row_id_mark = source.row_id_mark
+    transaction.set_metadata(metadata)
+    if source.protocol is not None:
+        protocol = source.protocol if target is None else upgraded(target.protocol, features_of(source.protocol))
+        transaction.set_protocol(protocol)
+    staged = {} if target is None else target.state.domains
+    transaction.stage(*(domain for domain in source.domains if staged.get(domain.domain) != domain))
+    transaction.stage(*(add.remove(now_ms) for add in removed), *(add for add, _ in new))
+
+
+def _fetch(
+    transaction: Transaction,
+    source: CloneSource,
+    new: Sequence[tuple[AddFile, Sequence[FileCopy]]],
+    copy: Copier,
+    request: CloneRequest,
+    progress: Progress,
+) -> None:
+    """Have the files within reach of the clone before they are committed."""
+    copies = [one for _, some in new for one in some]
+    if request.shallow:
+        version = None if source.version < 0 else source.version
+        roots = {source.store.url: source.store}
+        for one in copies:
+            if is_outside(one.source):
+                store, _ = source.store.outside.at(one.source)
+                roots[store.url] = store
+        for root, store in roots.items():
+            record_clone(store, CloneRecord(transaction.store.url, version if root == source.store.url else None))
+        transaction.looks_for = "none" if source.is_newest else "all"
+        return
+    # Vectors of many files lie in one.
+    resumed = copy(source.store, transaction.store, list(dict.fromkeys(copies)), progress)
+    transaction.looks_for = "all" if resumed else "old"
+
+
+def _metrics(source: CloneSource, copied_files: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, int]:
+    return {
+        "source_table_size": source.size,
+        "source_num_of_files": len(source.files),
+        "num_removed_files": len(removed),
+        "num_copied_files": len(copied_files),
+        "removed_files_size": sum(add.size for add in removed),
+        "copied_files_size": sum(add.size for add in copied_files),
+    }
+
+
+def _operation(source: CloneSource, metrics: Mapping[str, int]) -> Operation:
+    told = {
+        "".join(word.capitalize() if at else word for at, word in enumerate(name.split("_"))): n for name, n in metrics.items()
+    }
+    return Operation("CLONE", {"source": source.name, "sourceVersion": source.version}, told)

@@ -1,0 +1,154 @@
+"""CONVERT TO DELTA: files that are there become a table where they are. Nothing is written but the log's first commit.
+
+    what the files are (`parquet_folder`) ─► metaData, an add for each ─► version 0
+
+A place that is a Delta table already stays as it is. Of two that convert one folder side by side one commits, and the other finds a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.ops.copies.parquet_folder import FoundTable
+from tahoe.ops.tables.create import new_metadata
+from tahoe.progress import Progress, silent
+from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.features import features_of
+from tahoe.txn.commit import Committed
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
+
+__all__ = ["ConvertRequest", "Converted", "convert"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertRequest:
+    """What the user asks for.
+
+    Args:
+        statistics: whether the log gets statistics of each file.
+        properties: of the new table.
+        shown_partitions: the partition columns that were named, as the history shows them; None for the table's own.
+        catalog_table: the name of the table in a catalog, for the history.
+        dry_run: tell what would be done, and do nothing.
+    """
+
+    statistics: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    shown_partitions: Sequence[str] | None = None
+    catalog_table: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a CONVERT TO DELTA did, or would do. `print` shows it.
+
+    Args:
+        table: its URL.
+        version: the commit; None of a dry run, and where nothing was to be done.
+        was_delta: there was a Delta table already.
+        files: how many the table has got.
+        size: their bytes.
+    """
+
+    table: str
+    version: int | None
+    was_delta: bool = False
+    files: int = 0
+    size: int = 0
+    found: FoundTable | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        if self.was_delta:
+            return f"{self.table} is a Delta table already: nothing was done."
+        what = f"{counted(self.files, 'file')} of {self.size:,} bytes"
+        partitioned = (
+            "" if self.found is None or not self.found.partition_by else f", partitioned by {', '.join(self.found.partition_by)}"
+        )
+        columns = "" if self.found is None else f": {len(self.found.schema)} columns{partitioned}"
+        if self.version is None:
+            return f"CONVERT TO DELTA of {self.table} would make a table of {what}{columns}."
+        return f"{self.table} is a Delta table of {what}{columns}."
+
+
+def convert(
+    begin: Callable[[], Transaction],
+    commit: Callable[[Transaction, Operation], Committed],
+    look: Callable[[Progress], FoundTable],
+    request: ConvertRequest,
+    progress: Progress = silent,
+) -> Converted:
+    """Make a table of the files that are there.
+
+    Args:
+        begin: gives a transaction on what is there.
+        commit: commits it.
+        look: finds the files.
+
+    Raises:
+        InvalidRequest: ``DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING``, ``DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS``: properties
+            that the files cannot have; ``DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES``; and what `look` raises.
+    """
+    transaction = begin()
+    url = transaction.store.url
+    if transaction.snapshot is not None:
+        return Converted(url, None, was_delta=True)
+    found = look(progress)
+    size = sum(file.size for file in found.files)
+    _stage(transaction, found, request)
+    if request.dry_run:
+        return Converted(url, None, False, len(found.files), size, found)
+    try:
+        version = commit(transaction, _operation(found, request)).version
+    except DeltaConcurrentModificationException:
+        if begin().snapshot is None:
+            raise
+        return Converted(url, None, was_delta=True)
+    return Converted(url, version, False, len(found.files), size, found)
+
+
+def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest) -> None:
+    url = transaction.store.url
+    metadata = new_metadata(
+        found.schema,
+        transaction.clock,
+        partition_by=found.partition_by,
+        properties={**request.properties, **found.properties},
+    )
+    transaction.set_metadata(metadata)
+    config = future_config(transaction)
+    if config.column_mapping_mode != found.properties.get("delta.columnMapping.mode", "none"):
+        raise InvalidRequest(
+            f"The configuration 'delta.columnMapping.mode' cannot be set to `{config.column_mapping_mode}` when using CONVERT TO DELTA: "
+            f"the files of {url} have no column ids. Leave the property out, and set it to 'name' afterwards.",
+            code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
+            table=url,
+        )
+    if "rowTracking" in features_of(config.protocol) and not request.statistics:
+        raise InvalidRequest(
+            f"Cannot enable row tracking on {url} without collecting statistics, which tell how many row ids each file needs. Leave NO "
+            "STATISTICS out, or the property delta.enableRowTracking.",
+            code="DELTA_CONVERT_TO_DELTA_ROW_TRACKING_WITHOUT_STATS",
+            table=url,
+        )
+    transaction.enforces = ENFORCED  # as they are; what the table is to demand of rows can be told afterwards
+    transaction.read_whole_table()
+    transaction.may_be_moved = False
+    transaction.stage(*found.files)
+
+
+def _operation(found: FoundTable, request: ConvertRequest) -> Operation:
+    partitions = found.partition_by if request.shown_partitions is None else request.shown_partitions
+    parameters = {
+        "numFiles": len(found.files),
+        "partitionedBy": json.dumps(list(partitions), separators=(",", ":")),
+        "collectStats": request.statistics,
+        **({} if request.catalog_table is None else {"catalogTable": request.catalog_table}),
+        "sourceFormat": found.source_format,
+    }
+    return Operation("CONVERT", parameters, {"numConvertedFiles": len(found.files)})

@@ -1,0 +1,147 @@
+"""What the columns of a table are, by the footers of its Parquet files: each file's own schema, and one that holds them all. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.evolve import as_nullable
+from tahoe.schema.mapping import transform_fields
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, schema_from_json
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+__all__ = ["footer_schema", "merged"]
+
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_WHOLE = ("byte", "short", "integer")  # one physical type: a wider one reads what a narrower one wrote
+
+
+def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructType:
+    """The columns of a Parquet file, all of them nullable: those that Spark noted in it, else those that it has.
+
+    Args:
+        place: of the file, for messages.
+
+    Raises `Unsupported`: a type that Delta has not.
+    """
+    noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if noted is not None:
+        try:
+            return as_nullable(transform_fields(schema_from_json(noted.decode()), _with_comment))
+        except (TahoeError, UnicodeDecodeError):
+            pass  # a type of a program's own: the columns themselves tell
+    try:
+        found = from_arrow_schema(footer.schema.to_arrow_schema())
+    except Unsupported as error:
+        raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
+    zoned, refused = _by_physical_type(footer)
+    if refused:
+        raise Unsupported(
+            f"Column {refused[0]} of {place} holds timestamps in nanoseconds, which Delta has no type for. Write the file anew with "
+            "microseconds.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            file=place,
+            column=refused[0],
+        )
+    return as_nullable(_with_instants(found, zoned, ()))
+
+
+def merged(schema: StructType, other: StructType, place: str) -> StructType:
+    """The columns of both, the first one's first. Whole numbers of up to 32 bits become the wider of two.
+
+    Args:
+        other: of the file at `place`.
+
+    Raises `InvalidRequest` (``DELTA_FAILED_MERGE_SCHEMA_FILE``): one column has types that no one reading serves.
+    """
+    try:
+        return _struct(schema, other, ())
+    except _Differs as difference:
+        path, one, two = difference.args
+        raise InvalidRequest(
+            f"Failed to merge schema of file {place}: column {'.'.join(path)} is of type {two} in it, and of type {one} in others. Write the "
+            "file anew with that type, or convert the files one folder at a time.",
+            code="DELTA_FAILED_MERGE_SCHEMA_FILE",
+            file=place,
+            column=".".join(path),
+        ) from None
+
+
+class _Differs(Exception):
+    """Carries the path and the two types."""
+
+
+def _struct(one: StructType, two: StructType, path: tuple[str, ...]) -> StructType:
+    fields = []
+    for column in one:
+        other = two.find(column.name)
+        kind = column.data_type if other is None else _type(column.data_type, other.data_type, (*path, column.name))
+        fields.append(replace(column, data_type=kind))
+    return StructType((*fields, *(column for column in two if one.find(column.name) is None)))
+
+
+def _type(one: DataType, two: DataType, path: tuple[str, ...]) -> DataType:
+    if one == two:
+        return one
+    match one, two:
+        case StructType(), StructType():
+            return _struct(one, two, path)
+        case ArrayType(), ArrayType():
+            return replace(one, element_type=_type(one.element_type, two.element_type, (*path, "element")))
+        case MapType(), MapType():
+            return replace(
+                one,
+                key_type=_type(one.key_type, two.key_type, (*path, "key")),
+                value_type=_type(one.value_type, two.value_type, (*path, "value")),
+            )
+        case PrimitiveType("void"), _:
+            return two
+        case _, PrimitiveType("void"):
+            return one
+        case PrimitiveType(left), PrimitiveType(right) if left in _WHOLE and right in _WHOLE:
+            return PrimitiveType(max(left, right, key=_WHOLE.index))
+    raise _Differs(path, one, two)
+
+
+def _with_comment(column: StructField) -> StructField:
+    """Without what else programs note of a column."""
+    return replace(column, metadata={key: value for key, value in column.metadata.items() if key == "comment"})
+
+
+def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[str, ...]], list[str]]:
+    """Columns of INT96, which hold instants whatever Arrow makes of them, and those with nanoseconds."""
+    zoned, refused = set(), []
+    for index in range(len(footer.schema)):
+        column = footer.schema.column(index)
+        if column.physical_type == "INT96":
+            zoned.add(tuple(column.path.split(".")))
+        elif "nanoseconds" in str(column.logical_type).lower():
+            refused.append(column.path)
+    return zoned, refused
+
+
+def _with_instants(schema: StructType, zoned: set[tuple[str, ...]], path: tuple[str, ...]) -> StructType:
+    return StructType(tuple(_instant(column, zoned, (*path, column.name)) for column in schema)) if zoned else schema
+
+
+def _instant(column: StructField, zoned: set[tuple[str, ...]], path: tuple[str, ...]) -> StructField:
+    inside = [found for found in zoned if found[: len(path)] == path]
+    return replace(column, data_type=_instants(column.data_type)) if inside else column
+
+
+def _instants(kind: DataType) -> DataType:
+    """With instants for all timestamps: a file that has INT96 has no other kind."""
+    match kind:
+        case StructType(fields):
+            return StructType(tuple(replace(column, data_type=_instants(column.data_type)) for column in fields))
+        case ArrayType(element):
+            return replace(kind, element_type=_instants(element))
+        case MapType(key, value):
+            return replace(kind, key_type=_instants(key), value_type=_instants(value))
+        case PrimitiveType("timestamp_ntz"):
+            return PrimitiveType("timestamp")
+    return kind

@@ -1,0 +1,231 @@
+"""The Parquet files of a folder as a table would have them: which they are, their columns, their partitions, their statistics.
+
+    listing, or the log of a stream ─► names ─► partition values       footers, side by side ─► columns of all, statistics of each
+
+Only footers are read. What is hidden (``_…``, ``.…``) is left alone, but for folders of partitions (``_column=value``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound
+from tahoe.lazy import pq
+from tahoe.ops.copies.footer_schema import footer_schema, merged
+from tahoe.ops.copies.hive_paths import PartitionReader
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
+from tahoe.schema.evolve import as_nullable
+from tahoe.schema.types import StructType
+from tahoe.store.location import encode_path
+from tahoe.store.log_store import Entry, LogStore
+
+__all__ = ["FolderRequest", "FoundTable", "parquet_table"]
+
+_THREADS = 16
+_STREAM_LOG = "_spark_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """Files that may become a table, as they are.
+
+    Args:
+        schema: logical, with the partition columns, all nullable.
+        partition_by: the partition columns, in the order of the folders.
+        files: with paths below `url`.
+        url: of the folder.
+        source_format: ``parquet`` or ``iceberg``.
+        properties: that the table must have.
+    """
+
+    schema: StructType
+    partition_by: tuple[str, ...]
+    files: Sequence[AddFile]
+    url: str
+    source_format: str = "parquet"
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRequest:
+    """How a folder is read.
+
+    Args:
+        partition_schema: the columns that the folders tell, in their order.
+        statistics: whether the log gets statistics of each file.
+        schema: what a catalog says of the columns; the footers' own are not looked at then.
+        folders: the only ones that count, of a catalog that knows the partitions; None for all.
+        time_zone: of timestamps in the names of folders.
+        bad_values_are_null: see `tahoe.ops.copies.hive_paths.PartitionReader`.
+        use_stream_log: where Structured Streaming wrote the folder, the files that its log has, and no others.
+        configuration: of the table to be; says which columns have statistics.
+    """
+
+    partition_schema: StructType = field(default_factory=lambda: StructType(()))
+    statistics: bool = True
+    schema: StructType | None = None
+    folders: Collection[str] | None = None
+    time_zone: str = "UTC"
+    bad_values_are_null: bool = False
+    use_stream_log: bool = True
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = silent) -> FoundTable:
+    """The table that the Parquet files of a folder are.
+
+    Args:
+        store: of the folder.
+        progress: told of the footers read.
+
+    Raises:
+        NotFound: ``DELTA_EMPTY_DIRECTORY``: there is no file.
+        InvalidRequest: see `PartitionReader.values` and `tahoe.ops.copies.footer_schema.merged`; ``DELTA_FAILED_INFER_SCHEMA``.
+        CorruptTable: ``TAHOE_NOT_A_PARQUET_FILE``: one is none.
+    """
+    entries = _entries(store, request)
+    if not entries:
+        raise NotFound(
+            f"No file found in the directory: {store.url}. Name the folder of the Parquet files; hidden ones, whose names begin with '_' or "
+            "'.', do not count.",
+            code="DELTA_EMPTY_DIRECTORY",
+            table=store.url,
+        )
+    reader = PartitionReader(
+        request.partition_schema, store.url, request.time_zone, bad_values_are_null=request.bad_values_are_null
+    )
+    files = [
+        AddFile(encode_path(entry.name), reader.values(entry.name), entry.size, entry.modified_ms, True) for entry in entries
+    ]
+    schema = request.schema
+    if schema is None or request.statistics:
+        schema, told = _footers(store, entries, request, progress)
+        files = [replace(file, stats=stats) for file, stats in zip(files, told, strict=True)]
+    table_schema = _with_partition_columns(schema, request.partition_schema)
+    return FoundTable(table_schema, tuple(request.partition_schema.names), files, store.url)
+
+
+# -- which files -------------------------------------------------------------------------------------------------------------
+
+
+def _entries(store: LogStore, request: FolderRequest) -> list[Entry]:
+    """The files, by name."""
+    entries = _of_stream(store) if request.use_stream_log else None
+    if entries is None:
+        entries = [entry for entry in store.walk() if not _is_hidden(entry.name)]
+    if request.folders is not None:
+        entries = [entry for entry in entries if entry.name.rpartition("/")[0] in request.folders]
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def _is_hidden(name: str) -> bool:
+    *folders, file = name.split("/")
+    return file[0] in "_." or any(folder[0] in "_." and "=" not in folder for folder in folders)
+
+
+def _of_stream(store: LogStore) -> list[Entry] | None:
+    """The files of a folder that Structured Streaming wrote, by its log; None where there is none. What a batch that failed has left is not
+    in it."""
+    batches: dict[int, str] = {}
+    compacted = -1
+    for listed in store.list_from(_STREAM_LOG):
+        number, dot, suffix = listed.name.rpartition("/")[2].partition(".")
+        if number.isdecimal() and suffix in ("", "compact"):
+            batches[int(number)] = listed.name
+            compacted = max(compacted, int(number)) if dot else compacted
+    if not batches:
+        return None
+    found: dict[str, Entry] = {}
+    for batch in sorted(number for number in batches if number >= compacted):
+        for entry, is_added in _of_batch(store, batches[batch]):
+            found.pop(entry.name, None)
+            found |= {entry.name: entry} if is_added else {}
+    return list(found.values())
+
+
+def _of_batch(store: LogStore, name: str) -> Iterator[tuple[Entry, bool]]:
+    try:
+        version, *lines = store.get(name).decode().splitlines()
+        if version != "v1":
+            raise ValueError(f"version {version}")
+        for line in filter(None, lines):
+            value = json.loads(line)
+            path = str(value["path"])
+            root = store.url.partition("://")[2].lstrip("/")
+            # As Hadoop writes it, with a scheme and not encoded; the folder may have been moved since, then its name counts alone.
+            _, inside, relative = path.partition(f"{root}/")
+            if not inside:
+                raise ValueError(f"the path {path}, which is not below {store.url}")
+            yield Entry(relative, int(value["size"]), int(value["modificationTime"])), value["action"] == "add"
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTable(
+            f"{store.url}/{name}, the log of the stream that wrote the files, cannot be read: {error}. Restore it; or, if every file of the "
+            "folder counts, set spark.databricks.delta.convert.useMetadataLog to false (use_stream_log=False).",
+            code="TAHOE_CORRUPT_STREAM_LOG",
+            table=store.url,
+            file=name,
+        ) from error
+
+
+# -- footers -----------------------------------------------------------------------------------------------------------------
+
+
+def _footers(
+    store: LogStore, entries: Sequence[Entry], request: FolderRequest, progress: Progress
+) -> tuple[StructType, list[str | None]]:
+    """The columns of all files together, and the statistics of each."""
+    schema, told = StructType(()), list[str | None]()
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-footers") as pool:
+        read = pool.map(lambda entry: _footer(store, entry, request), entries)
+        try:
+            for done, (entry, (found, stats)) in enumerate(zip(entries, read, strict=True), start=1):
+                if request.schema is None and found != schema:
+                    schema = merged(schema, found, f"{store.url}/{entry.name}")
+                told.append(stats)
+                progress("footers read", done, len(entries))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    schema = schema if request.schema is None else request.schema
+    if not schema.fields:
+        raise InvalidRequest(
+            f"Failed to infer schema from the files of {store.url}: none of them has a column.",
+            code="DELTA_FAILED_INFER_SCHEMA",
+            table=store.url,
+        )
+    return schema, told
+
+
+def _footer(store: LogStore, entry: Entry, request: FolderRequest) -> tuple[StructType, str | None]:
+    place = f"{store.url}/{entry.name}"
+    try:
+        with store.open_input(entry.name) as source:
+            footer = pq.read_metadata(source)
+    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+        raise CorruptTable(
+            f"{place} is no Parquet file: {str(error).splitlines()[0]}. Move it out of the folder; names that begin with '_' or '.' are left "
+            "alone.",
+            code="TAHOE_NOT_A_PARQUET_FILE",
+            table=store.url,
+            file=entry.name,
+        ) from error
+    schema = footer_schema(footer, place) if request.schema is None else request.schema
+    if not request.statistics:
+        return schema, None
+    indexed = indexed_columns(schema, request.partition_schema.names, request.configuration)
+    prefix = string_prefix_length(request.configuration)
+    return schema, statistics_of_footer(footer, schema, indexed, prefix_length=prefix).to_json()
+
+
+def _with_partition_columns(schema: StructType, partitions: StructType) -> StructType:
+    """A column that the files have too keeps its place and gets the partition's type; the others come last."""
+    own = {column.name.lower(): column for column in as_nullable(partitions)}
+    kept = [own.pop(column.name.lower(), column) for column in schema]
+    return StructType((*kept, *own.values()))

@@ -1,0 +1,162 @@
+"""GENERATE symlink_format_manifest: lists of the live files, folder by folder, for readers that know no log (Presto, Athena, Hive).
+
+``_symlink_format_manifest/p=1/manifest`` has one absolute path a line. Each list is put whole, so whoever is interrupted leaves old lists
+and new ones, and none that is half; the next run makes all of them new. Such readers know neither deletion vectors nor column mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.lazy import pc
+from tahoe.log.files.live_files import canonical_path
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import Action, AddFile, RemoveFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.partition import deserialize, hive_folder
+from tahoe.schema.types import PrimitiveType
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import named_url
+
+__all__ = ["MANIFEST_MODE", "Generated", "generate", "generate_after_commit"]
+
+MANIFEST_MODE = "symlink_format_manifest"
+_FOLDER = "_symlink_format_manifest"
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What a GENERATE did, or would do. `print` shows it.
+
+    Args:
+        table: its URL.
+        version: whose files are listed.
+        written: names of manifests.
+        deleted: names of those of folders that have no files any more.
+        files: how many files are listed.
+    """
+
+    table: str
+    version: int
+    written: tuple[str, ...]
+    deleted: tuple[str, ...]
+    files: int
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        would = "would list" if self.dry_run else "lists"
+        text = f"GENERATE {MANIFEST_MODE} {would} {self.files:,} files of version {self.version} of {self.table}"
+        text += f" in {len(self.written):,} manifests"
+        return f"{text}; {len(self.deleted):,} others {'would go' if self.dry_run else 'are gone'}."
+
+
+def generate(snapshot: Snapshot, mode: str = MANIFEST_MODE, progress: Progress = silent, *, dry_run: bool = False) -> Generated:
+    """Write the manifests of a version, and delete those of folders that it has no more.
+
+    Args:
+        mode: only `MANIFEST_MODE` is known.
+        progress: told of manifests written.
+
+    Raises:
+        InvalidRequest: ``DELTA_MODE_NOT_SUPPORTED``.
+        Unsupported: ``DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS``: files have dead rows, which readers of manifests would show;
+            ``DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING``.
+    """
+    if mode.lower() != MANIFEST_MODE:
+        raise InvalidRequest(
+            f"Specified mode '{mode}' is not supported. Supported modes are: {MANIFEST_MODE}.", code="DELTA_MODE_NOT_SUPPORTED"
+        )
+    _refuse_what_readers_miss(snapshot)
+    store, files = snapshot.store, snapshot.files()
+    manifests = _manifests(snapshot.config, files, store.url)
+    there = {entry.name for entry in store.walk(_FOLDER)}
+    gone = tuple(sorted(there - manifests.keys()))
+    if not dry_run:
+        _write(snapshot, manifests, gone, progress)
+    return Generated(store.url, snapshot.version, tuple(sorted(manifests)), gone, files.num_rows, dry_run)
+
+
+def generate_after_commit(snapshot: Snapshot, actions: Iterable[Action]) -> None:
+    """Write the manifests of the partitions that a commit changed, all of them where there are none yet. Raises as `generate`.
+
+    Args:
+        snapshot: the newest version: what others committed meanwhile is listed too.
+        actions: of the commit.
+    """
+    store, changed = snapshot.store, [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+    known = all(action.partition_values is not None for action in changed)
+    if not snapshot.partition_columns or not known or next(iter(store.walk(_FOLDER)), None) is None:
+        generate(snapshot)
+        return
+    _refuse_what_readers_miss(snapshot)
+    touched = {_name(snapshot.config, action.partition_values or {}) for action in changed}
+    manifests = _manifests(snapshot.config, snapshot.files(), store.url, touched)
+    _write(snapshot, manifests, touched - manifests.keys(), silent)
+
+
+def _refuse_what_readers_miss(snapshot: Snapshot) -> None:
+    url = snapshot.store.url
+    if snapshot.config.column_mapping_mode != "none":
+        raise Unsupported(
+            f"Manifest generation is not supported for tables that leverage column mapping, as external readers cannot read these Delta "
+            f"tables: {url}. Let such readers have its Iceberg side (delta.universalFormat.enabledFormats = iceberg).",
+            code="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+            table=url,
+        )
+    if pc.any(pc.is_valid(snapshot.files()["deletionVector"])).as_py():
+        raise Unsupported(
+            f"The GENERATE {MANIFEST_MODE} command is not supported on table versions with deletion vectors: table {url}. In order to "
+            "produce a version of the table without deletion vectors, run REORG TABLE … APPLY (PURGE) first (Table.purge).",
+            code="DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS",
+            table=url,
+        )
+
+
+def _manifests(config: TableConfig, files: pa.Table, url: str, wanted: Collection[str] | None = None) -> dict[str, list[str]]:
+    """The files of each manifest, by its name; of a table without partitions one, though it has no file."""
+    found: dict[str, list[str]] = {} if config.partition_columns else {f"{_FOLDER}/manifest": []}
+    names: dict[tuple[tuple[str, str | None], ...], str] = {}
+    for path, values in zip(files["path"].to_pylist(), files["partitionValues"].to_pylist(), strict=True):
+        key = tuple(values or ())
+        name = names.get(key) or names.setdefault(key, _name(config, dict(key)))
+        if wanted is None or name in wanted:
+            found.setdefault(name, []).append(_shown(named_url(url, canonical_path(path, url))))
+    return {name: sorted(paths) for name, paths in found.items()}
+
+
+def _name(config: TableConfig, values: Mapping[str, str | None]) -> str:
+    shown = {}
+    for column in config.partition_schema:
+        text = values.get(column.name)
+        shown[column.name] = _as_spark(text) if text and column.data_type == PrimitiveType("timestamp") else text
+    return "/".join(filter(None, [_FOLDER, hive_folder(list(shown), shown), "manifest"]))
+
+
+def _as_spark(text: str) -> str:
+    """An instant as Spark casts it to a string, in UTC."""
+    moment = deserialize(text, PrimitiveType("timestamp"))
+    return re.sub(r"\.?0*$", "", f"{moment:%Y-%m-%d %H:%M:%S.%f}") if moment.microsecond else f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _shown(url: str) -> str:
+    """As Hadoop writes a path: one slash after ``file:``."""
+    return f"file:{url[7:]}" if url.startswith("file:///") else url
+
+
+def _write(snapshot: Snapshot, manifests: Mapping[str, list[str]], gone: Iterable[str], progress: Progress) -> None:
+    store = snapshot.store
+
+    def put(name: str) -> None:
+        store.put(name, "".join(f"{path}\n" for path in manifests[name]).encode())
+
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-manifests") as pool:
+        for done, _ in enumerate(pool.map(put, manifests), start=1):
+            progress("manifests written", done, len(manifests))
+        list(pool.map(store.delete, gone))

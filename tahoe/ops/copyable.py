@@ -1,0 +1,149 @@
+"""What makes a table of files that are there, and copies of a table, without Spark: what `tahoe.table.Table` has of it."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tahoe.progress import Progress, shown
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+
+    from tahoe.clock import Clock
+    from tahoe.ops.copies.clone import Cloned
+    from tahoe.ops.copies.convert import Converted
+    from tahoe.ops.copies.parquet_folder import FoundTable
+    from tahoe.ops.copies.symlink_manifests import Generated
+    from tahoe.schema.types import StructType
+    from tahoe.snapshot.snapshot import Snapshot
+    from tahoe.store.log_store import LogStore
+    from tahoe.txn.commit import Committed
+    from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["Copyable"]
+
+
+class Copyable(ABC):
+    """Tables that are made of others, or of files."""
+
+    store: LogStore
+    clock: Clock
+
+    @abstractmethod
+    def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
+        """A version."""
+
+    @abstractmethod
+    def begin(self) -> Transaction:
+        """A transaction on the newest version."""
+
+    @abstractmethod
+    def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
+        """Commit it."""
+
+    def convert_to_delta(
+        self,
+        partition_by: Mapping[str, str] | StructType | None = None,
+        *,
+        statistics: bool = True,
+        properties: Mapping[str, str] | None = None,
+        use_stream_log: bool = True,
+        dry_run: bool = False,
+        user_metadata: str | None = None,
+    ) -> Converted:
+        """Make a table of the Parquet files that are here, where they are; one that is a Delta table already stays as it is.
+
+        ``tahoe.Table("/data/events").convert_to_delta({"day": "date"})``
+
+        Args:
+            partition_by: the columns that the folders tell (``day=2026-03-01/``), in their order, each with its type: ``date``,
+                ``integer``, ``string``, ``decimal(10,2)``, …
+            statistics: let the log have statistics of each file, by its footer, so that queries skip files.
+            use_stream_log: of a folder that Structured Streaming wrote, take the files that its log has, and no others.
+            dry_run: tell what would be done, and do nothing.
+
+        Returns: what was done; errors are those of `tahoe.ops.copies.convert.convert` and `tahoe.ops.copies.parquet_folder.parquet_table`.
+        """
+        from tahoe.ops.copies.convert import ConvertRequest, convert
+        from tahoe.ops.copies.parquet_folder import FolderRequest, parquet_table
+        from tahoe.ops.copies.partition_schema import partition_schema
+
+        request = ConvertRequest(statistics, properties or {}, dry_run=dry_run)
+        columns = partition_schema(partition_by)
+        folder = FolderRequest(columns, statistics, use_stream_log=use_stream_log, configuration=request.properties)
+
+        def look(progress: Progress) -> FoundTable:
+            return parquet_table(self.store, folder, progress)
+
+        with shown(self.clock) as progress:
+            return convert(self.begin, partial(self.commit, user_metadata=user_metadata), look, request, progress)
+
+    def clone(
+        self,
+        target: str | os.PathLike[str] | Copyable,
+        *,
+        shallow: bool = False,
+        version: int | None = None,
+        timestamp: str | date | datetime | None = None,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        user_metadata: str | None = None,
+    ) -> Cloned:
+        """Make a table of its own with the rows of this one. A clone changes without this table, and this table without it.
+
+        A deep clone that is made again, with `replace`, copies only what is new. A shallow clone names the files of this table, and a
+        record of it stays here, by which VACUUM keeps them.
+
+        Args:
+            target: where the clone shall be.
+            shallow: name this table's files; else copy them.
+            version, timestamp: of this table; the newest by default.
+            replace: let the clone take the place of a table that is there: a deep one of any, a shallow one of one without files.
+            properties: of the clone, over those of this table.
+            storage_options: of the target, where it is a path.
+            dry_run: tell what would be done, and do nothing.
+
+        Returns: what was done, with the metrics of the SQL statement; errors are those of `tahoe.ops.copies.clone.clone`.
+        """
+        from tahoe.ops.copies.clone import CloneRequest, clone
+        from tahoe.ops.copies.clone_source import source_of_snapshot
+        from tahoe.ops.copies.copy_files import copied_here
+
+        if isinstance(target, str | os.PathLike):
+            other: Copyable = type(self)(target, storage_options=storage_options, clock=self.clock)  # type: ignore[call-arg]
+        else:
+            other = target
+        newest = self.snapshot()
+        snapshot = newest if version is None and timestamp is None else self.snapshot(version, timestamp)
+        request = CloneRequest(shallow, "createOrReplace" if replace else "create", properties or {}, dry_run)
+        source = source_of_snapshot(snapshot, newest.version)
+        commit = partial(other.commit, user_metadata=user_metadata)
+        with shown(self.clock) as progress:
+            return clone(source, other.begin(), commit, copied_here, request, progress)
+
+    def generate(self, mode: str = "symlink_format_manifest", *, dry_run: bool = False) -> Generated:
+        """Write lists of the live files for readers that know no log; see `tahoe.ops.copies.symlink_manifests`.
+
+        With ``delta.compatibility.symlinkFormatManifest.enabled`` each commit renews them.
+        """
+        from tahoe.ops.copies.symlink_manifests import generate
+
+        with shown(self.clock) as progress:
+            return generate(self.snapshot(), mode, progress, dry_run=dry_run)
+
+    def allow_shallow_clone(self, clone: str) -> None:
+        """Let a shallow clone that another writer made of this table read its files, and VACUUM keep them for it.
+
+        Args:
+            clone: the path or URL of the clone.
+        """
+        from tahoe.store.location import table_url
+        from tahoe.store.outside import CloneRecord, record_clone
+
+        record_clone(self.store, CloneRecord(table_url(clone), None))

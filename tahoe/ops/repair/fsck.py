@@ -1,0 +1,149 @@
+"""FSCK REPAIR TABLE: files that are gone from storage leave the log, so that the rest of the table can be read again.
+
+    live files ─► not in a listing, and not there when asked for ─► remove
+
+The rows of such files are lost: a backup put back in their place is better, and RESTORE of a version without them too. A file whose deletion
+vector is gone leaves as well: nobody can tell its dead rows from the living. The file itself stays in storage until VACUUM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tahoe.exceptions import DeltaConcurrentModificationException
+from tahoe.log.files.live_files import add_files, canonical_path
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.dv import file_name
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
+
+__all__ = ["Lost", "Repaired", "fsck"]
+
+_THREADS = 16
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A file that cannot be read any more.
+
+    Args:
+        path: as the log has it.
+        is_missing: whether the data file is gone.
+        vector: the name of its deletion vector's file; None where it has none of its own.
+        vector_is_missing: whether that is gone.
+    """
+
+    path: str
+    is_missing: bool
+    vector: str | None
+    vector_is_missing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a FSCK did, or would do. `print` shows it.
+
+    Args:
+        table: its URL.
+        checked: the version that was looked at.
+        version: the commit; None of a dry run, and where no file is missing.
+        rows: how many rows the files had, as far as their statistics tell.
+    """
+
+    table: str
+    checked: int
+    version: int | None
+    lost: tuple[Lost, ...] = field(repr=False)
+    rows: int = 0
+
+    def __str__(self) -> str:
+        if not self.lost:
+            return f"All files of version {self.checked} of {self.table} are there."
+        names = ", ".join(one.path for one in self.lost[:3]) + (", …" if len(self.lost) > 3 else "")
+        what = f"{counted(len(self.lost), 'file')} with {self.rows:,} rows that are gone from storage ({names})"
+        if self.version is None:
+            return f"FSCK of version {self.checked} of {self.table} would remove {what}. Put them back from a backup if you can."
+        return f"Version {self.version} of {self.table} is without {what}."
+
+
+def fsck(
+    begin: Callable[[], Transaction],
+    commit: Callable[[Transaction, Operation], Committed],
+    *,
+    dry_run: bool = False,
+    progress: Progress = silent,
+) -> Repaired:
+    """Remove from the log what is gone from storage.
+
+    Args:
+        begin: a transaction on the newest version.
+        commit: commits one.
+        dry_run: tell what would be removed, and remove nothing.
+        progress: told of the files that are listed.
+
+    Raises:
+        NotFound: there is no table.
+        InvalidRequest: the table is append-only (``DELTA_CANNOT_MODIFY_APPEND_ONLY``).
+        StorageFailure: storage did not say whether a file is there.
+    """
+    for left in reversed(range(_TRIES)):
+        transaction = begin()
+        snapshot = transaction.existing()
+        found = _lost(snapshot, progress)
+        lost, adds = tuple(one for one, _ in found), [add for _, add in found]
+        rows = sum(add.num_records or 0 for add in adds)
+        if dry_run or not lost:
+            return Repaired(snapshot.store.url, snapshot.version, None, lost, rows)
+        now_ms = transaction.clock.now_ms()
+        transaction.read_files(add.key for add in adds)
+        transaction.stage(*(add.remove(now_ms) for add in adds))
+        metrics = {"numRemovedFiles": len(adds), "removedFilesSize": sum(add.size for add in adds)}
+        try:
+            version = commit(transaction, Operation("FSCK", {"dryRun": False}, metrics)).version
+        except DeltaConcurrentModificationException:
+            if not left:
+                raise
+            continue  # another writer changed these files: look again
+        return Repaired(snapshot.store.url, snapshot.version, version, lost, rows)
+    raise AssertionError
+
+
+def _lost(snapshot: Snapshot, progress: Progress) -> list[tuple[Lost, AddFile]]:
+    store, url = snapshot.store, snapshot.store.url
+    files = snapshot.files()
+    present = set(_listed(store, progress))
+    names = [canonical_path(path, url) for path in files["path"].to_pylist()]
+    has_vector = files["deletionVector"].is_valid().to_pylist()
+    doubtful = [at for at, name in enumerate(names) if has_vector[at] or name not in present]
+    adds = add_files(files.take(pa.array(doubtful, pa.int64())))
+    vectors = [None if add.deletion_vector is None else file_name(add.deletion_vector, url) for add in adds]
+    asked = {names[at] for at in doubtful} | {name for name in vectors if name is not None}
+    gone = _gone(store, sorted(asked - present))
+    found = []
+    for at, add, vector in zip(doubtful, adds, vectors, strict=True):
+        one = Lost(add.path, names[at] in gone, vector, vector in gone)
+        if one.is_missing or one.vector_is_missing:
+            found.append((one, add))
+    return found
+
+
+def _listed(store: LogStore, progress: Progress) -> Iterator[str]:
+    for count, entry in enumerate(store.walk(), start=1):
+        yield entry.name
+        if count % 1_000 == 0:
+            progress("files listed", count)
+
+
+def _gone(store: LogStore, names: Sequence[str]) -> set[str]:
+    """Those that are not there: a listing may lag, and shows neither links nor files of other folders; the name itself decides."""
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-fsck") as pool:
+        return {name for name, entry in zip(names, pool.map(store.head, names), strict=True) if entry is None}

@@ -1,0 +1,1 @@
+"""CONVERT TO DELTA, CLONE and GENERATE on Spark: what names of the session's catalog mean for them."""

@@ -1,0 +1,263 @@
+"""CONVERT TO DELTA on Spark: a folder by its path, or a Parquet table of the session's catalog, whose entry becomes one of Delta.
+
+name ─┬─ parquet.`/path` ──────────────────────────────► the core converts the folder
+      ├─ an entry of Parquet ─► columns, partitions ───► the core converts its folder ─► the entry says delta
+      └─ a Delta table, or delta.`/path` ──────────────► nothing is to be done
+
+Footers are read by the driver, many side by side; no data is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
+from tahoe.ops.copies.parquet_folder import FolderRequest, FoundTable, parquet_table
+from tahoe.progress import Progress, shown
+from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
+from tahoe.spark.commands.row_changes import user_metadata_of
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.entries import entry_of, is_delta, location_of
+from tahoe.spark.names.new_entries import is_view
+from tahoe.spark.names.settings import settings_of
+from tahoe.store.location import split_url, table_url
+from tahoe.table import Table
+
+__all__ = ["convert_named", "folder_of_entry", "folder_request", "source_folder"]
+
+_CONF = "spark.databricks.delta.convert."
+_HIVE_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_TRANSIENT = "transient_lastDdlTime"
+
+
+def convert_named(
+    spark: SparkSession,
+    parts: Sequence[str],
+    partition_schema: str | SparkStruct | None = None,
+    *,
+    statistics: bool = True,
+) -> Table:
+    """Make a Delta table of what a name means, and return it.
+
+    Args:
+        parts: the identifiers of a name in the catalog, or of ``parquet.`/path` ``.
+        partition_schema: the columns that the folders tell, or their DDL; None for none, and for what the catalog knows.
+
+    Raises:
+        InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``, ``DELTA_CONVERT_NON_PARQUET_TABLE``: what is there is of another format;
+            ``DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER``, ``DELTA_CONVERT_METASTORE_METADATA_MISMATCH``: the catalog says otherwise; and
+            as `tahoe.ops.copies.convert.convert`.
+        NotFound: ``TABLE_OR_VIEW_NOT_FOUND``.
+    """
+    entry = entry_of(spark, parts) if is_classic(spark) else None
+    if isinstance(partition_schema, str):
+        partition_schema = cast(SparkStruct, SparkType.fromDDL(partition_schema))
+    columns = None if partition_schema is None else from_spark_schema(partition_schema)
+    if entry is not None:
+        return _of_catalog(spark, entry, columns, statistics)
+    provider, path = source_folder(parts)
+    table = table_at(spark, path, {})
+    if provider == "delta":
+        return table
+    if provider != "parquet":
+        raise _other_format(".".join(parts), provider)
+    request = folder_request(spark, columns or StructType(()), statistics)
+    _convert(spark, table, request, ConvertRequest(statistics, request.configuration, _names(columns)))
+    return table
+
+
+def source_folder(parts: Sequence[str]) -> tuple[str, str]:
+    """Format and path in ``parquet.`/path` ``.
+
+    Raises:
+        InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``: a path alone.
+        NotFound: ``TABLE_OR_VIEW_NOT_FOUND``: a name that the catalog has not.
+    """
+    name = ".".join(parts)
+    if len(parts) == 2 and "/" in parts[1]:
+        return parts[0].lower(), parts[1]
+    if len(parts) == 1 and "/" in parts[0]:
+        raise InvalidRequest(
+            f"CONVERT TO DELTA only supports parquet tables. Please rewrite your target as parquet.`{name}` if it's a parquet directory.",
+            code="DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            table=name,
+        )
+    raise NotFound(
+        f"There is no table '{name}'. Check the name, or the database that is in use; a folder is named as parquet.`/path`.",
+        code="TABLE_OR_VIEW_NOT_FOUND",
+        table=name,
+    )
+
+
+def _convert(spark: SparkSession, table: Table, folder: FolderRequest, request: ConvertRequest) -> Converted:
+    def look(progress: Progress) -> FoundTable:
+        return parquet_table(table.store, folder, progress)
+
+    user_metadata = user_metadata_of(spark) if is_classic(spark) else None
+    with shown(table.clock) as progress:
+        return convert(table.begin, partial(table.commit, user_metadata=user_metadata), look, request, progress)
+
+
+def folder_request(
+    spark: SparkSession, columns: StructType, statistics: bool, properties: Mapping[str, str] | None = None
+) -> FolderRequest:
+    """How a folder is read, as the session's settings say."""
+    settings = settings_of(spark) if is_classic(spark) else {}
+    return FolderRequest(
+        partition_schema=columns,
+        statistics=statistics,
+        time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
+        bad_values_are_null=_is_on(spark, "partitionValues.ignoreCastFailure", False),
+        use_stream_log=_is_on(spark, "useMetadataLog", True),
+        configuration={**insert_request("Append", None, {}, settings).options.properties, **(properties or {})},
+    )
+
+
+def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
+    return str(spark.conf.get(_CONF + name, str(default))).strip().lower() == "true"
+
+
+def _names(columns: StructType | None) -> list[str]:
+    """The columns that the user named, as the history tells them."""
+    return [] if columns is None else columns.names
+
+
+def _other_format(name: str, provider: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"CONVERT TO DELTA only supports parquet tables, but you are trying to convert a {provider} source: {name}. Read it with Spark, and "
+        "write it as a Delta table.",
+        code="DELTA_CONVERT_NON_PARQUET_TABLE",
+        table=name,
+    )
+
+
+# -- tables of the catalog -----------------------------------------------------------------------------------------------------
+
+
+def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | None, statistics: bool) -> Table:
+    name = str(entry.identifier().unquotedString())
+    if is_view(entry):
+        raise InvalidRequest(
+            f"Operation not allowed: `Converting a view to a Delta table` is not supported: {name} is a view. Convert the table below it.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=name,
+        )
+    table = table_at(spark, location_of(entry), {})
+    if is_delta(entry):
+        return table
+    _check_parquet(entry, name)
+    known = _partition_schema(entry)
+    if columns is not None and [_plain(one) for one in columns] != [_plain(one) for one in known]:
+        raise InvalidRequest(
+            f"CONVERT TO DELTA was called with a partition schema different from the partition schema inferred from the catalog, please "
+            f"avoid providing the schema so that the partition schema can be chosen from the catalog: catalog {known}, provided {columns}; "
+            f"table {name}.",
+            code="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+            table=name,
+        )
+    given = {key: value for key, value in Jvm.of(spark).dictionary(entry.properties()).items() if key != _TRANSIENT}
+    if table.begin().snapshot is not None:
+        _adopt_properties(spark, table, name, given)
+    else:
+        folder = folder_of_entry(spark, entry, table, folder_request(spark, known, statistics, given))
+        request = ConvertRequest(statistics, folder.configuration, _names(columns), _identifier(entry))
+        _convert(spark, table, folder, request)
+    _become_delta(spark, entry)
+    return table
+
+
+def _plain(column: StructField) -> tuple[str, DataType]:
+    return column.name, column.data_type
+
+
+def _identifier(entry: JavaObject) -> str:
+    return str(entry.identifier().toString())
+
+
+def _check_parquet(entry: JavaObject, name: str) -> None:
+    provider = str(entry.provider().get()).lower() if entry.provider().isDefined() else "unknown"
+    serde = entry.storage().serde()
+    if provider != "parquet" and not (provider == "hive" and serde.isDefined() and str(serde.get()) == _HIVE_PARQUET):
+        raise _other_format(name, provider)
+
+
+def _partition_schema(entry: JavaObject) -> StructType:
+    return schema_from_json(str(entry.partitionSchema().json()))
+
+
+def folder_of_entry(spark: SparkSession, entry: JavaObject, table: Table, request: FolderRequest) -> FolderRequest:
+    """The request with the columns and the partitions that the catalog knows."""
+    request = replace(request, partition_schema=_partition_schema(entry))
+    if _is_on(spark, "useCatalogSchema", True):
+        request = replace(request, schema=schema_from_json(str(entry.schema().json())))
+    if not request.partition_schema.fields or not _is_on(spark, "useCatalogPartitions", True):
+        return request
+    folders = _partition_folders(spark, entry, table)
+    if not folders:
+        raise InvalidRequest(
+            f"CONVERT TO DELTA: no partition information was found in the catalog for table {entry.identifier().unquotedString()}. Let "
+            f"the catalog find them (MSCK REPAIR TABLE), or set {_CONF}useCatalogPartitions to false, so that the folders tell.",
+            code="DELTA_CONVERSION_NO_PARTITION_FOUND",
+            table=str(entry.identifier().unquotedString()),
+        )
+    return replace(request, folders=frozenset(folders))
+
+
+def _partition_folders(spark: SparkSession, entry: JavaObject, table: Table) -> list[str]:
+    """The folders of the partitions that the catalog knows, below the table's."""
+    catalog, jvm = spark._jsparkSession.sessionState().catalog(), Jvm.of(spark)
+    root, folders = split_url(table.url), []
+    for partition in items(catalog.listPartitions(entry.identifier(), jvm.option(None))):
+        scheme, authority, path = split_url(table_url(location_of(copied(entry, storage=partition.storage()))))
+        if (scheme, authority) != root[:2] or not path.startswith(f"{root[2]}/"):
+            raise Unsupported(
+                f"The catalog has a partition of {entry.identifier().unquotedString()} at {scheme}://{authority}/{path}, which is not below "
+                f"the table's folder {table.url}: paths of a table never leave its folder. Move the partition there first.",
+                code="TAHOE_PATH_OUTSIDE_TABLE",
+                table=table.url,
+                path=path,
+            )
+        folders.append(path[len(root[2]) + 1 :])
+    return folders
+
+
+def _adopt_properties(spark: SparkSession, table: Table, name: str, given: Mapping[str, str]) -> None:
+    """What is there is a Delta table already, and only the entry does not know it: its properties become the table's."""
+    transaction = table.begin()
+    there = dict(transaction.existing().metadata.configuration)
+    if {**there, **given} == there:
+        return
+    if there and _is_on(spark, "metadataCheck.enabled", True):
+        raise InvalidRequest(
+            f"You are trying to convert a table which already has a delta log where the table properties in the catalog don't match the "
+            f"configuration in the delta log: table {name} has {dict(given)} in the catalog, and {there} in the log of {table.url}. Make the "
+            f"properties in the catalog those of the log, or set {_CONF}metadataCheck.enabled to false.",
+            code="DELTA_CONVERT_METASTORE_METADATA_MISMATCH",
+            table=name,
+        )
+    table.set_properties(dict(given))
+
+
+def _become_delta(spark: SparkSession, entry: JavaObject) -> None:
+    """Let the entry say that its table is one of Delta; all else is the log's to say."""
+    jvm, catalog = Jvm.of(spark), spark._jsparkSession.sessionState().catalog()
+    nothing = jvm.option(None)
+    storage = copied(entry.storage(), inputFormat=nothing, outputFormat=nothing, serde=nothing)
+    empty = jvm.java_class("org.apache.spark.sql.types.StructType")()
+    changed = copied(
+        entry, provider=jvm.option("delta"), schema=empty, partitionColumnNames=jvm.seq(), properties=jvm.map({}), storage=storage
+    )
+    catalog.alterTable(changed)
+    catalog.refreshTable(entry.identifier())

@@ -8,8 +8,8 @@ from tahoe.exceptions import NotFound
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, parse
 from tahoe.store.log_store import LogStore
-from tahoe.stream.commits import StreamedCommit, streamed_commit
-from tahoe.stream.options import SourceOptions
+from tahoe.stream.source_options import SourceOptions
+from tahoe.stream.streamed_commit import StreamedCommit, streamed_commit
 
 __all__ = ["CommitReader"]
 

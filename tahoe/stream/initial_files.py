@@ -11,7 +11,7 @@ import pyarrow as pa
 from tahoe.lazy import pc
 from tahoe.log.files.live_files import add_files
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.stream.commits import IndexedFile
+from tahoe.stream.streamed_commit import IndexedFile
 
 __all__ = ["InitialFiles"]
 

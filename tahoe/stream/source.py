@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.log.files.paths import commit_name
 from tahoe.log.history import commit_times, first_version_from, in_commit_timestamps_from
 from tahoe.log.places import no_in_commit_timestamp
@@ -22,11 +22,11 @@ from tahoe.snapshot.changes import check_feed_is_on
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits, Room
 from tahoe.stream.commit_reader import CommitReader
-from tahoe.stream.commits import IndexedFile, StreamedCommit
 from tahoe.stream.initial_files import InitialFiles
-from tahoe.stream.options import SourceOptions
 from tahoe.stream.position import Position, check_moves_on, check_same_table
 from tahoe.stream.schema_changes import ReadAs
+from tahoe.stream.source_options import SourceOptions
+from tahoe.stream.streamed_commit import IndexedFile, StreamedCommit
 
 __all__ = ["Source"]
 
@@ -93,13 +93,15 @@ class Source:
             limits: of the batch; None for those of the options.
             up_to: no further than there (`end_now`).
 
+        A commit that stops the stream is an error when a batch would begin with it; the batch before it ends there.
+
         Raises:
-            InvalidRequest: another table, or a commit that no stream of these options goes past: see `tahoe.stream.commits` and
+            InvalidRequest: another table, or a commit that no stream of these options goes past: see `tahoe.stream.streamed_commit` and
                 `tahoe.stream.schema_changes`.
             NotFound: commits are gone (``DELTA_MISSING_FILES_UNEXPECTED_VERSION``, ``DELTA_STREAMING_TRAILING_COMMIT_MISSING``).
         """
         newest = self.latest().version
-        where = self._checked_start(start or self.begin, newest)
+        begin = where = self._checked_start(start or self.begin, newest)
         if start is None and self.options.starting_version == "latest":
             return where
         room = (self.options.limits if limits is None else limits).room
@@ -107,7 +109,7 @@ class Source:
             where, room, is_done = self._plan_initial(where, room, up_to)
             if not is_done:
                 return where
-        return self._plan_commits(where, room, newest, up_to)
+        return self._plan_commits(begin, where, room, newest, up_to)
 
     def files(self, start: Position | None, end: Position) -> list[IndexedFile]:
         """The files after `start`, up to and with that of `end`.
@@ -173,19 +175,23 @@ class Source:
             return self._before(where.version + 1), room, True
         return (replace(where, index=first + taken - 1) if taken else where), room, False
 
-    def _plan_commits(self, where: Position, room: Room, newest: int, up_to: Position | None) -> Position:
+    def _plan_commits(self, start: Position, where: Position, room: Room, newest: int, up_to: Position | None) -> Position:
+        """How far a batch goes that began at `start` and has come to `where`, behind the initial snapshot."""
         last = newest if up_to is None else min(newest, up_to.version if up_to.index >= 0 else up_to.version - 1)
-        for commit in self._commits.between(where.version, last):
-            pending = [file for file in commit.files if (file.version, file.index) > where.place]
-            if up_to is not None:
-                pending = [file for file in pending if (file.version, file.index) <= up_to.place]
-            taken, room = _taken(commit, pending, room)
-            if taken < len(pending):
-                # Commits before this one that have no files are behind, too.
-                before = where if where.version == commit.version else self._before(commit.version)
-                return replace(before, index=pending[taken - 1].index) if taken else before
-            is_part = up_to is not None and up_to.version == commit.version
-            where = up_to if is_part and up_to is not None else self._before(commit.version + 1)
+        try:
+            for commit in self._commits.between(where.version, last):
+                pending = [file for file in commit.files if (file.version, file.index) > where.place]
+                if up_to is not None:
+                    pending = [file for file in pending if (file.version, file.index) <= up_to.place]
+                taken, room = _taken(commit, pending, room)
+                if taken < len(pending):
+                    return replace(where, version=commit.version, index=pending[taken - 1].index) if taken else where
+                is_end = up_to is not None and up_to.version == commit.version
+                where = up_to if up_to is not None and is_end else self._before(commit.version + 1)
+        except (InvalidRequest, NotFound, Unsupported):
+            # What comes before a commit that stops the stream is given first, so that it always stops at the same place.
+            if where == start:
+                raise
         return where
 
     def _checked_start(self, start: Position, newest: int) -> Position:

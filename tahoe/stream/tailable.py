@@ -12,7 +12,7 @@ from tahoe.clock import Clock
 if TYPE_CHECKING:
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.stream.position import Position
-    from tahoe.stream.tail import TailBatch
+    from tahoe.stream.tail_batch import TailBatch
 
 __all__ = ["Tailable"]
 
@@ -54,15 +54,15 @@ class Tailable(ABC):
             follow: wait for further commits, and never end; else it ends with what is in the table now.
             poll_seconds: how long to wait between two looks at the log.
 
-        For the others see `tahoe.stream.options.SourceOptions`. All rows have the schema that the table has now.
+        For the others see `tahoe.stream.source_options.SourceOptions`. All rows have the schema that the table has now.
 
         Raises: see `tahoe.stream.source.Source.plan`, as the batches are asked for.
         """
         from tahoe.log.history import parse_timestamp
-        from tahoe.stream.options import SourceOptions
         from tahoe.stream.position import Position
         from tahoe.stream.source import Source
-        from tahoe.stream.tail import tail
+        from tahoe.stream.source_options import SourceOptions
+        from tahoe.stream.tail_batch import tail
 
         options = SourceOptions(
             starting_version=from_version,

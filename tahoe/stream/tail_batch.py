@@ -13,9 +13,9 @@ from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.snapshot.changes import ChangedFile, changed_files, changed_rows, feed_schema
 from tahoe.snapshot.scan import BareVersion, Scan
-from tahoe.stream.commits import IndexedFile
 from tahoe.stream.position import Position
 from tahoe.stream.source import Source
+from tahoe.stream.streamed_commit import IndexedFile
 
 __all__ = ["TailBatch", "changes_in", "tail"]
 

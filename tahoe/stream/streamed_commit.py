@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
-from tahoe.stream.options import SourceOptions
+from tahoe.stream.source_options import SourceOptions
 
 __all__ = ["IndexedFile", "StreamedCommit", "streamed_commit"]
 

@@ -109,6 +109,8 @@ class Source:
             where, room, is_done = self._plan_initial(where, room, up_to)
             if not is_done:
                 return where
+        else:
+            self._initial = None  # the stream is past it
         return self._plan_commits(begin, where, room, newest, up_to)
 
     def files(self, start: Position | None, end: Position) -> list[IndexedFile]:
@@ -130,8 +132,8 @@ class Source:
             files = self._initial_files(where.version)
             inside = end.is_initial_snapshot and end.version == where.version
             found = files.between(max(where.index + 1, 0), end.index + 1 if inside else len(files))
-            where = end if inside else self._before(where.version + 1)
-        # Of a version that the end lies before, not even the commit is looked at.
+            where = self._before(where.version + 1)
+        # Of a version that the end lies before, not even the commit is looked at; nor of one whose snapshot the end lies in.
         last = end.version if end.index >= 0 else end.version - 1
         for commit in self._commits.between(where.version, last):
             found += [file for file in commit.files if where.place < (file.version, file.index) <= end.place]

@@ -268,3 +268,12 @@ def test_the_times_of_commits(make: Make, timed: bool) -> None:
     expected = {time.version: time.timestamp_ms for time in commit_times(table.store, table.snapshot().config)}
     times = found.times(found.files(None, at(table, 3)))
     assert {version: times[version] for version in (1, 2)} == {version: expected[version] for version in (1, 2)}
+
+
+def test_the_commit_of_the_initial_snapshot_is_none_of_the_stream(make: Make) -> None:
+    table = make([1, 2, 3])
+    table.overwrite(pa.table({"id": [4, 5, 6]}), max_rows_per_file=1)
+    found = source(table)
+    assert ends(found, None, Limits(2)) == [(2, 1, True), (3, BASE_INDEX, False)]
+    assert places(found, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
+    assert places(found, at(table, 2, 1, True), at(table, 3)) == [(2, 2)]

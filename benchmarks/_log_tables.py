@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["FIRST_ID_OF_TAIL", "ROWS_PER_FILE", "add_commit", "make_commits", "make_table"]
+__all__ = ["FIRST_ID_OF_TAIL", "METADATA", "ROWS_PER_FILE", "add_commit", "live_files", "make_commits", "make_table"]
 
 ROWS_PER_FILE = 1000
 FIRST_ID_OF_TAIL = 10**12
@@ -45,7 +45,7 @@ _COUNTS = pa.struct([(field.name, pa.int64()) for field in _BOUNDS])
 _STATS = pa.struct([("numRecords", pa.int64()), ("minValues", _BOUNDS), ("maxValues", _BOUNDS), ("nullCount", _COUNTS)])
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
-_METADATA = {
+METADATA = {
     "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9",
     "format": {"provider": "parquet", "options": {}},
     "schemaString": SCHEMA_STRING,
@@ -53,6 +53,17 @@ _METADATA = {
     "configuration": {},
     "createdTime": 1_700_000_000_000,
 }
+
+_ADD_FIELDS = [
+    pa.field("path", pa.string()),
+    pa.field("partitionValues", _STRING_MAP),
+    pa.field("size", pa.int64()),
+    pa.field("modificationTime", pa.int64()),
+    pa.field("dataChange", pa.bool_()),
+    pa.field("stats", pa.string()),
+    pa.field("tags", _STRING_MAP),
+]
+_ADD_STRUCTS = [pa.field("stats_parsed", _STATS), pa.field("partitionValues_parsed", pa.struct([("region", pa.string())]))]
 
 
 def make_table(root: Path, files: int, *, commits: int = 10, row_group: int = 250_000, removed: int = 2) -> tuple[Path, Path]:
@@ -79,13 +90,23 @@ def make_table(root: Path, files: int, *, commits: int = 10, row_group: int = 25
     return places
 
 
-def add_commit(root: Path, version: int, removed: int = 2) -> None:
-    """One more commit of 10 adds; it removes files of the checkpoint."""
+def live_files(rows: range) -> pa.Table:
+    """Those files of the checkpoint, the members of `add` as columns."""
+    kind = pa.struct([*_ADD_FIELDS, *_ADD_STRUCTS])
+    return pa.Table.from_struct_array(_adds_array(rows, kind))
+
+
+def add_commit(root: Path, version: int, removed: int = 2, step: int = 1) -> None:
+    """One more commit of 10 adds; it removes files of the checkpoint.
+
+    Args:
+        step: from one file that it removes to the next.
+    """
     number = version - 11
     lines = [_line("commitInfo", {"timestamp": 1_700_000_000_000 + number, "operation": "WRITE", "operationParameters": {}})]
     lines += [_line("add", _add(FIRST_ID_OF_TAIL + number * 10 + i)) for i in range(10)]
     for i in range(removed):
-        gone = _add(number * removed + i)
+        gone = _add((number * removed + i) * step)
         lines.append(_line("remove", {"path": gone["path"], "deletionTimestamp": 1_700_000_000_000, "dataChange": True}))
     (root / "_delta_log" / f"{version:020d}.json").write_text("".join(lines))
 
@@ -97,7 +118,7 @@ def make_commits(root: Path, commits: int) -> Path:
     for number in range(commits):
         lines = [_line("commitInfo", {"timestamp": 1_700_000_000_000 + number, "operation": "WRITE", "operationParameters": {}})]
         if number == 0:
-            lines += [_line("protocol", _PROTOCOL), _line("metaData", _METADATA)]
+            lines += [_line("protocol", _PROTOCOL), _line("metaData", METADATA)]
         lines += [_line("add", _add(number * 10 + i)) for i in range(10)]
         (log / f"{number:020d}.json").write_text("".join(lines))
     return root
@@ -105,16 +126,6 @@ def make_commits(root: Path, commits: int) -> Path:
 
 def _write_checkpoints(paths: list[Path], files: int, row_group: int) -> None:
     """The same checkpoint without and with struct statistics."""
-    add_fields = [
-        pa.field("path", pa.string()),
-        pa.field("partitionValues", _STRING_MAP),
-        pa.field("size", pa.int64()),
-        pa.field("modificationTime", pa.int64()),
-        pa.field("dataChange", pa.bool_()),
-        pa.field("stats", pa.string()),
-        pa.field("tags", _STRING_MAP),
-    ]
-    structs = [pa.field("stats_parsed", _STATS), pa.field("partitionValues_parsed", pa.struct([("region", pa.string())]))]
     metadata_type = pa.struct(
         [
             ("id", pa.string()),
@@ -132,8 +143,8 @@ def _write_checkpoints(paths: list[Path], files: int, row_group: int) -> None:
         pa.field("metaData", metadata_type),
         pa.field("remove", pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("dataChange", pa.bool_())])),
     ]
-    single = _METADATA | {"configuration": [], "format": {"provider": "parquet", "options": []}}
-    types = [pa.struct(add_fields), pa.struct([*add_fields, *structs])]
+    single = METADATA | {"configuration": [], "format": {"provider": "parquet", "options": []}}
+    types = [pa.struct(_ADD_FIELDS), pa.struct([*_ADD_FIELDS, *_ADD_STRUCTS])]
     schemas = [pa.schema([*others, ("add", add_type)]) for add_type in types]
     with pq.ParquetWriter(paths[0], schemas[0]) as texts, pq.ParquetWriter(paths[1], schemas[1]) as both:
         for start in range(0, files, row_group):
@@ -146,7 +157,7 @@ def _write_checkpoints(paths: list[Path], files: int, row_group: int) -> None:
                 for value, field in zip(values, others, strict=True)
             ]
             whole = _adds_array(rows, types[1])
-            narrow = pa.StructArray.from_arrays([whole.field(field.name) for field in add_fields], fields=add_fields)
+            narrow = pa.StructArray.from_arrays([whole.field(field.name) for field in _ADD_FIELDS], fields=_ADD_FIELDS)
             for writer, schema, adds in ((texts, schemas[0], narrow), (both, schemas[1], whole)):
                 column = pa.concat_arrays([pa.nulls(extra, adds.type), adds])
                 writer.write_table(pa.Table.from_arrays([*columns, column], schema=schema), row_group_size=count)

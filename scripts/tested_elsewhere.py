@@ -74,6 +74,9 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "snapshot/file_row_groups": "tests/unit/snapshot/test_arrow_reader.py",
     },
     "a step of writing the log or of keeping it, held by what readers find after it": {
+        "log/checkpoints/checkpoint_rows": "tests/unit/log/checkpoints/test_checkpoint_writer.py",
+        "log/checkpoints/sidecar_writer": "tests/unit/txn/test_next_checkpoint.py",
+        "log/checkpoints/v2_writer": "tests/unit/txn/test_next_checkpoint.py",
         "log/checksum_writer": "tests/unit/log/test_checksum.py",
         "protocol/statistics/bounds": "tests/unit/protocol/statistics/test_collect.py",
         "protocol/statistics/file_statistics": "tests/unit/protocol/statistics/test_collect.py",

@@ -22,6 +22,9 @@ from tahoe.stream.tailable import Tailable
 # All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
     from tahoe.expr.tree.predicate import Predicate
+    from tahoe.ops.layout.optimize import Rewrite
+    from tahoe.ops.layout.optimize_plan import OptimizeRequest
+    from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.merge.clauses import MergeBuilder, MergeStatement
     from tahoe.ops.merge.explained import MergeExplained
     from tahoe.ops.rows.insert import ArrowData, WriteOptions
@@ -50,6 +53,7 @@ class Table(Readable, Tailable, Alterable, Maintainable):
         storage_options: for the object store (``aws_access_key_id``, ``endpoint``, …); never shown.
         clock: time and chance; tests give their own.
         hooks: what else follows each commit made through this value; one that fails is told in the log and fails nobody.
+        compactor: compacts what a commit has left, where that is wanted; None for this process, where the table's properties want it.
     """
 
     def __init__(
@@ -61,11 +65,13 @@ class Table(Readable, Tailable, Alterable, Maintainable):
         store: LogStore | None = None,
         policy: RetryPolicy | None = None,
         hooks: Sequence[Hook] = (),
+        compactor: Callable[[Table, Committed], None] | None = None,
     ) -> None:
         self.store = store if store is not None else open_store(path, storage_options)
         self.clock = clock
         self.policy = policy
         self._more_hooks = tuple(hooks)
+        self._compactor = compactor
         self._latest: Snapshot | None = None
 
     @classmethod
@@ -428,7 +434,27 @@ class Table(Readable, Tailable, Alterable, Maintainable):
 
                 after_commit(self._delta_side(), UNIFORM_RUNTIME)(committed)
 
-        return [remember, *default_hooks(self.clock), convert, *self._more_hooks]
+        # Compaction is a commit of its own, with hooks of its own: it comes last.
+        return [remember, *default_hooks(self.clock), convert, *self._more_hooks, self._compact]
+
+    def _compact(self, committed: Committed) -> None:
+        if self._compactor is not None:
+            self._compactor(self, committed)
+        elif committed.snapshot.config.properties.auto_compacts:
+            from tahoe.ops.layout.auto_compact import AutoCompaction, compaction_after
+            from tahoe.ops.layout.optimize import rewritten_here
+            from tahoe.process import COMPACTED_NOW
+
+            run = partial(self.compact_gently, partial(rewritten_here, self.clock))
+            compaction_after(committed, AutoCompaction(), COMPACTED_NOW, run)
+
+    def compact_gently(self, rewrite: Rewrite, request: OptimizeRequest) -> Optimized:
+        """Optimize after a write: no other writer is asked to wait for it. See `tahoe.ops.layout.optimize.optimize`."""
+        from tahoe.ops.layout.auto_compact import GENTLE
+        from tahoe.ops.layout.optimize import optimize
+
+        commit = partial(commit_transaction, policy=GENTLE, hooks=self._hooks)
+        return optimize(self.begin, commit, request, rewrite)
 
     def _delta_side(self) -> DeltaSide:
         from tahoe.log.files.commits import read_commit

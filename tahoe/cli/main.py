@@ -23,7 +23,7 @@ from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.cli.uniform import uniform
-from tahoe.cli.upkeep import check, optimize, restore, vacuum
+from tahoe.cli.upkeep import check, optimize, repair_log, restore, vacuum
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 
@@ -43,6 +43,7 @@ app.command(short_help="what is wrong with the table")(check)
 app.command(short_help="small files become few large ones")(optimize)
 app.command(short_help="files that nobody may need go")(vacuum)
 app.command(short_help="an older version comes back")(restore)
+app.command(name="repair-log", short_help="checkpoint and checksum are written anew")(repair_log)
 app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 

@@ -1,4 +1,4 @@
-"""`tahoe check`, `optimize`, `vacuum` and `restore`: what is wrong with the table, and what keeps it in order."""
+"""`tahoe check`, `optimize`, `vacuum`, `restore` and `repair-log`: what is wrong with the table, and what keeps it in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
 
-__all__ = ["check", "optimize", "restore", "vacuum"]
+__all__ = ["check", "optimize", "repair_log", "restore", "vacuum"]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
 
@@ -129,6 +129,20 @@ def restore(
         return
     told = {"table": done.table, "target": done.target, "version": done.version, "dryRun": dry_run}
     print_json({**told, "metrics": done.metrics, "missing": list(done.missing)})
+
+
+def repair_log(
+    path: Path,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+    json: AsJson = False,
+) -> None:
+    """Write the checkpoint and the checksum of the newest version anew, from its commits and what is whole beside them."""
+    done = open_table(path, option).repair_log(dry_run=dry_run)
+    if json:
+        print_json(asdict(done))
+    else:
+        typer.echo(visible(str(done)))
 
 
 def _size(text: str) -> int:

@@ -22,11 +22,11 @@ WRITER_OPTIONS: tuple[Knob, ...] = (
     *_works(
         _WRITER, "txnAppId", "txnVersion", "userMetadata", "maxRecordsPerFile", "compression", "delta.", "fs.", "dfs.", "parquet."
     ),
+    *_works(_WRITER, "optimizeWrite"),
     *(
         Knob(name, State.REFUSED, _REPLACING, _WRITER)
         for name in ("replaceOn", "replaceUsing", "targetAlias", "useNullIntolerantEqualityWithDPO")
     ),
-    Knob("optimizeWrite", State.LATER, "Rows are not shuffled before a write; run OPTIMIZE afterwards.", _WRITER, ("false",)),
     Knob(
         "writePartitionColumns",
         State.LATER,

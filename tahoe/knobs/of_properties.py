@@ -8,7 +8,6 @@ from tahoe.knobs.knob import Knob, State, turned
 
 __all__ = ["PROPERTIES", "properties_set"]
 
-_LAYOUT = "run OPTIMIZE; what compacts by itself comes with a later version."
 _KEPT = "It is kept in the table, where other clients see it."
 
 
@@ -26,27 +25,20 @@ PROPERTIES: tuple[Knob, ...] = (
     ),
     *_works("appendOnly", "enableChangeDataFeed", "enableChangeDataCapture", "enableDeletionVectors", "isolationLevel"),
     *_works("logRetentionDuration", "deletedFileRetentionDuration", "setTransactionRetentionDuration", "enableExpiredLogCleanup"),
-    *_works("checkpointInterval", "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"),
+    *_works("requireCheckpointProtectionBeforeVersion"),
+    *_works("checkpointInterval", "checkpointPolicy", "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"),
     *_works("dataSkippingNumIndexedCols", "dataSkippingStatsColumns", "dataSkippingStringPrefixLength"),
     *_works("columnMapping.mode", "columnMapping.maxColumnId", "randomizeFilePrefixes", "randomPrefixLength"),
     *_works("enableRowTracking", "rowTrackingSuspended", "rowTracking.materializedRowIdColumnName"),
     *_works("rowTracking.materializedRowCommitVersionColumnName", "enableTypeWidening", "enableVariantShredding"),
     *_works("enableInCommitTimestamps", "inCommitTimestampEnablementVersion", "inCommitTimestampEnablementTimestamp"),
     *_works("universalFormat.enabledFormats", "enableIcebergCompatV1", "enableIcebergCompatV2", "enableIcebergCompatV3"),
-    *_works("targetFileSize"),
+    *_works(
+        "targetFileSize", "tuneFileSizesForRewrites", "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "autoOptimize"
+    ),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
-    _told(State.LATER, "autoOptimize.autoCompact", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
-    _told(State.LATER, "autoOptimize.optimizeWrite", f"Rows are not shuffled before a write; {_LAYOUT}", "false"),
-    _told(State.LATER, "autoOptimize", f"Small files are not compacted after a write; {_LAYOUT}", "false"),
     _told(
         State.LATER, "compatibility.symlinkFormatManifest.enabled", "No manifests are written; they come with GENERATE.", "false"
-    ),
-    _told(
-        State.LATER,
-        "checkpointPolicy",
-        "Checkpoints of version 2 are read, and the table gets the feature v2Checkpoint, but checkpoints are written in the classic form, "
-        "which the specification allows such a table to have.",
-        "classic",
     ),
     _told(
         State.LATER,
@@ -54,7 +46,6 @@ PROPERTIES: tuple[Knob, ...] = (
         "Features are dropped, and history truncated, from a later version on.",
         "interval 24 hours",
     ),
-    _told(State.LATER, "requireCheckpointProtectionBeforeVersion", "Features are dropped from a later version on.", "0"),
     _told(
         State.NOTHING,
         "checkpointRetentionDuration",

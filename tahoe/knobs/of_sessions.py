@@ -16,7 +16,11 @@ _FREE = ("spark.databricks.delta.properties.defaults.",)
 """Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
 
 _WORKS = """
+    autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions
+    autoCompact.minFileSize autoCompact.minNumFiles autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled
+    autoCompact.reservePartitions.enabled
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata optimize.batchSize optimize.maxDeletedRowsRatio
+    optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
     optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled
     properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
     schema.autoMerge.enabled vacuum.lite.enabled vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId
@@ -26,20 +30,25 @@ _WORKS = """
 _GROUPS: tuple[tuple[State, str, str], ...] = (
     (
         State.LATER,
-        "What compacts and clusters by itself comes with a later version.",
+        "Tables that say by which columns they are clustered (CLUSTER BY) come with a later version.",
         """
-            autoCompact.earlySkipPartitionTable.enabled=true autoCompact.enabled autoCompact.maxFileSize
-            autoCompact.maxNumModifiedPartitions=128 autoCompact.maxTablePartitionStats autoCompact.minFileSize
-            autoCompact.minNumFiles=50 autoCompact.modifiedPartitionsOnly.enabled=true
-            autoCompact.nonBlindAppend.enabled=false autoCompact.partitionStatsSize
-            autoCompact.recordPartitionStats.enabled=true autoCompact.reservePartitions.enabled=true
             clusteredTable.numClusteringColumnsLimit=4 import.batchSize.schemaInference=1000000
             import.batchSize.statsCollection=50000 liquid.alterColumnAfter.statsSchemaCheck=true
             optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
             optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.conditionalIncrementMetric.enabled=true
-            optimizeWrite.binSize=512 optimizeWrite.enabled optimizeWrite.maxShufflePartitions=2000
-            optimizeWrite.numShuffleBlocks=50000000
         """,
+    ),
+    (
+        State.NOTHING,
+        "Small files are counted in the version that a commit makes; nothing is kept of them between commits.",
+        """
+            autoCompact.maxTablePartitionStats autoCompact.partitionStatsSize autoCompact.recordPartitionStats.enabled=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Optimized writes are shuffled by Spark's adaptive rebalancing, which puts small blocks together by itself.",
+        "optimizeWrite.numShuffleBlocks=50000000",
     ),
     (
         State.NOTHING,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
-from tahoe.log.files.paths import ParsedLogPath, parse
+from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
+from tahoe.log.files.listing import Checkpoint
+from tahoe.log.files.paths import LOG_FOLDER, SIDECAR_FOLDER, ParsedLogPath, parse
 from tahoe.log.intents import notice
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
@@ -16,34 +20,46 @@ __all__ = ["clean_up_log", "expired"]
 logger = logging.getLogger(__name__)
 
 _DAY_MS = 86_400_000
+_READ_AT_ONCE = 16
 
 
 def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]:
     """Delete expired commits, checkpoints, checksums, compactions and sidecars; the names deleted.
 
-    The newest complete checkpoint that is not newer than the newest expired commit stays, with its commit and everything after it.
-    A table with the feature ``checkpointProtection`` is left alone.
+    The newest complete checkpoint that is not newer than the newest expired commit stays, with its commit and everything after it. Where it
+    shares sidecars with others, it is read through before what it stands for goes: damage in one of them would be in all.
+
+    A table with the feature ``checkpointProtection`` keeps all that lies before ``delta.requireCheckpointProtectionBeforeVersion`` until all
+    of it can go at once (checkpoint-protection.md of the protocol's proposals, "Writer Requirements").
+
+    Raises:
+        DamagedCheckpoint: that checkpoint, or another that stays, cannot be read.
     """
-    if "checkpointProtection" in config.features:
-        return []
-    entries = store.list_from("_delta_log")
+    entries = store.list_from(LOG_FOLDER)
     if not store.asks_cheaply:
         notice(store, entries)  # who never loses a race sees no other listing
     parsed = [(entry, path) for entry in entries if (path := parse(entry.name)) is not None]
     # The boundary falls on midnight UTC, so that versions of one day go together.
     cut_off_ms = (now_ms - config.properties.log_retention_ms) // _DAY_MS * _DAY_MS
-    names = expired(parsed, set(checkpoints_in(entries)), cut_off_ms)
-    if names:
-        names += _orphaned_sidecars(store, set(names), now_ms)
+    checkpoints = checkpoints_in(entries)
+    kept, names = expired(parsed, set(checkpoints), cut_off_ms)
+    if not names or kept is None or kept < _protected_before(config):
+        return []
+    _look_through(store, checkpoints[kept])
     for name in names:
         store.delete(name)
-    if names:
-        logger.info("removed %d expired files from the log of %s", len(names), store.url)
-    return names
+    # Only now: whoever writes a checkpoint and still sees the one whose sidecars he names, is seen here.
+    orphans = _orphaned_sidecars(store, now_ms)
+    for name in orphans:
+        store.delete(name)
+    logger.info("removed %d expired files from the log of %s", len(names) + len(orphans), store.url)
+    return names + orphans
 
 
-def expired(parsed: list[tuple[Entry, ParsedLogPath]], complete_checkpoints: set[int], cut_off_ms: int) -> list[str]:
-    """The names that may go. Pure.
+def expired(
+    parsed: list[tuple[Entry, ParsedLogPath]], complete_checkpoints: set[int], cut_off_ms: int
+) -> tuple[int | None, list[str]]:
+    """The version of the checkpoint that stays, and the names that may go, commits first. Pure.
 
     Args:
         parsed: the log's listing.
@@ -51,26 +67,43 @@ def expired(parsed: list[tuple[Entry, ParsedLogPath]], complete_checkpoints: set
         cut_off_ms: commits up to this time are not needed for time travel.
     """
     old = [path.version for entry, path in parsed if path.kind == "commit" and entry.modified_ms <= cut_off_ms]
+    kept = max((version for version in complete_checkpoints if old and version <= max(old)), default=None)
+    if kept is None:
+        return None, []
+    going = []
+    for entry, path in parsed:
+        compacted = path.kind == "compaction" and path.version <= kept
+        older = path.kind in ("commit", "checkpoint", "checksum") and path.version < kept
+        if older or compacted:
+            going.append((path.kind != "commit", entry.name))
+    return kept, [name for _, name in sorted(going)]
+
+
+def _protected_before(config: TableConfig) -> int:
+    return config.properties.checkpoints_protected_before if "checkpointProtection" in config.features else 0
+
+
+def _look_through(store: LogStore, checkpoints: Sequence[Checkpoint]) -> None:
+    """Read all of a checkpoint that has sidecars, with the checksums of its pages; raise where none of a version's is whole."""
+    damage: DamagedCheckpoint | None = None
+    for checkpoint in checkpoints:
+        try:
+            if checkpoint.kind != "multi-part" and any(sidecars_of(store, entry) for entry in checkpoint.entries):
+                read_through(open_checkpoint(store, checkpoint))
+        except DamagedCheckpoint as error:
+            damage = damage or error
+        else:
+            return
+    if damage is not None:
+        raise damage
+
+
+def _orphaned_sidecars(store: LogStore, now_ms: int) -> list[str]:
+    """Sidecars that no checkpoint names; those younger than a day may belong to a checkpoint being written."""
+    midnight = now_ms // _DAY_MS * _DAY_MS
+    old = [entry.name for entry in store.list_from(SIDECAR_FOLDER) if entry.modified_ms < midnight - _DAY_MS]
     if not old:
         return []
-    kept_checkpoint = max((version for version in complete_checkpoints if version <= max(old)), default=None)
-    if kept_checkpoint is None:
-        return []
-    names = []
-    for entry, path in parsed:
-        compacted = path.kind == "compaction" and path.version <= kept_checkpoint
-        older = path.kind in ("commit", "checkpoint", "checksum") and path.version < kept_checkpoint
-        if older or compacted:
-            names.append(entry.name)
-    return names
-
-
-def _orphaned_sidecars(store: LogStore, going: set[str], now_ms: int) -> list[str]:
-    """Sidecars that no remaining checkpoint names; those younger than a day may belong to a checkpoint being written."""
-    sidecars = store.list_from("_delta_log/_sidecars")
-    if not sidecars:
-        return []
-    remaining = [e for e in store.list_from("_delta_log") if e.name not in going]
-    used = {name for entry in remaining for name in sidecars_of(store, entry)}
-    midnight = now_ms // _DAY_MS * _DAY_MS
-    return [e.name for e in sidecars if e.name not in used and e.modified_ms < midnight - _DAY_MS]
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        used = set().union(*pool.map(lambda entry: sidecars_of(store, entry), store.list_from(LOG_FOLDER)))
+    return [name for name in old if name not in used]

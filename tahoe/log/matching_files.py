@@ -72,7 +72,7 @@ def scan_checkpoint(checkpoint: CheckpointReader, plan: ScanPlan, threads: int) 
         checkpoint.store.url, files_table(embedded), plan.files.schema, plan.files.partition_columns, checkpoint.checkpoint
     )
     parts = [_decided(files, plan)] if embedded else []
-    groups = [group for source in checkpoint.sources if "add.path" in source.leaves for group in _groups(source, plan)]
+    groups = [group for source in checkpoint.opened("add.path") for group in _groups(source, plan)]
     if len(groups) == 1 and groups[0].metadata.num_rows > 2 * _BATCH_ROWS:
         parts += _scan_group(groups[0], plan, _side_by_side(threads))
     elif len(groups) > 1 and sum(group.metadata.num_rows for group in groups) > _BATCH_ROWS:

@@ -244,6 +244,8 @@ def _hint_of(checkpoint: Checkpoint | None, hint: LastCheckpoint | None) -> Last
     """The hint where it speaks of this checkpoint."""
     if checkpoint is None or hint is None or hint.version != checkpoint.version:
         return None
+    if hint.v2 is not None and hint.v2.path.rpartition("/")[2] != file_name(checkpoint.names[0]):
+        return None  # two writers made a checkpoint of this version, each with the tombstones of its own moment
     parts = len(checkpoint.entries) if checkpoint.kind == "multi-part" else None
     return hint if hint.parts == parts else None
 

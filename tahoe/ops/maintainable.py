@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from tahoe.clock import Clock
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize_report import Optimized
+    from tahoe.ops.repair_log import LogRepair
     from tahoe.ops.upkeep.restore import Restored
     from tahoe.ops.upkeep.vacuum import Vacuumed
     from tahoe.snapshot.snapshot import Snapshot
+    from tahoe.store.log_store import LogStore
     from tahoe.txn.commit import Committed
     from tahoe.txn.transaction import Operation, Transaction
 
@@ -30,6 +32,7 @@ class Maintainable(ABC):
     """Files written anew, old ones deleted, old versions brought back. Others may read and write meanwhile."""
 
     clock: Clock
+    store: LogStore
 
     @abstractmethod
     def version(self) -> int:
@@ -144,3 +147,16 @@ class Maintainable(ABC):
         request = RestoreRequest(version, timestamp, ignore_missing_files, dry_run)
         with shown(self.clock) as progress:
             return restore(self.begin(), partial(self.commit, user_metadata=user_metadata), request, progress)
+
+    def repair_log(self, *, dry_run: bool = False) -> LogRepair:
+        """Write the checkpoint, the checksum and ``_last_checkpoint`` of the newest version anew, where they are damaged or missing.
+
+        Args:
+            dry_run: tell what is wrong, and do nothing.
+
+        Returns: what was wrong and was done; errors are those of `tahoe.ops.repair_log.repair_log`.
+        """
+        from tahoe.ops.repair_log import repair_log
+
+        with shown(self.clock) as progress:
+            return repair_log(self.store, self.clock, dry_run=dry_run, progress=progress)

@@ -102,6 +102,11 @@ class TableConfig:
         return self.properties.randomize_file_prefixes or self.column_mapping_mode != "none"
 
     @property
+    def writes_v2_checkpoints(self) -> bool:
+        """Whether checkpoints are to follow the V2 specification (PROTOCOL.md, "V2 Checkpoint Table Feature")."""
+        return self.properties.checkpoint_policy == "v2" and "v2Checkpoint" in self.features
+
+    @property
     def in_commit_timestamps(self) -> bool:
         """Whether commits carry their time (PROTOCOL.md, "In-Commit Timestamps")."""
         return self.is_active("inCommitTimestamp")

@@ -61,6 +61,16 @@ class TableProperties:
         return int(self.get("delta.checkpointInterval"))
 
     @property
+    def checkpoint_policy(self) -> str:
+        """``classic`` or ``v2``; the second counts only with the protocol's feature."""
+        return str(self.get("delta.checkpointPolicy"))
+
+    @property
+    def checkpoints_protected_before(self) -> int:
+        """Before which version checkpoints stay until all before it go; that counts only with the protocol's feature."""
+        return int(self.get("delta.requireCheckpointProtectionBeforeVersion"))
+
+    @property
     def write_stats_as_json(self) -> bool:
         """Whether checkpoints hold the statistics of files as JSON text."""
         return bool(self.get("delta.checkpoint.writeStatsAsJson"))
@@ -96,6 +106,17 @@ class TableProperties:
         """How many bytes OPTIMIZE gives a data file; None where the table leaves it to the writer."""
         size = self.get("delta.targetFileSize")
         return None if size is None else int(size)
+
+    @property
+    def auto_compacts(self) -> bool:
+        """Whether a write is followed by the compaction of the small files that it leaves; ``auto`` and ``legacy`` are ``true`` here."""
+        return bool(self.get("delta.autoOptimize")) or self.get("delta.autoOptimize.autoCompact") in ("true", "auto", "legacy")
+
+    @property
+    def optimizes_writes(self) -> bool:
+        """Whether rows are shuffled before a write, so that partitions get few files."""
+        asked = self.get("delta.autoOptimize.optimizeWrite")
+        return bool(self.get("delta.autoOptimize")) if asked is None else bool(asked)
 
     @property
     def enable_deletion_vectors(self) -> bool:
@@ -285,9 +306,10 @@ _ALL_ROWS = (
         _one_of("true", "false", "auto", "legacy"),
         "needs to be true, false, auto or legacy",
     ),
-    _bool_row("delta.autoOptimize.optimizeWrite"),
+    _Row("delta.autoOptimize.optimizeWrite", None, _boolean, "needs to be a boolean"),
     _bool_row("delta.autoOptimize"),
     _Row("delta.targetFileSize", None, parse_size, "needs to be a size such as '134217728' or '128mb'"),
+    _bool_row("delta.tuneFileSizesForRewrites"),
     _bool_row("delta.compatibility.symlinkFormatManifest.enabled"),
     _bool_row("delta.enableRowTracking"),
     _bool_row("delta.rowTrackingSuspended"),

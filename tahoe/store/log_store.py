@@ -14,7 +14,18 @@ from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-__all__ = ["Created", "Entry", "Exists", "FolderStore", "InFlight", "LogStore", "PutOutcome", "Refused", "Unanswered"]
+__all__ = [
+    "BulkStore",
+    "Created",
+    "Entry",
+    "Exists",
+    "FolderStore",
+    "InFlight",
+    "LogStore",
+    "PutOutcome",
+    "Refused",
+    "Unanswered",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,13 @@ class LogStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove the object; a missing one is no error."""
+
+
+class BulkStore(LogStore, Protocol):
+    """A store that deletes many objects by one request. Log and data need only `LogStore`."""
+
+    def delete_many(self, names: list[str]) -> None:
+        """Remove the objects; missing ones are no error. Where it raises `StorageFailure`, some of them may be gone."""
 
 
 class FolderStore(LogStore, Protocol):

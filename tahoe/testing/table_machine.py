@@ -175,6 +175,7 @@ class TableMachine(RuleBasedStateMachine):
         """Make the table, with deletion vectors, change data feed, row tracking, column mapping and partitions as told."""
         self.store = self.new_store()
         properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
+        properties["delta.checkpointPolicy"] = "v2" if partitioned != tracking else "classic"
         if mapped != "none":
             properties["delta.columnMapping.mode"] = mapped
         if tracking:

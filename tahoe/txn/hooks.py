@@ -8,8 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
+
 from tahoe.clock import Clock
+from tahoe.log.checksum import VersionChecksum
 from tahoe.log.checksum_writer import write_checksum_after
+from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -37,19 +41,23 @@ def default_hooks(clock: Clock) -> list[Hook]:
     return [_checksum, checkpoint]
 
 
-def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent) -> None:
-    """Write the classic checkpoint of a version, and ``_last_checkpoint``."""
-    from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint  # most commits of a process write none
+def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent, *, anew: bool = False) -> LastCheckpoint:
+    """Write the checkpoint of a version as its table asks for it, classic or V2, and ``_last_checkpoint``.
 
-    write_checkpoint(
+    Args:
+        anew: build on no older checkpoint.
+    """
+    from tahoe.txn.next_checkpoint import write_next_checkpoint  # most commits of a process write none
+
+    return write_next_checkpoint(
         snapshot.store,
         snapshot.version,
         snapshot.state,
-        snapshot.files(),
-        snapshot.tombstones(),
         snapshot.config,
-        now_ms=clock.now_ms(),
+        lambda: (snapshot.files(), snapshot.tombstones()),
+        clock=clock,
         progress=progress,
+        anew=anew,
     )
 
 
@@ -71,6 +79,14 @@ def _asks_for_checkpoint(committed: Committed) -> bool:
 
 def _checksum(committed: Committed) -> None:
     snapshot = committed.snapshot
-    # A checkpoint needs the live files anyway. With them the chain of checksums is checked, and begins anew where it was broken.
-    files = snapshot.files() if _asks_for_checkpoint(committed) else None
-    write_checksum_after(snapshot.store, committed.version, snapshot.state, committed.actions, files)
+    asked = _asks_for_checkpoint(committed)
+    # A classic checkpoint needs the live files anyway. With them the chain of checksums is checked, and begins anew where it was broken.
+    with_files = asked and (snapshot.has_files_in_memory or not snapshot.config.writes_v2_checkpoints)
+    checksum = _write_checksum(committed, snapshot.files() if with_files else None)
+    if asked and not with_files and checksum is None:
+        _write_checksum(committed, snapshot.files())
+
+
+def _write_checksum(committed: Committed, files: pa.Table | None) -> VersionChecksum | None:
+    snapshot = committed.snapshot
+    return write_checksum_after(snapshot.store, committed.version, snapshot.state, committed.actions, files)

@@ -304,6 +304,10 @@ _BUILDERS: dict[str, tuple[Callable[[str], Overlay], dict[str, Any]]] = {
         lambda name: _second_edition(name, "json"),
         {"old_version": 7, "damaged_elsewhere": (*_AS_THE_CLASSIC_ONE, "checkpoint", "sidecar")},
     ),
+    "reused": (
+        lambda name: _checkpointed(name, **{"delta.checkpointPolicy": "v2"}),
+        {"old_version": 7, "damaged_elsewhere": _AS_THE_CLASSIC_ONE},
+    ),
     "compacted": (_compacted, {"old_version": 5}),
     "foreign": (_foreign, {}),
 }

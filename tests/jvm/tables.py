@@ -69,6 +69,18 @@ def partitioned(path: str) -> Table:
     return table
 
 
+def sidecars(path: str) -> Table:
+    """V2 checkpoints every second version, of which each names sidecars of the one before."""
+    properties = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2", "delta.enableDeletionVectors": "true"}
+    table = Table.create(path, TYPES, partition_by=["part"], properties=properties)
+    for start in range(0, 60, 10):
+        table.append(rows_of_all_types(start, 10))
+    table.delete("id % 7 = 3")
+    table.delete("part = 'a'")
+    table.append(rows_of_all_types(60, 10))
+    return table
+
+
 def changed_with_vectors(path: str) -> Table:
     return _changed(path, {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"})
 
@@ -105,6 +117,7 @@ def _changed(path: str, properties: dict[str, str], partition_by: list[str] | No
 _ICEBERG_V2 = {"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 
 TABLES: dict[str, Callable[[str], Table]] = {
-    make.__name__: make for make in (plain, partitioned, changed_with_vectors, changed_by_rewriting, mapped, tracked, uniform)
+    make.__name__: make
+    for make in (plain, partitioned, sidecars, changed_with_vectors, changed_by_rewriting, mapped, tracked, uniform)
 }
 ICEBERG: dict[str, Callable[[str], Table]] = {"uniform": uniform}

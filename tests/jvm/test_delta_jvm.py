@@ -63,9 +63,15 @@ def test_we_read_every_version_of_the_jvms_tables(jvm: SparkSession, path: str, 
     assert table.check() == []
 
 
+@pytest.mark.parametrize("policy", ["classic", "v2"])
 @pytest.mark.parametrize("vectors", ["true", "false"])
-def test_a_table_changed_by_turns_stays_right(jvm: SparkSession, path: str, vectors: str) -> None:
-    properties = {"delta.enableDeletionVectors": vectors, "delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "4"}
+def test_a_table_changed_by_turns_stays_right(jvm: SparkSession, path: str, vectors: str, policy: str) -> None:
+    properties = {
+        "delta.enableDeletionVectors": vectors,
+        "delta.enableChangeDataFeed": "true",
+        "delta.checkpointInterval": "4" if policy == "classic" else "1",
+        "delta.checkpointPolicy": policy,
+    }
     table = Table.create(path, pa.schema([("id", pa.int64()), ("v", pa.int64())]), properties=properties)
     expected = {}
     for turn in range(5):

@@ -1,14 +1,16 @@
 """A process that moves money between the accounts of one table, or rewrites its files: ``python -m tests.race.teller``.
 
-The first line of its input is JSON: ``path``, ``options``, ``kind`` (``transfer`` or ``rewrite``), ``seed``, ``accounts``, and
-``commits``: so many it makes, each of them begun anew until nobody is in its way. It writes ``ready``, waits for a line, and then
-writes JSON for each acknowledged commit: its version, what it was, how many winners it was moved past, with how many of them it
-shared a file, and how often it was begun.
+The first line of its input is JSON: ``path``, ``options``, ``kind`` (``transfer``, ``pay``, ``rewrite``, ``compact`` or ``cluster``),
+``seed``, ``accounts``, and ``commits``: so many it makes, each of them begun anew until nobody is in its way. With the kinds ``compact`` and
+``cluster`` it optimizes, without a pause, until the file ``over`` is there. It writes ``ready``, waits for a line, and then writes JSON for
+each acknowledged commit: its version, what it was, how many winners it was moved past, with how many of them it shared a file, and how
+often it was begun, as far as its kind knows.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import DeltaConcurrentModificationException
 from tahoe.expr.row_condition import row_condition
 from tahoe.log.replay import add_files
+from tahoe.ops.layout.optimize_report import Optimized
 from tahoe.ops.merge.clauses import MergeBuilder
 from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.insert import WriteOptions, stage_write
@@ -90,8 +93,14 @@ def main() -> None:
     chance = random.Random(task["seed"])
     say("ready")
     sys.stdin.readline()
+    if task["kind"] in OPTIMIZES:
+        optimize_until(table, task["kind"], task["over"])
+        return
     for _ in range(task["commits"]):
-        if task["kind"] == "rewrite":
+        if task["kind"] == "pay":
+            payer, payee = chance.sample(range(task["accounts"]), 2)
+            pay(table, chance.choice(["update", "merge"]), payer, payee, chance.randrange(1, 100))
+        elif task["kind"] == "rewrite":
             SYSTEM_CLOCK.sleep(chance.random() * _LONGEST_PAUSE)
             repeat(table, "rewrite", lambda transaction: stage_rewrite(transaction, chance))
         else:
@@ -99,6 +108,44 @@ def main() -> None:
             payer, payee = chance.sample(range(task["accounts"]), 2)
             move = partial(transfer, payer=payer, payee=payee, amount=chance.randrange(1, 100))
             repeat(table, transfer.__name__, partial(move, table))
+
+
+OPTIMIZES: dict[str, Callable[[Table], Optimized]] = {
+    "compact": lambda table: table.optimize(),
+    "cluster": lambda table: table.optimize(zorder_by=["branch", "account"], target_file_size=2000),
+}
+
+
+def optimize_until(table: Table, kind: str, over: str) -> None:
+    """Optimize again and again; a conflict that OPTIMIZE raises is its own affair, and counted."""
+    while not os.path.exists(over):
+        try:
+            version = OPTIMIZES[kind](table).version
+        except DeltaConcurrentModificationException:
+            say(json.dumps({"version": None, "kind": kind}))
+            continue
+        if version is not None:
+            say(json.dumps({"version": version, "kind": kind}))
+
+
+def pay(table: Table, kind: str, payer: int, payee: int, amount: int) -> None:
+    """A transfer as users make it; again where another teller was in the way, with the number of conflicts by who caused them."""
+    tellers = optimizers = 0
+    while True:
+        try:
+            if kind == "update":
+                new = f"CASE WHEN account = {payer} THEN balance - {amount} ELSE balance + {amount} END"
+                version = table.update({"balance": new}, f"account in ({payer}, {payee})").version
+            else:
+                moved = pa.table({"account": [payer, payee], "amount": [-amount, amount]})
+                merge: MergeBuilder = table.merge(moved, "target.account = source.account")
+                version = merge.when_matched_update({"balance": "target.balance + source.amount"}).execute().version
+        except DeltaConcurrentModificationException as conflict:
+            is_optimizers = conflict.facts.get("winner_operation") == "OPTIMIZE"
+            tellers, optimizers = tellers + (not is_optimizers), optimizers + is_optimizers
+        else:
+            say(json.dumps({"version": version, "kind": kind, "tellers": tellers, "optimizers": optimizers}))
+            return
 
 
 def repeat(table: Table, kind: str, stage: Callable[[Transaction], Operation | None]) -> None:

@@ -71,6 +71,42 @@ def race(path: str, transfers: int, rewrites: int, options: Mapping[str, str] | 
     assert any(commit["shared"] for commit in commits), "no two commits met in one file: this tests nothing"
 
 
+def race_optimizers(path: str, payments: int) -> None:
+    """So many payments by each teller, while one process compacts all the time and another clusters."""
+    table, over = open_bank(path, None), f"{path}-over"
+    tasks = [{"kind": "pay", "commits": payments}] * TELLERS + [{"kind": kind, "over": over} for kind in ("compact", "cluster")]
+    common = {"path": path, "options": {}, "accounts": ACCOUNTS}
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(started("tests.race.teller", {**common, **task, "seed": seed})) for seed, task in enumerate(tasks)
+        ]
+        for process in processes:
+            wait_until_ready(process)
+        with ThreadPoolExecutor(len(processes)) as pool:
+            for process in processes:
+                start(process)
+            ended = [pool.submit(process.communicate) for process in processes]
+            for one in ended[:TELLERS]:
+                one.result()
+            Path(over).touch()
+            outputs = [one.result() for one in ended]
+    assert [stderr for _, stderr in outputs] == [""] * len(tasks)
+    told = [json.loads(line) for stdout, _ in outputs for line in stdout.splitlines()]
+    kinds = Counter(one["kind"] for one in told if one["version"] is not None)
+    gave_way = sum(one["version"] is None for one in told)
+    print(  # noqa: T201 - `pytest -s` shows it
+        f"\n{dict(kinds)}; {gave_way} OPTIMIZEs gave way to others; payments begun anew {sum(one.get('tellers', 0) for one in told)} times "
+        f"because of payments, {sum(one.get('optimizers', 0) for one in told)} times because of OPTIMIZE"
+    )
+    assert kinds["update"] + kinds["merge"] == TELLERS * payments
+    assert [one for one in told if one.get("optimizers")] == []
+    assert min(kinds["compact"], kinds["cluster"]) > payments / 10, "hardly anything was optimized: this tests nothing"
+    last = table.version()
+    with ThreadPoolExecutor(2) as pool:
+        assert [found for found in pool.map(lambda version: audit(path, None, version), range(1, last + 1)) if found] == []
+    assert table.check(deep=True) == []
+
+
 def audit(path: str, options: Mapping[str, str] | None, version: int) -> dict[str, Any] | None:
     """What is wrong with a version, if anything is."""
     rows = Table(path, storage_options=options).to_arrow(version=version)
@@ -95,6 +131,18 @@ def tell(commits: list[dict[str, Any]]) -> None:
 def test_no_money_is_lost_between_eight_tellers_and_two_rewriters(tmp_path: Path) -> None:
     """Ten processes and an audit of each of 190 versions: that is what lasts. `make soak` makes 5,000 commits."""
     race(str(tmp_path / "bank"), transfers=22, rewrites=6)
+
+
+@pytest.mark.timeout(600)
+def test_no_payment_fails_because_of_optimize(tmp_path: Path) -> None:
+    """Ten processes, and an audit of each version. `make soak` makes 2,000 payments."""
+    race_optimizers(str(tmp_path / "bank"), payments=4)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_no_payment_fails_because_of_optimize_in_two_thousand(tmp_path: Path) -> None:
+    race_optimizers(str(tmp_path / "bank"), payments=250)
 
 
 @pytest.mark.soak

@@ -8,15 +8,22 @@ import signal
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.log.checkpoints.checkpoint_reader import sidecars_of
+from tahoe.log.cleanup import clean_up_log
+from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.optimize import rewritten_here
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import Call, CrashingStore, SimulatedCrash, TracingStore
+from tahoe.txn.commit import Committed
 from tests.race.operations import BEFORE, OPERATIONS, SCHEMA, contents, prepared, rows
 from tests.race.processes import acknowledged, start, wait_until_ready, writer_process
 
@@ -64,6 +71,35 @@ def test_a_crash_at_any_store_call_leaves_all_or_nothing_and_the_next_writer_goe
     assert committed_at_all == {False, True}
 
 
+def compacting(store: LogStore) -> Table:
+    """A table of which three small files of a partition are compacted after a write."""
+    settings = AutoCompaction(enabled=True, min_files=3)
+
+    def compact(table: Table, committed: Committed) -> None:
+        compaction_after(committed, settings, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+
+    return Table(store.url, store=store, compactor=compact)
+
+
+def test_a_crash_in_the_compaction_after_a_write_leaves_the_write() -> None:
+    tracing = TracingStore(new_store())
+    prepared(tracing.inner)
+    compacting(tracing).append(rows("a", 100))
+    assert compacting(tracing.inner).history(1)[0]["operation"] == "OPTIMIZE"
+    seen = set()
+    for at, after in crash_points(tracing.calls):
+        inner = new_store()
+        prepared(inner)
+        with pytest.raises(SimulatedCrash):
+            compacting(CrashingStore(inner, at, after=after)).append(rows("a", 100))
+        survivor = Table(inner.url, store=inner)
+        version = survivor.version()
+        assert contents(survivor) == sorted(BEFORE | {("a", 100)} if version > 3 else BEFORE), (at, after)
+        assert survivor.check() == []
+        seen.add(version)
+    assert seen == {3, 4, 5}
+
+
 def test_a_crash_while_making_a_checkpoint_leaves_the_table_as_it_was() -> None:
     for at, after in crash_points(trace(lambda table: table.checkpoint(), prepared)):
         inner = new_store()
@@ -73,6 +109,45 @@ def test_a_crash_while_making_a_checkpoint_leaves_the_table_as_it_was() -> None:
         survivor = Table(inner.url, store=inner)
         assert (contents(survivor), survivor.version()) == (sorted(BEFORE), 3)
         assert survivor.check() == []
+
+
+def test_a_crash_while_making_a_v2_checkpoint_leaves_the_table_as_it_was_and_orphans_that_go_in_the_end() -> None:
+    """It takes seconds, for it dies at each of some sixty places."""
+
+    def with_sidecars(store: LogStore) -> None:
+        prepared(store)
+        table = Table(store.url, store=store)
+        table.set_properties({"delta.checkpointPolicy": "v2"})
+        table.checkpoint()
+        table.append(rows("z", 999))
+
+    made = new_store()
+    with_sidecars(made)
+    objects = {entry.name: made.get(entry.name) for entry in made.walk()}
+
+    def copied(store: LogStore) -> None:
+        for name, body in objects.items():
+            store.put(name, body)
+
+    expected = sorted([*BEFORE, ("z", 999)])
+    left_orphans = False
+    for at, after in crash_points(trace(lambda table: table.checkpoint(), copied)):
+        inner = new_store()
+        copied(inner)
+        with pytest.raises(SimulatedCrash):
+            Table(inner.url, store=CrashingStore(inner, at, after=after)).checkpoint()
+        survivor = Table(inner.url, store=inner)
+        assert (contents(survivor), survivor.version()) == (expected, 5)
+        before = {entry.name for entry in inner.list_from("_delta_log/_sidecars")}
+        assert survivor.checkpoint() == 5 and survivor.check() == []
+        snapshot, later = survivor.snapshot(), SYSTEM_CLOCK.now_ms() + 100 * 86_400_000
+        clean_up_log(inner, snapshot.config, later)
+        there = {entry.name for entry in inner.list_from("_delta_log/_sidecars")}
+        named = {name for entry in inner.list_from("_delta_log") for name in sidecars_of(inner, entry)}
+        assert there == named, "what is there is named, and nothing that is named is gone"
+        left_orphans |= bool(before - there)
+        assert contents(Table(inner.url, store=inner)) == expected
+    assert left_orphans
 
 
 def test_a_crash_while_creating_leaves_a_table_or_none() -> None:

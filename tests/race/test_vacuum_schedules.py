@@ -1,29 +1,37 @@
-"""VACUUM against slow writers, readers inside a scan and time travel, by seed: nothing is lost that anyone may need.
+"""VACUUM against slow writers, readers inside a scan, the change feed, time travel and readers of the Iceberg side, by seed: nothing is
+lost that anyone may need.
 
 The clock of the storage goes on by hours between the steps. What is right at a moment follows from one number, the latest time before which
 any VACUUM so far was told that nobody needs what went: a version that was the newest at that time or later can be read, with the rows
-that it had; a writer is refused only where his files are older; and what was acknowledged is there.
+that it had, its changes too, and by a scan that has begun long ago; a writer is refused only where his files are older; and what was
+acknowledged is there. Of each third table UniForm makes an Iceberg table: who looked at its metadata five minutes ago reads on, whatever
+the retention.
 """
 
 from __future__ import annotations
 
+import io
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import DeltaConcurrentModificationException
 from tahoe.log.files.paths import LOG_FOLDER, commit_name
 from tahoe.ops.rows.insert import WriteOptions, stage_write
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.aged_store import AgedClock, AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, WrappedStore
+from tahoe.testing.iceberg_verifier import dead_positions, live_entries, newest_document
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64()})
 PROPERTIES = {
@@ -32,7 +40,13 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 24 hours",
     "delta.checkpointInterval": "7",
 }
+UNIFORM = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.columnMapping.mode": "name",
+    "delta.enableIcebergCompatV3": "true",
+}
 HOUR_MS = 3_600_000
+FIVE_MINUTES_MS = 300_000
 STEPS = 25
 
 
@@ -59,27 +73,34 @@ class Schedule:
         self.chance = random.Random(seed)
         self.store = AgedStore(open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table"))
         self.clock = AgedClock(self.store)
+        self.is_iceberg = seed % 3 == 0
+        properties = PROPERTIES | (UNIFORM if self.is_iceberg else {})
         self.table = Table.create(
-            self.store.url, SCHEMA, partition_by=["p"], properties=PROPERTIES, store=self.store, clock=self.clock
+            self.store.url, SCHEMA, partition_by=["p"], properties=properties, store=self.store, clock=self.clock
         )
         self.next_id = 0
         self.needless_before_ms = 0  # who needs nothing older than this loses nothing
         self.waiting: list[tuple[int, set[int], Callable[[], int]]] = []
         self.rows: dict[int, list[int]] = {}
-        self.refused = self.deleted = 0
+        self.scans: list[tuple[int, Iterator[pa.RecordBatch], list[int]]] = []
+        self.iceberg_readers: list[tuple[int, dict[str, Any]]] = []
+        self.refused = self.deleted = self.scanned = self.read_late = 0
 
     def run(self) -> None:
         for _ in range(STEPS):
-            step = self.chance.choice([self.stage, self.commit, self.change, self.change, self.vacuum, self.vacuum])
+            steps = [self.stage, self.commit, self.change, self.change, self.vacuum, self.vacuum, self.begin_scan, self.end_scan]
+            step = self.chance.choice(steps)
             step()
+            self.look_at_iceberg()
             self.store.later(self.chance.choice([0, 0.01, 2, 9, 30]))
             self.look(again=step == self.vacuum)
+        self.store.later(2)  # until no reader of the Iceberg side holds anything but the newest
         self.needless_before_ms = self.store.now_ms
         self.clean(self.table, 0)
         self.look(again=True)
         assert self.table.check(deep=True) == []
         live = set(self.table.files()["path"].to_pylist())
-        left = {entry.name for entry in self.store.walk() if not entry.name.startswith(LOG_FOLDER)}
+        left = {entry.name for entry in self.store.walk() if not entry.name.startswith((LOG_FOLDER, "metadata/"))}
         assert {name for name in left if name.endswith(".parquet")} == live
 
     # ---- what happens
@@ -107,6 +128,59 @@ class Schedule:
         else:
             found = Table(self.store.url, store=self.store).to_arrow(version=version)
             assert ids <= set(found["id"].to_pylist())
+
+    def begin_scan(self) -> None:
+        """A reader begins: it has the first rows, and knows which files come."""
+        table = Table(self.store.url, store=self.store)
+        version = table.version()
+        batches = table.snapshot().scan().batches()
+        first = next(batches, None)
+        self.scans.append((version, batches, [] if first is None else first["id"].to_pylist()))
+
+    def end_scan(self) -> None:
+        """It reads on."""
+        if not self.scans:
+            return
+        version, batches, ids = self.scans.pop(self.chance.randrange(len(self.scans)))
+        try:
+            for batch in batches:
+                ids += batch["id"].to_pylist()
+        except (LookupError, OSError):  # a file is gone
+            if self.may_be_read(version):
+                raise
+        else:
+            assert sorted(ids) == self.rows.get(version, sorted(ids))
+            self.scanned += 1
+
+    def look_at_iceberg(self) -> None:
+        """Readers of the Iceberg side that came lately read on; others come."""
+        if not self.is_iceberg:
+            return
+        UNIFORM_RUNTIME.drain(60, 0, self.store.url)
+        self.table.uniform.sync()
+        self.iceberg_readers = [one for one in self.iceberg_readers if one[0] >= self.store.now_ms - FIVE_MINUTES_MS]
+        for _, document in self.iceberg_readers:
+            self.read_late += self.read_iceberg(document)
+        document = newest_document(self.store)
+        assert document is not None
+        self.read_iceberg(document)
+        self.iceberg_readers.append((self.store.now_ms, document))
+
+    def read_iceberg(self, document: dict[str, Any]) -> bool:
+        """Read an Iceberg table by metadata that somebody holds, without the log."""
+        snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document["snapshots"]}
+        if document.get("current-snapshot-id", -1) not in snapshots:
+            return False
+        snapshot = snapshots[document["current-snapshot-id"]]
+        dead, ids = dead_positions(self.store, snapshot), list[int]()
+        for url in live_entries(self.store, snapshot):
+            name = unquote(url.removeprefix(self.store.url + "/"))
+            rows = pq.read_table(io.BytesIO(self.store.get(name)))
+            column = next(field.name for field in rows.schema if (field.metadata or {}).get(b"PARQUET:field_id") == b"2")
+            ids += [row for position, row in enumerate(rows[column].to_pylist()) if position not in dead.get(url, ())]
+        version = int(document["properties"]["delta-version"])
+        assert sorted(ids) == self.rows.get(version, sorted(ids)), version
+        return True
 
     def change(self) -> None:
         """A writer that is quick."""
@@ -170,19 +244,21 @@ class Schedule:
         for version in range(newest + 1):
             if version in self.rows and not again:
                 continue
-            until_ms = self.store.now_ms if version == newest else self.store.written[commit_name(version + 1)]
-            if version not in self.rows or until_ms >= self.needless_before_ms:
-                if version not in self.rows and until_ms < self.needless_before_ms:
-                    continue  # it came and went while something else was going on
+            if self.may_be_read(version):  # others came and went while something else was going on
                 found = sorted(table.to_arrow(version=version)["id"].to_pylist())
                 assert self.rows.setdefault(version, found) == found, version
                 if version and self.store.written[commit_name(version)] >= self.needless_before_ms:
                     table.changes(version, version)
         assert sorted(self.table.to_arrow()["id"].to_pylist()) == self.rows[newest]
 
+    def may_be_read(self, version: int) -> bool:
+        """Whether somebody may need the version still."""
+        following = self.store.written.get(commit_name(version + 1))
+        return following is None or following >= self.needless_before_ms
+
 
 def run_schedules(seeds: range) -> None:
-    refused = deleted = 0
+    refused = deleted = scanned = read_late = 0
     for seed in seeds:
         schedule = Schedule(seed)
         try:
@@ -192,8 +268,14 @@ def run_schedules(seeds: range) -> None:
             raise
         refused += schedule.refused
         deleted += schedule.deleted
+        scanned += schedule.scanned
+        read_late += schedule.read_late
+    print(  # noqa: T201 - `pytest -s` shows it
+        f"\n{len(seeds)} schedules: {deleted} files deleted, {refused} slow writers refused, {scanned} scans ended, "
+        f"{read_late} late reads of the Iceberg side, nothing lost"
+    )
     # Schedules in which nothing goes, or nobody is late, would show nothing.
-    assert deleted > 3 * len(seeds) and refused > len(seeds) / 10
+    assert deleted > 3 * len(seeds) and refused > len(seeds) / 10 and scanned > len(seeds) / 2 and read_late > len(seeds) / 2
 
 
 def test_nothing_is_lost_that_anyone_may_need() -> None:

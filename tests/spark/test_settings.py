@@ -24,16 +24,16 @@ def test_settings_options_and_properties_are_told_of_once_where_they_are_given(s
     session = spark.newSession()
     session.conf.set("spark.tahoe.enabled", "true")
     session.range(1).write.format("delta").save(path)
-    session.conf.set("spark.databricks.delta.optimizeWrite.enabled", "true")
-    with pytest.warns(TahoeWarning, match="optimizeWrite.enabled' = 'true' is not followed: What compacts"):
+    session.conf.set("spark.databricks.delta.catalog.enableServerSidePlanning", "true")
+    with pytest.warns(TahoeWarning, match="enableServerSidePlanning' = 'true' is not followed: The table feature"):
         session.range(1).write.format("delta").mode("append").save(path)
-    with pytest.warns(TahoeWarning, match="'optimizeWrite' = 'true' is not followed"):
-        session.range(1).write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
+    with pytest.warns(TahoeWarning, match="'writePartitionColumns' = 'true' is not followed"):
+        session.range(1).write.format("delta").mode("append").option("writePartitionColumns", "true").save(path)
     with pytest.warns(TahoeWarning, match="'ignoreDeletes' = 'true' is not followed"):
         session.read.format("delta").option("ignoreDeletes", "true").load(path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        session.range(1).write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
+        session.range(1).write.format("delta").mode("append").option("writePartitionColumns", "true").save(path)
     session.conf.set("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
     with pytest.raises(PySparkException, match="constraintCheck"):
         session.range(1).write.format("delta").mode("append").save(path)

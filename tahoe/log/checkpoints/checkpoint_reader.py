@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.lazy import cached_property, pc
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint, ParquetSource, RowGroup, reading
+from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, summary_of
 from tahoe.log.files.columns import cast_chunks, concat
 from tahoe.log.files.commits import check_no_duplicates, parse_actions
 from tahoe.log.files.last_checkpoint import LastCheckpoint
@@ -26,7 +27,7 @@ from tahoe.protocol.actions import Action, AddFile, CheckpointMetadata, RemoveFi
 from tahoe.protocol.demanded import check_names, fault_of_files
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "sidecars_of"]
+__all__ = ["CheckpointReader", "conformed_adds", "open_checkpoint", "read_adds", "read_removes", "read_through", "sidecars_of"]
 
 
 @dataclass(frozen=True)
@@ -36,29 +37,45 @@ class CheckpointReader:
     Args:
         sources: its Parquet files, sidecars included; empty when all its actions are in a JSON file.
         actions: what a JSON top-level file holds.
+        summaries: what Tahoe said of its sidecars, by their names; those are opened when their rows are asked for.
+        top_level: the same without sidecars, where it has some.
     """
 
     store: LogStore
     checkpoint: Checkpoint
     sources: tuple[ParquetSource, ...]
     actions: tuple[Action, ...] = ()
+    summaries: Mapping[str, SidecarSummary] = field(default_factory=dict)
+    top_level: CheckpointReader | None = None
 
-    @cached_property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """Of all Parquet files of the checkpoint, in the order of the files; their footers are read for it."""
-        return tuple(group for source in self.sources for group in source.row_groups())
+    def opened(self, leaf: str) -> Sequence[ParquetSource]:
+        """The Parquet files that may have values in a leaf column, in order. Their footers are read, side by side where there are several."""
+        wanted = []
+        for source in self.sources:
+            summary = self.summaries.get(source.name)
+            if summary is None or (summary.removes if leaf.startswith("remove.") else summary.adds):
+                wanted.append(source)
+        if len(wanted) > 1:
+            with ThreadPoolExecutor(min(len(wanted), _FOOTERS_AT_ONCE)) as pool:
+                list(pool.map(lambda source: source.leaves, wanted))
+        return [source for source in wanted if leaf in source.leaves]
 
     @cached_property
     def num_actions(self) -> int:
-        """How many actions it holds, those in sidecars too, by the footers of its Parquet files."""
-        rows: int = sum(source.metadata.num_rows for source in self.sources)
-        return len(self.actions) + rows
+        """How many actions it holds, those in sidecars too, by what is said of these and by the footers of its Parquet files."""
+        return len(self.actions) + sum(map(self.num_rows, self.sources))
+
+    def num_rows(self, source: ParquetSource) -> int:
+        """How many actions one of its Parquet files holds."""
+        summary = self.summaries.get(source.name)
+        return int(source.metadata.num_rows) if summary is None else summary.rows
 
     @cached_property
     def num_adds(self) -> int:
         """How many `add` actions it holds, from footers where they say so."""
         total = sum(isinstance(action, AddFile) for action in self.actions)
-        for group in self.row_groups:
+        total += sum(summary.adds for summary in self.summaries.values())
+        for group in (g for source in self.sources if source.name not in self.summaries for g in source.row_groups()):
             count = group.non_null("add.path")
             if count is None:
                 column = group.read(["add.path"]).column("add")
@@ -69,9 +86,13 @@ class CheckpointReader:
     @cached_property
     def single_actions(self) -> list[Action]:
         """All that are not files: protocol, metadata, transactions, domains."""
-        actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
-        for source in self.sources:
-            actions += _single_actions(source)
+        if self.top_level is None:
+            actions: list[Action] = [action for action in self.actions if not isinstance(action, AddFile | RemoveFile)]
+        else:
+            actions = list(self.top_level.single_actions)
+        for source in self.sources[0 if self.top_level is None else len(self.top_level.sources) :]:
+            if source.name not in self.summaries:
+                actions += _single_actions(source)
         return actions
 
     def adds(self, sift: Callable[[pa.Table], pa.Table] | None = None) -> pa.Table:
@@ -88,12 +109,12 @@ class CheckpointReader:
     def removes(self) -> pa.Table:
         """The `remove` actions as a table of `TOMBSTONES_SCHEMA`."""
         parts = [tombstones_table(a for a in self.actions if isinstance(a, RemoveFile))]
-        parts += self.map_row_groups(_read_removes, "remove.path")
+        parts += self.map_row_groups(read_removes, "remove.path")
         return concat(parts, TOMBSTONES_SCHEMA)
 
     def map_row_groups(self, read: Callable[[RowGroup], pa.Table], leaf: str) -> list[pa.Table]:
         """`read` of each row group where `leaf` has values, in order, side by side when that is worth it."""
-        groups = [group for group in self.row_groups if group.non_null(leaf) != 0]
+        groups = [group for source in self.opened(leaf) for group in source.row_groups() if group.non_null(leaf) != 0]
         if len(groups) < 2 or sum(group.metadata.num_rows for group in groups) < _ROWS_WORTH_THREADS:
             return [read(group) for group in groups]
         with ThreadPoolExecutor(min(len(groups), THREADS)) as pool:
@@ -113,8 +134,7 @@ def open_checkpoint(store: LogStore, checkpoint: Checkpoint, hint: LastCheckpoin
     sidecars = _sidecars(reader)
     _check_stated(reader, sidecars)
     if sidecars:
-        sources = (*reader.sources, *(_sidecar_source(reader, sidecar) for sidecar in sidecars))
-        reader = CheckpointReader(store, checkpoint, sources, reader.actions)
+        reader = _with_sidecars(reader, sidecars)
     _check_tags(reader, sidecars)
     return reader
 
@@ -136,6 +156,14 @@ def read_adds(group: RowGroup) -> pa.Table:
     """The `add` actions of one row group, as `conformed_adds` gives them."""
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("add.")}
     return conformed_adds(group, group.read([f"add.{name}" for name in _ALL_COLUMNS if name in present]).column("add"))
+
+
+def read_through(reader: CheckpointReader) -> None:
+    """Read every page of a checkpoint and keep none; raises `DamagedCheckpoint` for the first that is not as it was written."""
+    for source in reader.sources:
+        for group in source.row_groups():
+            for name in source.arrow_schema.names:
+                group.read([name])
 
 
 def conformed_adds(group: RowGroup, adds: pa.ChunkedArray | pa.StructArray, texts: pa.Array | None = None) -> pa.Table:
@@ -160,6 +188,8 @@ _SINGLE_ACTIONS = {
     "sidecar": "path",
 }
 THREADS = min(4, os.cpu_count() or 1)
+# They wait for storage, most of the time.
+_FOOTERS_AT_ONCE = 16
 _ROWS_WORTH_THREADS = 20_000
 # They are few, and mostly at the beginning of a row group: small batches, so that reading can end early.
 _ROWS_OF_SINGLE_ACTIONS = 4_096
@@ -187,19 +217,28 @@ def _sidecars(reader: CheckpointReader) -> list[SidecarFile]:
     return [action for action in reader.single_actions if isinstance(action, SidecarFile)]
 
 
-def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile) -> ParquetSource:
+def _with_sidecars(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> CheckpointReader:
+    summaries = {}
+    sources = list(reader.sources)
+    for sidecar in sidecars:
+        summary = summary_of(sidecar)
+        sources.append(_sidecar_source(reader, sidecar, summary))
+        if summary is not None:
+            summaries[sources[-1].name] = summary
+    return CheckpointReader(reader.store, reader.checkpoint, tuple(sources), reader.actions, summaries, reader)
+
+
+def _sidecar_source(reader: CheckpointReader, sidecar: SidecarFile, summary: SidecarSummary | None) -> ParquetSource:
     try:
         name = sidecar_name(sidecar.path, reader.store.url)
     except CorruptTable as error:
         # The name is what is damaged, and with it the checkpoint: another one, or the commits, take its place.
         file = reader.checkpoint.names[0]
         raise DamagedCheckpoint(reader.store.url, reader.checkpoint, file, "", error.message, error.code) from error
-    source = ParquetSource(reader.store, reader.checkpoint, name)
-    with reading(source):
-        size = reader.store.open_input(source.name).size()
-    if size != sidecar.size_in_bytes:
-        raise source.damaged(f"it has {size} bytes, but its checkpoint says {sidecar.size_in_bytes}")
-    return _spelled_right(source)
+    if summary is not None:
+        # What is in it was sealed when it was written: nothing is to be found out before its rows are wanted.
+        return ParquetSource(reader.store, reader.checkpoint, name, summary.footer_crc32, sidecar.size_in_bytes)
+    return _spelled_right(ParquetSource(reader.store, reader.checkpoint, name, size=sidecar.size_in_bytes))
 
 
 def _spelled_right(source: ParquetSource) -> ParquetSource:
@@ -236,7 +275,7 @@ def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> No
     names = {sidecar_name(sidecar.path, reader.store.url) for sidecar in sidecars}
     counted = {
         "numOfAddFiles": reader.num_adds,
-        "sidecarNumActions": sum(source.metadata.num_rows for source in reader.sources if source.name in names),
+        "sidecarNumActions": sum(reader.num_rows(source) for source in reader.sources if source.name in names),
         "sidecarSizeInBytes": sum(sidecar.size_in_bytes for sidecar in sidecars),
     }
     for tag, number in counted.items():
@@ -274,7 +313,8 @@ def _action_of(source: ParquetSource, name: str, value: object) -> Action:
     return action
 
 
-def _read_removes(group: RowGroup) -> pa.Table:
+def read_removes(group: RowGroup) -> pa.Table:
+    """The `remove` actions of one row group, as a table of `TOMBSTONES_SCHEMA`."""
     present = {leaf.split(".")[1] for leaf in group.file.leaves if leaf.startswith("remove.")}
     read = group.read([f"remove.{name}" for name in TOMBSTONES_SCHEMA.names if name in present])
     return _conformed(group, *_members(read.column("remove")), TOMBSTONES_SCHEMA.names, TOMBSTONES_SCHEMA)

@@ -32,19 +32,23 @@ def checkpoint_with_seal(data: bytes, version: int) -> bytes:
     return b"".join((memoryview(data)[: -_LENGTH_AND_MAGIC - len(footer)], seal, footer, data[-_LENGTH_AND_MAGIC:]))
 
 
-def fault_in_checkpoint_seal(before: bytes, footer: bytes, version: int) -> tuple[bool, str | None]:
+def fault_in_checkpoint_seal(
+    before: bytes, footer: bytes, version: int, *, may_be_older: bool = False
+) -> tuple[bool, str | None]:
     """Whether there is a seal, and what is wrong with the file by it.
 
     Args:
         before: the `SEAL_BYTES` bytes before the footer, or fewer at the beginning of a file.
         version: that the file's name says.
+        may_be_older: whether it may have been written for an older version, as a sidecar may.
     """
     if len(before) != SEAL_BYTES or not before.startswith(_MAGIC):
         return False, None
     _, own, crc = _SEAL.unpack(before)
     if crc != _crc32(own, footer):
         return True, "its footer is not the one that was written"
-    return True, None if own == version else f"it was written for version {own}"
+    in_place = own == version or (may_be_older and own < version)
+    return True, None if in_place else f"it was written for version {own}"
 
 
 def _crc32(version: int, footer: bytes) -> int:

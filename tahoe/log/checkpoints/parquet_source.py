@@ -102,12 +102,14 @@ class ParquetSource:
 
     Args:
         footer_crc32: what the footer's CRC-32 must be, where the file's writer has left word of it.
+        size: how many bytes it must have, where its checkpoint says so: it is a sidecar, which older checkpoints may name too.
     """
 
     store: LogStore
     checkpoint: Checkpoint
     name: str
     footer_crc32: int | None = None
+    size: int | None = None
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -122,12 +124,16 @@ class ParquetSource:
     @cached_property
     def _metadata(self) -> tuple[pq.FileMetaData, bool]:
         with reading(self):
-            ending = _end_of_file(self.store.open_input(self.name))
+            opened = self.store.open_input(self.name)
+            size = opened.size()
+            ending = _end_of_file(opened, size) if self.size in (None, size) else None
+        if self.size not in (None, size):
+            raise self.damaged(f"it has {size} bytes, but its checkpoint says {self.size}")
         if ending is None:
             raise self.damaged("it does not end as a Parquet file does")
         before, end = ending
         footer = end[:-_LENGTH_AND_MAGIC]
-        has_seal, fault = fault_in_checkpoint_seal(before, footer, self.checkpoint.version)
+        has_seal, fault = fault_in_checkpoint_seal(before, footer, self.checkpoint.version, may_be_older=self.size is not None)
         if fault is None and self.footer_crc32 is None:
             fault = None if has_seal else fault_in_footer(footer)
         elif fault is None:
@@ -181,10 +187,9 @@ _LENGTH_AND_MAGIC = 8
 _BYTES_OF_MOST_FOOTERS = 64 << 10
 
 
-def _end_of_file(source: pa.NativeFile) -> tuple[bytes, bytes] | None:
+def _end_of_file(source: pa.NativeFile, size: int) -> tuple[bytes, bytes] | None:
     """The bytes where a seal may be, and a Parquet file's footer with the length and the magic bytes that follow it; None without a
     footer."""
-    size = source.size()
     wanted = min(size, _BYTES_OF_MOST_FOOTERS)
     while True:
         source.seek(size - wanted)

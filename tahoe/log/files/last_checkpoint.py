@@ -20,14 +20,30 @@ from tahoe.store.log_store import LogStore
 
 __all__ = [
     "LastCheckpoint",
+    "TopLevel",
     "canonical_json",
     "checksum_of_json",
     "parse_last_checkpoint",
+    "publish",
     "read_last_checkpoint",
     "write_last_checkpoint",
 ]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TopLevel:
+    """The file of a V2 checkpoint that names its sidecars.
+
+    Args:
+        path: its file name.
+        modification_time: in milliseconds since the epoch.
+    """
+
+    path: str
+    size_in_bytes: int
+    modification_time: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +59,7 @@ class LastCheckpoint:
         footer_crc32: of a classic checkpoint that Tahoe wrote, the CRC-32 of its Parquet footer: the part of such a file that no
             checksum of its own protects.
         checksummed: whether the hint carried a checksum, and it was right.
+        v2: the top level of a V2 checkpoint, as the reference names it here; None where the hint has no word of it.
     """
 
     version: int
@@ -52,6 +69,7 @@ class LastCheckpoint:
     num_of_add_files: int | None = None
     footer_crc32: int | None = None
     checksummed: bool = False
+    v2: TopLevel | None = None
 
 
 def read_last_checkpoint(store: LogStore) -> LastCheckpoint | None:
@@ -83,7 +101,15 @@ def parse_last_checkpoint(data: bytes) -> LastCheckpoint:
         num_of_add_files=_count_or_none(value.get("numOfAddFiles")),
         footer_crc32=_count_or_none((value.get("tags") or {}).get(_FOOTER_TAG), text=True),
         checksummed=stated is not None,
+        v2=_top_level(value.get("v2Checkpoint")),
     )
+
+
+def publish(store: LogStore, hint: LastCheckpoint) -> None:
+    """Make it the table's hint, unless that names a newer checkpoint."""
+    known = read_last_checkpoint(store)
+    if known is None or known.version <= hint.version:
+        write_last_checkpoint(store, hint)
 
 
 def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
@@ -92,6 +118,13 @@ def write_last_checkpoint(store: LogStore, hint: LastCheckpoint) -> None:
     for name, number in (("parts", hint.parts), ("sizeInBytes", hint.size_in_bytes), ("numOfAddFiles", hint.num_of_add_files)):
         if number is not None:
             value[name] = number
+    if hint.v2 is not None:
+        top = hint.v2
+        value["v2Checkpoint"] = {
+            "path": top.path,
+            "sizeInBytes": top.size_in_bytes,
+            "modificationTime": top.modification_time,
+        }
     if hint.footer_crc32 is not None:
         value["tags"] = {_FOOTER_TAG: str(hint.footer_crc32)}
     value["checksum"] = checksum_of_json(value)
@@ -134,6 +167,14 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise ValueError("a member occurs twice")
     return value
+
+
+def _top_level(value: Any) -> TopLevel | None:
+    if value is None:
+        return None
+    if not isinstance(value["path"], str):
+        raise ValueError("the path of its V2 checkpoint is no text")
+    return TopLevel(value["path"], _count(value["sizeInBytes"]), _count(value["modificationTime"]))
 
 
 def _count(value: Any) -> int:

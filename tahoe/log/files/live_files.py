@@ -28,6 +28,7 @@ __all__ = [
     "STRING_MAP",
     "TOMBSTONES_SCHEMA",
     "add_files",
+    "are_plain",
     "canonical_path",
     "file_keys",
     "files_table",
@@ -141,6 +142,11 @@ def key_of(action: AddFile | RemoveFile, root_url: str) -> str:
     """The key of one action, as `file_keys` makes it."""
     path = canonical_path(action.path, root_url)
     return path if action.deletion_vector is None else f"{path}{_KEY_SEPARATOR}{action.deletion_vector.unique_id}"
+
+
+def are_plain(paths: pa.ChunkedArray) -> bool:
+    """Whether each path is spelt as `canonical_path` spells it, by its letters alone."""
+    return not pc.any(pc.match_substring_regex(paths, _MAY_BE_SPELT_OTHERWISE), min_count=0).as_py()
 
 
 def canonical_path(path: str, root_url: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "file_name",
     "parse",
     "sidecar_name",
+    "v2_checkpoint_name",
 ]
 
 LOG_FOLDER = "_delta_log"
@@ -65,6 +66,15 @@ def commit_name(version: int) -> str:
 def checkpoint_name(version: int) -> str:
     """The name of a classic checkpoint."""
     return f"{LOG_FOLDER}/{version:020d}.checkpoint.parquet"
+
+
+def v2_checkpoint_name(version: int, unique_id: str) -> str:
+    """The name of a V2 checkpoint's top level in Parquet.
+
+    Args:
+        unique_id: a UUID.
+    """
+    return f"{LOG_FOLDER}/{version:020d}.checkpoint.{unique_id}.parquet"
 
 
 def checksum_name(version: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tahoe.protocol.actions import AddFile
 
-__all__ = ["GIGABYTE", "Bin", "Rules", "bins_of", "one_bin_a_partition"]
+__all__ = ["GIGABYTE", "Bin", "Rules", "bins_of", "one_bin_a_partition", "target_for_rewrites"]
 
 GIGABYTE = 1024**3
 
@@ -43,6 +43,21 @@ class Bin:
     def size(self) -> int:
         """Bytes of its files."""
         return sum(add.size for add in self.adds)
+
+
+def target_for_rewrites(table_size: int) -> int:
+    """Bytes of a file of a table that is rewritten often: 256 MB in tables of up to 2.56 TB, from there on growing with the table, up to
+    1 GB in one of 10 TB.
+
+    Args:
+        table_size: bytes of all its live files.
+    """
+    share = (table_size - _SMALL_TABLE) / (_LARGE_TABLE - _SMALL_TABLE)
+    return _SMALLEST_TARGET + round((GIGABYTE - _SMALLEST_TARGET) * min(max(share, 0.0), 1.0))
+
+
+_SMALLEST_TARGET = 256 * 1024**2
+_SMALL_TABLE, _LARGE_TABLE = 2_560 * 1024**3, 10_000 * 1024**3
 
 
 def bins_of(adds: Iterable[AddFile], rules: Rules) -> list[Bin]:

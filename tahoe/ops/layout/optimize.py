@@ -1,8 +1,9 @@
 """OPTIMIZE: small files and files with many dead rows become few large ones, with the same rows. Nothing that others write is in its way.
 
     plan ─► bins ─► batches: each bin rewritten, side by side ─► one commit a batch, dataChange = false
-                      ▲                                            │ another writer won, and files of a bin are gone or lost rows
-                      └────────── these bins are done anew ◄───────┘ the others keep what was written for them
+                      ▲                                            │ another writer won
+                      ├── files of a bin are gone: it is done anew ◄─┤
+                      └── files lost rows: these are marked dead in what was written for it, and all others keep what they have
 
 Who rewrites is an argument: `rewritten_here` in this process, or Spark's executors. Each batch is a transaction of its own, so what was
 committed stays whatever becomes of the rest.
@@ -25,14 +26,16 @@ from tahoe.exceptions import CommitStateUnknown, DeltaConcurrentModificationExce
 from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.layout.bins import Bin
+from tahoe.ops.layout.carried import Written, carried
 from tahoe.ops.layout.clustered import clustered
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest, plan_optimize
 from tahoe.ops.layout.optimize_report import Optimized, operation_of
-from tahoe.ops.rows.row_changes import snapshot_to_change
+from tahoe.ops.rows.row_changes import files_with_vectors, physical_rows, snapshot_to_change
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import rewritten, stage_replacement
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.dv import file_name
 from tahoe.snapshot.scan import ScannedVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
@@ -44,14 +47,6 @@ __all__ = ["Rewrite", "Written", "optimize", "rewritten_here"]
 _ROUNDS = 10
 """So often a batch is tried again when others won; after the third time bins whose files others changed are left as they are."""
 _ROUNDS_OF_REDOING = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A bin, and the files that were written in its place; none where it had no living row."""
-
-    bin: Bin
-    added: tuple[AddFile, ...]
 
 
 Rewrite: TypeAlias = Callable[[Snapshot, Sequence[Bin], OptimizePlan], Iterator[Written]]
@@ -102,7 +97,8 @@ def rewritten_here(clock: Clock, version: ScannedVersion, bins: Sequence[Bin], p
 
 
 def _clustered(clock: Clock, version: ScannedVersion, one: Bin, plan: OptimizePlan, threads: int) -> Written:
-    return Written(one, tuple(clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)))
+    added = clustered(version, one.adds, plan.paths, plan.files_of(one), plan.request.curve, clock, threads)
+    return Written(one, tuple(added), has_known_places=True)
 
 
 def _side_by_side(
@@ -121,7 +117,7 @@ def _side_by_side(
 
 def _compacted(version: ScannedVersion, one: Bin, clock: Clock, name: str, alone: bool) -> Written:
     new = rewritten(version, one.adds, clock, name, ahead=alone)
-    return Written(one, () if new is None else (new,))
+    return Written(one, () if new is None else (new,), has_known_places=True)
 
 
 @dataclass
@@ -148,18 +144,19 @@ class _Run:
             done += self._rewritten(snapshot, waiting, done)
             if not done:
                 return
+            vectors = list[str]()
             try:
-                self._commit(transaction, done)
+                self._commit(transaction, done, vectors)
                 return
             except CommitStateUnknown:
                 raise  # the commit may be there, and need its files
             except TahoeError as error:
+                _delete(snapshot, vectors)
                 if attempt == _ROUNDS or not isinstance(error, DeltaConcurrentModificationException):
                     _discard(snapshot, done)
                     raise
-            transaction = self.begin()
+            transaction, done, lost = self._after_losing(snapshot, done)
             fresh = transaction.existing()
-            done, lost = _kept(done, snapshot, fresh)
             waiting = self._still_there(lost, fresh) if attempt <= _ROUNDS_OF_REDOING else []
             transaction.looks_for, snapshot = "all", fresh  # what is kept was written before it
 
@@ -174,11 +171,25 @@ class _Run:
             raise
         return written
 
-    def _commit(self, transaction: Transaction, done: Sequence[Written]) -> None:
-        removed = [add for one in done for add in one.bin.adds]
-        added = [add for one in done for add in one.added]
+    def _after_losing(self, snapshot: Snapshot, done: Sequence[Written]) -> tuple[Transaction, list[Written], list[Bin]]:
+        """A transaction on the newest version, what was written that stands for it, and the bins of the rest."""
+        try:
+            transaction = self.begin()
+            return transaction, *_kept(done, snapshot, self.plan, transaction.existing())
+        except BaseException:
+            _discard(snapshot, done)
+            raise
+
+    def _commit(self, transaction: Transaction, done: Sequence[Written], vectors: list[str]) -> None:
+        """Commit what was written; the names of files of deletion vectors that are written for it are put into `vectors`."""
+        removed = [add for one in done for add in one.replaced]
+        added = _with_dead_rows(transaction, done, vectors)
         stage_replacement(transaction, removed, added)
         committed = self.commit(transaction, operation_of(self.plan.request, removed, added))
+        kept = {add.path for add in added}
+        _delete(
+            committed.snapshot, _names(committed.snapshot, (add for one in done for add in one.added if add.path not in kept))
+        )
         self.version = committed.version
         self.batches += 1
         self.bins += len(done)
@@ -205,15 +216,26 @@ class _Told:
         self.progress("files rewritten", self.done, max(self.total, self.done))
 
 
-def _kept(done: Sequence[Written], snapshot: Snapshot, fresh: Snapshot) -> tuple[list[Written], list[Bin]]:
-    """Which of what was written still stands for live files of a newer version, and the bins of the rest, whose new files are deleted."""
+def _kept(done: Sequence[Written], snapshot: Snapshot, plan: OptimizePlan, fresh: Snapshot) -> tuple[list[Written], list[Bin]]:
+    """What was written that stands for files of a newer version, and the bins of the rest, whose new files are deleted."""
     live = _live(fresh, [one.bin for one in done])
     # Files are written by the table's metadata: by its schema, its names of columns, its codec.
     same = (snapshot.metadata, snapshot.protocol) == (fresh.metadata, fresh.protocol)
-    kept = [one for one in done if same and all(add.path in live and live[add.path].key == add.key for add in one.bin.adds)]
-    lost = [one for one in done if one not in kept]
+    found = [(one, carried(one, snapshot, plan, live, fresh) if same else None) for one in done]
+    lost = [one for one, now in found if now is None]
     _discard(snapshot, lost)
-    return kept, [one.bin for one in lost]
+    return [now for _, now in found if now is not None], [one.bin for one in lost]
+
+
+def _with_dead_rows(transaction: Transaction, done: Sequence[Written], vectors: list[str]) -> list[AddFile]:
+    """The new files, with deletion vectors for rows that died meanwhile; files of which no row lives are left out."""
+    config, url = transaction.existing().config, transaction.store.url
+    new = [(add, one.dead.get(place)) for one in done for place, add in enumerate(one.added)]
+    marked = [(add, dead) for add, dead in new if dead is not None and len(dead) < physical_rows(transaction.store, add)]
+    with_vectors = files_with_vectors(transaction, config, [add for add, _ in marked], [dead for _, dead in marked])
+    vectors += {name for add in with_vectors if add.deletion_vector and (name := file_name(add.deletion_vector, url))}
+    by_path = {add.path: add for add in with_vectors}
+    return [by_path.get(add.path, add) for add, dead in new if dead is None or add.path in by_path]
 
 
 def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
@@ -224,7 +246,11 @@ def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
 
 
 def _discard(snapshot: ScannedVersion, written: Iterable[Written]) -> None:
-    _delete(snapshot, (decode_path(add.path, snapshot.store.url) for one in written for add in one.added))
+    _delete(snapshot, _names(snapshot, (add for one in written for add in one.added)))
+
+
+def _names(snapshot: ScannedVersion, adds: Iterable[AddFile]) -> Iterator[str]:
+    return (decode_path(add.path, snapshot.store.url) for add in adds)
 
 
 def _delete(snapshot: ScannedVersion, names: Iterable[str]) -> None:

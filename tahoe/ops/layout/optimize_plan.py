@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition
+from tahoe.lazy import pc
+from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
 from tahoe.ops.layout.cluster_columns import Path, cluster_columns, refuse_clustered
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.rows.conditions import partition_files
@@ -26,7 +27,8 @@ class OptimizeRequest:
         shown_where: how the history shows the condition; None for the text itself.
         zorder_by: columns, nested ones as ``a.b``, by which rows are clustered; none for bin-packing.
         curve: how they are clustered: one of `tahoe.ops.layout.curves.CURVES`.
-        target_file_size: bytes that a new file is to have; None for the table's ``delta.targetFileSize``, or 1 GB.
+        target_file_size: bytes that a new file is to have; None for the table's ``delta.targetFileSize``, or 1 GB, or less of a table
+            that says ``delta.tuneFileSizesForRewrites`` (`tahoe.ops.layout.bins.target_for_rewrites`).
         min_file_size: files of fewer bytes are rewritten; None for the target.
         max_deleted_rows_ratio: files of whose rows a larger part is deleted are rewritten.
         batch_size: bytes of files after which what is done so far is committed; None for one commit of all.
@@ -34,6 +36,7 @@ class OptimizeRequest:
         need_statistics: refuse to cluster by columns without statistics, for which files cannot be skipped.
         time_zone: of the session, for texts that become timestamps.
         dry_run: tell what would be done, and do nothing.
+        is_auto: it follows a write, which nobody asked to be followed by it.
     """
 
     where: str | Predicate | None = None
@@ -48,6 +51,7 @@ class OptimizeRequest:
     need_statistics: bool = True
     time_zone: str = "UTC"
     dry_run: bool = False
+    is_auto: bool = False
 
     def __post_init__(self) -> None:
         sizes = {"target_file_size": self.target_file_size, "min_file_size": self.min_file_size, "batch_size": self.batch_size}
@@ -135,10 +139,16 @@ class OptimizePlan:
             yield batch
 
 
+def _usual_target(snapshot: Snapshot) -> int:
+    if not snapshot.config.properties.get("delta.tuneFileSizesForRewrites"):
+        return GIGABYTE
+    return target_for_rewrites(pc.sum(snapshot.files()["size"]).as_py() or 0)
+
+
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     """What an OPTIMIZE of a version will do. Raises `InvalidRequest` as `tahoe.ops.layout.optimize.optimize` says."""
     properties = snapshot.config.properties
-    target = request.target_file_size or properties.target_file_size or GIGABYTE
+    target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     refuse_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by)
     adds = partition_files(snapshot, request.where, request.time_zone)

@@ -85,7 +85,7 @@ def operation_of(request: OptimizeRequest, removed: Sequence[AddFile], added: Se
     shown = request.shown_where
     if shown is None:
         shown = () if request.where is None else (str(request.where),)
-    parameters = {"predicate": _json(shown), "zOrderBy": _json(request.zorder_by), "clusterBy": "[]", "auto": False}
+    parameters = {"predicate": _json(shown), "zOrderBy": _json(request.zorder_by), "clusterBy": "[]", "auto": request.is_auto}
     return Operation("OPTIMIZE", parameters, rewrite_metrics(removed, added))
 
 

@@ -48,11 +48,13 @@ __all__ = [
     "bitmap",
     "change_rows",
     "file_with_positions",
+    "files_with_vectors",
     "is_in",
     "kept_rows",
     "living_rows",
     "mark_dead",
     "parts_with_positions",
+    "physical_rows",
     "position_column",
     "remove_files",
     "snapshot_to_change",
@@ -216,7 +218,7 @@ def all_rows(snapshot: Snapshot, add: AddFile) -> FileChange:
 def living_rows(snapshot: Snapshot, add: AddFile) -> int:
     """How many rows of a file the table has: by its statistics, else by its footer."""
     dead = add.deletion_vector.cardinality if add.deletion_vector else 0
-    return _physical_rows(snapshot.store, add) - dead
+    return physical_rows(snapshot.store, add) - dead
 
 
 def kept_rows(snapshot: Snapshot, changes: Iterable[FileChange]) -> Iterator[pa.Table]:
@@ -256,14 +258,10 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
     Args:
         changes: of files of which rows stay.
     """
-    store = transaction.store
-    vectors = VectorReader(store)
+    vectors = VectorReader(transaction.store)
     merged = [_merged(change, vectors) for change in changes]
-    descriptors = _write_vectors(config, store, transaction.clock, merged)
-    marked = [
-        replace(change.add, data_change=True, stats=_wide_statistics(store, change.add), deletion_vector=descriptor)
-        for change, descriptor in zip(changes, descriptors, strict=True)
-    ]
+    with_vectors = files_with_vectors(transaction, config, [change.add for change in changes], merged)
+    marked = [replace(add, data_change=True) for add in with_vectors]
     now = transaction.clock.now_ms()
     for change in changes:
         # Not the whole file: another writer may change other rows of it at the same time.
@@ -271,6 +269,22 @@ def mark_dead(transaction: Transaction, config: TableConfig, changes: Sequence[F
         transaction.stage(change.add.remove(now))
     transaction.stage(*marked)
     return marked
+
+
+def files_with_vectors(
+    transaction: Transaction, config: TableConfig, adds: Sequence[AddFile], dead: Sequence[BitMap64]
+) -> list[AddFile]:
+    """Write deletion vectors, and return the files with them in the place of those that they had. Nothing is staged.
+
+    Args:
+        dead: for each file, the positions of all its rows that are dead.
+    """
+    store = transaction.store
+    descriptors = _write_vectors(config, store, transaction.clock, dead)
+    return [
+        replace(add, stats=_wide_statistics(store, add), deletion_vector=descriptor)
+        for add, descriptor in zip(adds, descriptors, strict=True)
+    ]
 
 
 def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.Table]) -> list[AddFile]:
@@ -354,11 +368,12 @@ def _groups(bitmaps: Sequence[BitMap64]) -> Iterator[list[BitMap64]]:
 def _wide_statistics(store: LogStore, add: AddFile) -> str:
     """A file with a vector must tell its rows, and its bounds may be of rows that are gone (PROTOCOL.md, "Per-file Statistics")."""
     if add.stats is None:
-        return FileStatistics(_physical_rows(store, add), tight_bounds=False).to_json()
+        return FileStatistics(physical_rows(store, add), tight_bounds=False).to_json()
     return FileStatistics.from_json(add.stats).widened().to_json()
 
 
-def _physical_rows(store: LogStore, add: AddFile) -> int:
+def physical_rows(store: LogStore, add: AddFile) -> int:
+    """How many rows a file has, dead ones too: by its statistics, else by its footer."""
     if add.num_records is not None:
         return add.num_records
     with store.open_input(decode_path(add.path, store.url)) as source:

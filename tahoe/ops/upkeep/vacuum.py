@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tahoe.exceptions import TahoeError
 from tahoe.ops.upkeep.vacuum_files import (
     confirmed,
+    delete_empty_folders,
     delete_files,
     entries_of_inventory,
     listed,
@@ -25,7 +26,7 @@ from tahoe.ops.upkeep.vacuum_files import (
 )
 from tahoe.ops.upkeep.vacuum_lite import expired_version, removed_files, write_last_vacuum
 from tahoe.ops.upkeep.vacuum_needed import actions_of, commits_in, lost_versions, names_in, needed_names
-from tahoe.ops.upkeep.vacuum_plan import VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
+from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
 from tahoe.progress import Progress, silent
 from tahoe.protocol.features import check_writable
 from tahoe.snapshot.snapshot import Snapshot
@@ -101,6 +102,9 @@ def vacuum(
     files = _unnamed(store, plan, newest.version if done is None else done.start())
     with _failing(done):
         deleted = delete_files(store, files, request.threads, progress)
+        if not request.lite and request.inventory is None:
+            emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
+            delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
     version = None if done is None else done.end(deleted)
     write_last_vacuum(store, plan.vacuumed_version)
     return Vacuumed(replace(plan, files=tuple(files)), deleted, version)

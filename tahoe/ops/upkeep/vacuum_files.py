@@ -23,10 +23,21 @@ from tahoe.progress import Progress
 from tahoe.store.location import local_path
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["confirmed", "delete_files", "entries_of_inventory", "listed", "real_names", "store_time_ms", "without_links"]
+__all__ = [
+    "confirmed",
+    "delete_empty_folders",
+    "delete_files",
+    "entries_of_inventory",
+    "listed",
+    "real_names",
+    "store_time_ms",
+    "without_links",
+]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+_NAMES_OF_A_REQUEST = 1000
 
 _CLOCK = f"{LOG_FOLDER}/.tahoe-clock"
 
@@ -123,7 +134,7 @@ def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progre
     """
     done, failures = 0, list[StorageFailure]()
     progress("files deleted", 0, len(entries))
-    for failure in _side_by_side(partial(_delete, store), [entry.name for entry in entries], threads):
+    for failure in _deleted(store, [entry.name for entry in entries], threads):
         failures += [] if failure is None else [failure]
         done += failure is None
         progress("files deleted", done, len(entries))
@@ -134,6 +145,36 @@ def delete_files(store: LogStore, entries: Sequence[Entry], threads: int, progre
             table=store.url,
         )
     return done
+
+
+def _deleted(store: LogStore, names: Sequence[str], threads: int) -> Iterator[StorageFailure | None]:
+    """For each name what went wrong, if anything did; in requests of many names where the store has such."""
+    delete_many: Callable[[list[str]], None] | None = getattr(store, "delete_many", None)  # of `BulkStore`
+    if delete_many is None:
+        yield from _side_by_side(partial(_delete, store), names, threads)
+        return
+    for start in range(0, len(names), _NAMES_OF_A_REQUEST):
+        some = list(names[start : start + _NAMES_OF_A_REQUEST])
+        try:
+            delete_many(some)
+        except StorageFailure:  # which does not tell of which of them: those that are gone by now are no error
+            yield from _side_by_side(partial(_delete, store), some, threads)
+        else:
+            yield from (None for _ in some)
+
+
+def delete_empty_folders(store: LogStore, prefixes: tuple[str, ...], cut_off_ms: int) -> None:
+    """Delete folders of a local disk that are empty, and have been since before that time; a writer may be about to use others.
+
+    What hinders it is no error: a folder that somebody fills meanwhile is not empty.
+    """
+    root = local_path(store.url)
+    for path, _, _ in () if root is None else os.walk(root, topdown=False):
+        name = os.path.relpath(path, root)
+        if path != root and not is_hidden(f"{name}/", prefixes):
+            with suppress(OSError):
+                if os.stat(path).st_mtime_ns // 1_000_000 < cut_off_ms:
+                    os.rmdir(path)
 
 
 def _delete(store: LogStore, name: str) -> StorageFailure | None:

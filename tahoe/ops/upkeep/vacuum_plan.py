@@ -16,7 +16,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.store.location import check_name
 from tahoe.store.log_store import Entry
 
-__all__ = ["VacuumPlan", "VacuumRequest", "deletable", "is_hidden", "partition_prefixes", "retention_of"]
+__all__ = ["HOUR_MS", "VacuumPlan", "VacuumRequest", "deletable", "is_hidden", "partition_prefixes", "retention_of"]
 
 HOUR_MS = 3_600_000
 

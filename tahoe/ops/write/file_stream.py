@@ -11,6 +11,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from tahoe.clock import Clock
+from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_writer
 from tahoe.ops.write.stored_layout import Layout
 from tahoe.ops.write.writer import file_name
@@ -57,6 +58,7 @@ def write_stream(
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)
     collected = StatisticsCollector(indexed, string_prefix_length(configuration))
     codec, version = codec_of(None, config), config.properties.get("delta.parquet.format.version")
+    bloom_filters = bloom_filter_columns(config)
     with closing(_row_groups(layout, batches)) as groups:
         first = next(groups, None)
         if first is None:
@@ -65,7 +67,7 @@ def write_stream(
         with store.open_output(name) as sink:
             group, are_all = first
             del first
-            with parquet_writer(sink, group, codec, version, are_all=are_all) as writer:
+            with parquet_writer(sink, group, codec, version, bloom_filters, are_all=are_all) as writer:
                 while True:
                     writer.write_table(group, row_group_size=group.num_rows)
                     collected.add(group)

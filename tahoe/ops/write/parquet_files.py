@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import pc, pq
+from tahoe.ops.write.bloom_filters import bloom_filter_options
 from tahoe.protocol.config import TableConfig
 
 __all__ = ["SUFFIXES", "codec_of", "parquet_bytes", "parquet_writer"]
@@ -61,21 +62,24 @@ def _seldom_repeats(values: pa.ChunkedArray) -> bool:
     return len(values.take(spread).unique()) >= 0.995 * len(spread)
 
 
-def parquet_bytes(table: pa.Table, codec: str, format_version: str) -> bytes:
+def parquet_bytes(table: pa.Table, codec: str, format_version: str, bloom_filters: Sequence[str] = ()) -> bytes:
     """A Parquet file of these rows.
 
     Args:
         codec: of `codec_of`.
         format_version: the table's ``delta.parquet.format.version``.
+        bloom_filters: of `tahoe.ops.write.bloom_filters.bloom_filter_columns`.
     """
     sink = pa.BufferOutputStream()
-    with parquet_writer(sink, table, codec, format_version) as writer:
+    with parquet_writer(sink, table, codec, format_version, bloom_filters) as writer:
         writer.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
-def parquet_writer(sink: Any, first: pa.Table, codec: str, format_version: str, *, are_all: bool = True) -> pq.ParquetWriter:
+def parquet_writer(
+    sink: Any, first: pa.Table, codec: str, format_version: str, bloom_filters: Sequence[str] = (), *, are_all: bool = True
+) -> pq.ParquetWriter:
     """What writes a Parquet file to a sink, row group by row group.
 
     Args:
@@ -92,6 +96,7 @@ def parquet_writer(sink: Any, first: pa.Table, codec: str, format_version: str, 
         store_schema=False,
         store_decimal_as_integer=True,
         write_statistics=_columns_with_honest_bounds(first, are_all),
+        **bloom_filter_options(bloom_filters, first.num_rows),
     )
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, StorageFailure
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
+from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.enforce import Enforcer
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_bytes
 from tahoe.ops.write.stored_layout import Layout, Partition
@@ -132,6 +133,7 @@ class _Writer:
 
     def __init__(self, config: TableConfig, layout: Layout, store: LogStore, clock: Clock, codec: str, change_data: bool) -> None:
         self._files: list[Future[AddFile]] = []
+        self._bloom_filters = () if change_data else bloom_filter_columns(config)
         self._threads: ThreadPoolExecutor | None = None
         self._names: list[str] = []
         self._config = config
@@ -179,7 +181,8 @@ class _Writer:
 
     def _put(self, name: str, values: Mapping[str, str | None], rows: pa.Table, now_ms: int) -> AddFile:
         stored = rows.select(self._layout.file_columns)
-        content = parquet_bytes(stored, self._codec, self._config.properties.get("delta.parquet.format.version"))
+        version = self._config.properties.get("delta.parquet.format.version")
+        content = parquet_bytes(stored, self._codec, version, self._bloom_filters)
         self._store.put(name, content)
         size = len(content)
         del content

@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tahoe.spark.catalog.after_writes import compact_after
 from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.raw_commands import refuse_raw_commands
@@ -42,7 +43,7 @@ def give_names(spark: SparkSession) -> None:
     follow_tables(spark)
     # After it: what the log says is asked of the version that a plan was given.
     answer_from_log(spark)
-    after_commits(partial(recache, spark))
+    after_commits(partial(recache, spark), partial(compact_after, spark))
     plan_dynamic_overwrites(spark)
     refuse_raw_commands(spark)
     give_table_changes(spark)

@@ -48,6 +48,7 @@ __all__ = [
     "RESTORE_ROW",
     "VACUUM_ROW",
     "DeltaOptimizeBuilder",
+    "on_executors",
     "optimize_table",
     "purge",
     "restore_table",
@@ -126,7 +127,7 @@ def optimize_table(
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown_jobs(spark, table.clock), told_once(spark):
-        return optimize(table.begin, commit, request, partial(_on_executors, spark))
+        return optimize(table.begin, commit, request, partial(on_executors, spark))
 
 
 class DeltaOptimizeBuilder:
@@ -345,7 +346,7 @@ class _Task:
             return error
 
 
-def _on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
+def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
     """As `rewritten_here`, each bin by a task of its own."""
     task = _Task(BareVersion(snapshot.store, snapshot.version, snapshot.config), replace(plan, bins=()))
     answers: list[Written | TahoeError] = spark.sparkContext.parallelize(bins, len(bins)).map(task).collect()

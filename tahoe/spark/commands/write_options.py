@@ -87,6 +87,7 @@ def insert_request(
         compression=given.get("compression"),
         max_records_per_file=_count(given, "maxRecordsPerFile"),
         hadoop=hadoop_options(options),
+        optimized=boolean_option(given, "optimizeWrite", False) if "optimizewrite" in given else None,
     )
     user_metadata = given.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
     return Insert(chosen, write, files, user_metadata, replace_where)

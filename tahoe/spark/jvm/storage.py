@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,8 @@ from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 
 __all__ = ["after_commits", "hadoop_path", "hadoop_url", "refuse_links_out", "storage_options", "table_at"]
+
+Compactor: TypeAlias = Callable[[Table, Committed], None]
 
 # A folder is listed whole rather than asked for each of so many files.
 _MANY = 100
@@ -136,7 +139,7 @@ def _is_link(folder: str, file: str, size: int | None) -> bool:
 
 def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
     def opened() -> Table:
-        return Table(url, storage_options=dict(options), hooks=(_FOLLOWER.follow,))
+        return Table(url, storage_options=dict(options), hooks=(_FOLLOWER.follow,), compactor=_FOLLOWER.compact)
 
     return keep("tables", (url, options), opened, Table.bytes_in_memory, grows=True)
 
@@ -145,6 +148,11 @@ class _Follower:
     """What follows the commits that sessions make through these tables; the session enabled last says what that is."""
 
     after: Hook | None = None
+    compactor: Compactor | None = None
+
+    def compact(self, table: Table, committed: Committed) -> None:
+        if self.compactor is not None:
+            self.compactor(table, committed)
 
     def follow(self, committed: Committed) -> None:
         if self.after is not None:
@@ -154,9 +162,9 @@ class _Follower:
 _FOLLOWER = _Follower()
 
 
-def after_commits(hook: Hook) -> None:
-    """Have a hook run after each commit made through `table_at`, in the place of the one before."""
-    _FOLLOWER.after = hook
+def after_commits(hook: Hook, compactor: Compactor) -> None:
+    """Have a hook run after each commit made through `table_at`, and then what compacts small files, in the place of those before."""
+    _FOLLOWER.after, _FOLLOWER.compactor = hook, compactor
 
 
 def _hadoop(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:

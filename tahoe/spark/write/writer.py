@@ -28,6 +28,7 @@ from tahoe.clock import Clock
 from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.lazy import pq
+from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
@@ -41,6 +42,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.write.fitting import stored
+from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
 from tahoe.spark.write.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path
 from tahoe.store.log_store import Entry, LogStore
@@ -53,6 +55,7 @@ _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PLAIN = r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\z"
 _ENCODED = "!"
 _LONGEST_NAME = 255
+_BLOOM = "parquet.bloom.filter.enabled#"
 # Fewer footers are read here, in threads; more by Spark's executors.
 _FOOTERS_ON_DRIVER = 2_000
 _THREADS = 16
@@ -74,11 +77,13 @@ class FileOptions:
         compression: a codec of Spark's; None for the table's ``delta.parquet.compression.codec``, or else the session's.
         max_records_per_file: more rows go to further files; None for the session's.
         hadoop: further options for the file system and the Parquet writer.
+        optimized: whether rows are shuffled first, so that partitions get few files; None for what session and table say.
     """
 
     compression: str | None = None
     max_records_per_file: int | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    optimized: bool | None = None
 
 
 def write_files(
@@ -194,9 +199,11 @@ class _Written:
 def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, options: FileOptions) -> None:
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out: Any = layout.applied(data)
-    session = jvm.session_with(spark, _SETTINGS)
-    job = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark).write.format("parquet").mode("error")
-    for key, value in options.hadoop.items():
+    is_optimized = optimizes(spark, config, options.optimized)
+    session = jvm.session_with(spark, {**_SETTINGS, **(settings_of_bins(spark) if is_optimized else {})})
+    rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
+    job = (rebalanced(rows, layout.folders) if is_optimized else rows).write.format("parquet").mode("error")
+    for key, value in {**_bloom_filters(config), **options.hadoop}.items():
         job = job.option(key, value)
     job = job.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
     compression = options.compression or config.properties.parquet_compression_codec
@@ -208,6 +215,12 @@ def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, opt
         job = job.partitionBy(*layout.folders)
     with without_task_failures(spark) if _may_refuse_rows(config) else nullcontext():
         job.save(target)
+
+
+def _bloom_filters(config: TableConfig) -> dict[str, str]:
+    """Settings of Parquet's writer for the columns that the table wants bloom filters of; how large these are goes by the rows."""
+    paths = bloom_filter_columns(config)
+    return {"parquet.bloom.filter.adaptive.enabled": "true"} | {_BLOOM + path: "true" for path in paths} if paths else {}
 
 
 def _may_refuse_rows(config: TableConfig) -> bool:

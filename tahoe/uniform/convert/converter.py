@@ -32,6 +32,7 @@ from tahoe.uniform.convert.slices import SliceEncoder
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import metadata_name, seal_metadata
 from tahoe.uniform.others.foreign import find_foreign, foreign_writer
+from tahoe.uniform.others.held import LATELY_MS
 from tahoe.uniform.others.look import Current, Look, look_at
 from tahoe.uniform.others.record import ConversionRecord, read_record
 from tahoe.wording import counted
@@ -131,7 +132,8 @@ class Converter:
         store, folder = self._store, self._folder
         plan = self._plan(current, target, progress)
         build, plan = self._carried_out(plan, current, target, progress)
-        document, old = documents.expired(build.finished(), documents.snapshot_retention_ms(target.metadata.configuration))
+        retention_ms = max(documents.snapshot_retention_ms(target.metadata.configuration), LATELY_MS)
+        document, old = documents.expired(build.finished(), retention_ms)
         garbage = [folder.name(url) for url in unreferenced(folder, old, document)]
         if current is not None:
             document, dropped = documents.logged(document, current.document, current.location)

@@ -265,13 +265,14 @@ def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str
 
 
 def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The document without the snapshots that are too old, and those snapshots, oldest first. The current one always stays.
+    """The document without the snapshots that another took the place of too long ago, and those snapshots, oldest first.
 
-    Schemas that no kept snapshot names go too.
+    How old a snapshot is itself does not count: one that was current for a month is read until it is followed by the next, and for some time
+    after. Schemas that no kept snapshot names go too.
     """
     snapshots = document["snapshots"]
     oldest = document["last-updated-ms"] - retention_ms
-    first = next((i for i, snapshot in enumerate(snapshots) if snapshot["timestamp-ms"] >= oldest), len(snapshots))
+    first = next((i for i, following in enumerate(snapshots[1:]) if following["timestamp-ms"] >= oldest), len(snapshots))
     first = min(max(first, len(snapshots) - MAX_SNAPSHOTS), max(len(snapshots) - 1, 0))
     if first == 0:
         return dict(document), []

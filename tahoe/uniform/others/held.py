@@ -8,7 +8,7 @@ from tahoe.store.log_store import LogStore
 from tahoe.uniform.formats.metadata import snapshot_version
 from tahoe.uniform.others.look import look_at
 
-__all__ = ["held_versions"]
+__all__ = ["LATELY_MS", "held_versions"]
 
 LATELY_MS = 3_600_000
 """A reader that has looked at the metadata so long ago may still open data files by it."""

@@ -283,6 +283,17 @@ def test_restore_tells_first_and_then_does(
     assert run_main(monkeypatch, capsys, "restore", path, "--timestamp", "1999-01-01")[0] == 2
 
 
+def test_repair_log_tells_first_and_then_does(path: str) -> None:
+    version = tahoe.Table(path).version()
+    checksum = Path(path) / "_delta_log" / f"{version:020d}.crc"
+    checksum.unlink()
+    planned = run_json("repair-log", path, "--dry-run")
+    assert (planned["version"], planned["dry_run"], len(planned["findings"])) == (version, True, 1)
+    assert not checksum.exists()
+    assert "were written anew" in run("repair-log", path).replace("\n", " ")
+    assert checksum.exists() and run_json("repair-log", path, "--dry-run")["findings"] == []
+
+
 def test_a_size_that_is_none_is_refused(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = run_main(monkeypatch, capsys, "optimize", path, "--target-size", "large")
     assert (code, "--target-size takes a size such as" in told) == (2, True)

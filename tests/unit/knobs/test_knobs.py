@@ -23,8 +23,6 @@ from tahoe.table import Table
 ROOT = Path(__file__).parents[3]
 UNUSUAL = {
     "delta.autoOptimize.autoCompact": "auto",
-    "delta.checkpointPolicy": "v2",
-    "delta.requireCheckpointProtectionBeforeVersion": "3",
     "delta.enableFullRetentionRollback": "false",
     "delta.checkpointRetentionDuration": "interval 3 days",
     "delta.sampleRetentionDuration": "interval 3 days",

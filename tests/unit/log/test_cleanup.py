@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
+from tahoe.exceptions import CorruptTable
 from tahoe.log.cleanup import clean_up_log, expired
 from tahoe.log.files.paths import checkpoint_name, checksum_name, commit_name, parse
 from tahoe.protocol.config import TableConfig
@@ -45,9 +46,12 @@ def test_what_comes_before_the_newest_checkpoint_that_has_expired_goes_and_it_st
     kept = [checkpoint_name(2), checkpoint_name(4)]
     compaction = f"_delta_log/{0:020d}.{1:020d}.compacted.json"
     parsed = [*listed(*names[:3], checkpoint_name(1), checksum_name(1), compaction), *listed(*names[3:], *kept, modified_ms=100)]
-    assert set(expired(parsed, {1, 2, 4}, 50)) == {names[0], names[1], checkpoint_name(1), checksum_name(1), compaction}
-    assert expired(parsed, {4}, 50) == [], "without a checkpoint old enough nothing goes"
-    assert expired(parsed, {1, 2, 4}, 0) == [], "nor while no commit is old enough"
+    kept_version, going = expired(parsed, {1, 2, 4}, 50)
+    assert kept_version == 2
+    assert going[:2] == names[:2], "commits go first, as long as checkpoints are there"
+    assert set(going[2:]) == {checkpoint_name(1), checksum_name(1), compaction}
+    assert expired(parsed, {4}, 50) == (None, []), "without a checkpoint old enough nothing goes"
+    assert expired(parsed, {1, 2, 4}, 0) == (None, []), "nor while no commit is old enough"
 
 
 def test_the_table_is_read_as_before_and_sidecars_go_with_their_checkpoints(log: Log) -> None:
@@ -60,15 +64,34 @@ def test_the_table_is_read_as_before_and_sidecars_go_with_their_checkpoints(log:
     assert live_paths(log) == live == log.expected()
 
 
-def test_nothing_goes_within_the_retention_or_where_checkpoints_are_protected(log: Log) -> None:
+def test_nothing_goes_within_the_retention(log: Log) -> None:
     log.classic()
     assert clean_up_log(log.store, config(), SYSTEM_CLOCK.now_ms()) == []
     assert clean_up_log(log.store, config(**{"delta.logRetentionDuration": "interval 60 days"}), LATER) == []
-    features = frozenset({"checkpointProtection"})
-    protected = TableConfig(
-        replace(PROTOCOL, writer_features=(PROTOCOL.writer_features or frozenset()) | features), METADATA, "t"
-    )
-    assert clean_up_log(log.store, protected, LATER) == []
+
+
+def test_what_lies_before_the_protected_version_goes_at_once_or_not_at_all(log: Log) -> None:
+    log.classic()
+    protocol = replace(PROTOCOL, writer_features=(PROTOCOL.writer_features or frozenset()) | {"checkpointProtection"})
+
+    def protected(before: int) -> TableConfig:
+        properties = {"delta.requireCheckpointProtectionBeforeVersion": str(before)}
+        return TableConfig(protocol, replace(METADATA, configuration=properties), "memory://t")
+
+    assert clean_up_log(log.store, protected(5), LATER) == [], "version 4 cannot go, so neither can the others"
+    gone = clean_up_log(log.store, protected(4), LATER)
+    assert {commit_name(version) for version in range(4)} <= set(gone)
+    assert live_paths(log) == log.expected()
+
+
+def test_a_damaged_sidecar_of_the_checkpoint_that_stays_keeps_the_commits(log: Log) -> None:
+    log.v2("parquet", sidecars=1)
+    (sidecar,) = (entry.name for entry in log.store.list_from("_delta_log/_sidecars"))
+    body = log.store.get(sidecar)
+    log.store.put(sidecar, body[:200] + b"\0\0\0\0" + body[204:])
+    with pytest.raises(CorruptTable, match="sidecars"):
+        clean_up_log(log.store, config(), LATER)
+    assert log.store.head(commit_name(0)), "the commits are all that is left of the table"
 
 
 def test_a_sidecar_that_is_younger_than_a_day_may_belong_to_a_checkpoint_that_is_being_written(log: Log) -> None:

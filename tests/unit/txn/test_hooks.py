@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tahoe.log.files.paths import checkpoint_name, checksum_name
+from tahoe.log.segment import checkpoints_in
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.table import Table
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import run_hooks
@@ -29,6 +31,29 @@ def test_a_checksum_follows_each_commit_and_a_checkpoint_every_interval(memory_u
     }
     assert all(checksum for checksum, _ in there.values())
     assert [version for version, (_, checkpoint) in there.items() if checkpoint] == [2, 4]
+
+
+def test_a_v2_checkpoint_asks_for_no_live_file_unless_the_chain_of_checksums_is_broken(
+    memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table.create(memory_url, ROWS.schema, properties={"delta.checkpointInterval": "2", "delta.checkpointPolicy": "v2"})
+    for _ in range(3):
+        table.append(ROWS)
+    asked: list[int] = []
+    files = Snapshot.files
+
+    def asks(snapshot: Snapshot) -> pa.Table:
+        asked.append(snapshot.version)
+        return files(snapshot)
+
+    monkeypatch.setattr(Snapshot, "files", asks)
+    Table(memory_url).append(ROWS)
+    Table(memory_url).append(ROWS)
+    assert asked == [] and [*checkpoints_in(table.store.list_from("_delta_log"))] == [2, 4]
+    table.store.delete(checksum_name(5))
+    Table(memory_url).append(ROWS)
+    assert asked == [6] and table.store.head(checksum_name(6)), "the chain begins anew"
+    assert Table(memory_url).check() == []
 
 
 def test_a_hook_that_fails_is_logged_with_version_and_table_and_the_others_run(

@@ -69,7 +69,6 @@ def appended(table: Table):
     return prepare(transaction, OPERATION)
 
 
-@pytest.mark.filterwarnings("ignore:The table property .delta.checkpointPolicy:tahoe.TahoeWarning")
 @pytest.mark.parametrize(
     "change",
     [

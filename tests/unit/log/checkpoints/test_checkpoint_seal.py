@@ -22,6 +22,13 @@ def seal_and_footer(data: bytes) -> tuple[bytes, bytes]:
     return data[end - SEAL_BYTES : end], footer
 
 
+def test_a_sidecar_may_be_older_than_its_checkpoint_but_not_newer() -> None:
+    before, footer = seal_and_footer(checkpoint_with_seal(parquet(), 12))
+    assert fault_in_checkpoint_seal(before, footer, 20, may_be_older=True) == (True, None)
+    assert fault_in_checkpoint_seal(before, footer, 11, may_be_older=True) == (True, "it was written for version 12")
+    assert fault_in_checkpoint_seal(before, footer, 20) == (True, "it was written for version 12")
+
+
 def test_a_sealed_file_reads_as_before() -> None:
     data = parquet()
     sealed = checkpoint_with_seal(data, 12)

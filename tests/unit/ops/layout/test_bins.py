@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.ops.layout.bins import Rules, bins_of, one_bin_a_partition
+from tahoe.ops.layout.bins import Rules, bins_of, one_bin_a_partition, target_for_rewrites
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 
 
@@ -52,3 +53,8 @@ def test_every_bin_fits_and_no_two_could_be_one(sizes: list[int], target: int) -
     # What is left over could not be packed with its neighbour: at most every second file that is small enough stays alone.
     alone = [size for i, size in enumerate(sizes) if str(i) not in names and size <= target // 2]
     assert len(alone) <= 1
+
+
+@pytest.mark.parametrize(("gigabytes", "megabytes"), [(0, 256), (2_560, 256), (6_280, 640), (10_000, 1024), (50_000, 1024)])
+def test_files_of_a_table_that_is_rewritten_often_grow_with_it(gigabytes: int, megabytes: int) -> None:
+    assert target_for_rewrites(gigabytes * 1024**3) == megabytes * 1024**2

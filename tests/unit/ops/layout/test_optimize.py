@@ -128,6 +128,10 @@ def test_the_target_comes_from_the_call_or_the_table(store: LogStore) -> None:
     assert "would write 6 of 6 files anew" in str(planned)
     table.optimize()
     assert table.files().num_rows == 3
+    table.unset_properties(["delta.targetFileSize"])
+    assert table.optimize(dry_run=True).plan.rules.target == 1024**3
+    table.set_properties({"delta.tuneFileSizesForRewrites": "true"})
+    assert table.optimize(dry_run=True).plan.rules.target == 256 * 1024**2
 
 
 def test_batches_are_committed_one_by_one_and_progress_is_told(store: LogStore) -> None:
@@ -259,18 +263,18 @@ def test_new_metadata_has_all_bins_done_anew(store: LogStore) -> None:
 
 
 def test_bins_that_others_keep_changing_are_left_as_they_are(store: LogStore) -> None:
-    table, other = table_of(store), Table(store.url, store=store)
-    done = optimized_beside(table, lambda time: other.delete(f"id = {2 * time}"))
+    table, other = table_of(store, properties={}), Table(store.url, store=store)
+    done = optimized_beside(table, lambda time: other.delete(f"id = {10 * time}"))
     assert (done.bins, [add.partition_values for add in done.added]) == (1, [{"p": "b"}])
     assert table.check(deep=True) == []
 
 
 def test_where_nothing_can_be_kept_and_others_go_on_nothing_is_done(store: LogStore) -> None:
-    table, other = table_of(store), Table(store.url, store=store)
-    done = optimized_beside(table, lambda time: other.delete(f"id in ({2 * time}, {2 * time + 1})"))
+    table, other = table_of(store, properties={}), Table(store.url, store=store)
+    done = optimized_beside(table, lambda time: other.delete(f"id in ({10 * time}, {10 * time + 1})"))
     assert done.version is None
     assert live_files(table) <= data_files(table)
-    assert len(data_files(table)) == 10
+    assert len(data_files(table)) == 10 + 2 * 4  # of the DELETEs
 
 
 def test_a_commit_that_always_conflicts_is_told_and_leaves_no_files(store: LogStore) -> None:

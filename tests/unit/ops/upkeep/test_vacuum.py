@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pytest
 
@@ -485,6 +486,58 @@ def test_links_are_neither_followed_nor_deleted(tmp_path: Path) -> None:
     assert (outside / "precious.parquet").exists() and (folder / "link.parquet").is_symlink()
     assert (folder / "broken.parquet").is_symlink()
     assert Table(str(folder)).to_arrow().num_rows == 20
+
+
+def test_empty_folders_go_when_they_have_been_empty_for_the_retention(tmp_path: Path) -> None:
+    """As in the reference, by the VACUUM after the one that empties them."""
+    folder = tmp_path / "t"
+    table = Table.create(str(folder), SCHEMA, partition_by=["p"])
+    table.append(rows(0))
+    for name in ("p=old/q=1", "p=new", "_kept", "metadata"):
+        (folder / name).mkdir(parents=True)
+        os.utime(folder / name, (0, 0))
+    os.utime(folder / "p=new")
+    os.utime(folder / "p=old", (0, 0))
+    table.vacuum(dry_run=True)
+    assert (folder / "p=old" / "q=1").is_dir()
+    table.vacuum()
+    os.utime(folder / "p=old", (0, 0))  # it has lost its folder just now
+    vacuumed(table, 0)
+    assert sorted(path.name for path in folder.iterdir()) == ["_delta_log", "_kept", "metadata", "p=a", "p=b", "p=new"]
+    assert table.to_arrow().num_rows == 10
+
+
+def test_a_store_that_deletes_many_at_once_is_asked_once(
+    s3_url: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table.create(s3_url, SCHEMA, partition_by=["p"], storage_options=s3_options)
+    table.append(rows(0))
+    for number in range(30):
+        table.store.put(f"p=a/orphan {number}.parquet", b"")
+    asked = list[object]()
+    delete = obstore.delete
+
+    def counted(store: object, what: object) -> None:
+        asked.append(what)
+        delete(store, what)
+
+    monkeypatch.setattr(obstore, "delete", counted)
+    assert vacuumed(table, 0).deleted == 30
+    assert sorted(len(what) for what in asked if isinstance(what, list)) == [30]
+    assert sum(entry.name.endswith(".parquet") for entry in table.store.walk("p=a")) == 1
+
+
+def test_where_many_at_once_are_refused_each_is_tried(store: AgedStore) -> None:
+    table_of(store)
+
+    class Refusing(WrappedStore):
+        def delete_many(self, names: list[str]) -> None:
+            store.delete(names[0])
+            raise StorageFailure("one of them is locked")
+
+    store.later(200)
+    assert Table(store.url, store=Refusing(store)).vacuum().deleted == 2
+    assert len(files(store)) == 1
 
 
 def test_a_folder_on_disk(tmp_path: Path) -> None:

@@ -112,7 +112,8 @@ def test_totals_go_on_from_the_snapshot_before():
 def test_old_snapshots_expire_with_their_schemas_but_the_current_one_stays():
     wider = metadata(ID, DAY, column("c", PrimitiveType("binary"), 3))
     document = advanced(advanced(advanced(None, metadata(), 0), wider, 10), wider, 20)
-    kept, old = documents.expired(document, retention_ms=10_000)
+    assert documents.expired(document, retention_ms=10_000) == (document, []), "the first was followed no longer ago than that"
+    kept, old = documents.expired(document, retention_ms=9_999)
     assert [s["timestamp-ms"] for s in old] == [0]
     assert [s["timestamp-ms"] for s in kept["snapshots"]] == [10_000, 20_000]
     assert [s["schema-id"] for s in kept["schemas"]] == [1]

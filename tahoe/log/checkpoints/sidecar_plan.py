@@ -1,0 +1,87 @@
+"""Which sidecars of the checkpoint before a new one names again, and which are written anew. Pure.
+
+A sidecar that lost no row stays. New files get a sidecar of their own, which takes in those before it as long as they are not much larger:
+so a sidecar is written again as often as it doubles, and there are few small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["ROWS_IN_SIDECAR", "Written", "plan_sidecars", "rows_in_sidecar"]
+
+ROWS_IN_SIDECAR = 50_000
+"""Rows of a full sidecar, as the reference has it, in all tables but very large ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A sidecar to write, or several where there are too many rows for one.
+
+    Args:
+        members: the numbers of the old sidecars whose rows go in, oldest first.
+        takes_new: whether the new rows go in too, after them.
+    """
+
+    members: tuple[int, ...]
+    takes_new: bool
+
+
+def rows_in_sidecar(total: int) -> int:
+    """How many rows make a sidecar full: a table has about twenty, whatever its size, and none has more than half a million."""
+    return min(max(ROWS_IN_SIDECAR, -(-total // _USUAL_SIDECARS)), 10 * ROWS_IN_SIDECAR)
+
+
+def plan_sidecars(rows: Sequence[int], changed: Sequence[bool], new: int, full: int) -> list[int | Written] | None:
+    """The sidecars of the next checkpoint in the order of the log: the number of one that stays as it is, or what is to be written.
+
+    Args:
+        rows: how many rows each old sidecar has left, in their order.
+        changed: whether it has lost any.
+        new: how many rows are new.
+        full: `rows_in_sidecar`.
+
+    Returns:
+        None where so many would be left that all are better written anew.
+    """
+    groups: list[_Group] = []
+    if new:
+        groups.append(_Group([], new, True, takes_new=True))
+    for number in reversed(range(len(rows))):
+        if not rows[number]:
+            continue
+        item = _Group([number], rows[number], changed[number])
+        if groups and _belong_together(item, groups[-1], full):
+            last = groups[-1]
+            groups[-1] = _Group([number, *last.members], last.rows + item.rows, True, last.takes_new)
+        else:
+            groups.append(item)
+    groups.reverse()
+    if len(groups) > _MOST_OVER + 2 * -(-(sum(rows) + new) // full):
+        return None
+    return [Written(tuple(group.members), group.takes_new) if group.is_written else group.members[0] for group in groups]
+
+
+_USUAL_SIDECARS = 20
+_MOST_OVER = 16
+
+
+@dataclass(slots=True)
+class _Group:
+    """Neighbours that become one sidecar."""
+
+    members: list[int]
+    rows: int
+    is_written: bool
+    takes_new: bool = False
+
+
+def _belong_together(older: _Group, newer: _Group, full: int) -> bool:
+    """Whether to write both as one: it fits, and what would otherwise stay is not much larger than what must be written."""
+    if older.rows + newer.rows > full or not (older.is_written or newer.is_written):
+        return False
+    if older.is_written and newer.is_written:
+        return True
+    written, staying = (older, newer) if older.is_written else (newer, older)
+    return staying.rows <= 2 * written.rows

@@ -1,0 +1,74 @@
+"""What Tahoe says of a sidecar where a checkpoint names it: enough to know without a request how much it holds, and whether it is the one.
+
+It stands in `sidecar.tags` as JSON under one name. Other writers know nothing of it, and what they carry over without understanding stays
+right: a sidecar never changes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
+
+import pyarrow as pa
+
+from tahoe.protocol.actions import SidecarFile
+
+__all__ = ["SidecarSummary", "columns_of", "summary_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSummary:
+    """One sidecar, whose rows are all live files or all tombstones.
+
+    Args:
+        footer_crc32: of its Parquet footer, which no checksum of the file's own protects.
+        columns: `columns_of` the `add` struct that it was written with.
+        adds, removes: how many of each.
+        bytes: of the live files together.
+        vectors: how many rows have a deletion vector.
+        plain: whether all paths are spelt as `tahoe.log.files.live_files.canonical_path` spells them.
+        newest: the greatest `deletionTimestamp` of its tombstones; 0 without.
+    """
+
+    footer_crc32: int
+    columns: str
+    adds: int
+    removes: int
+    bytes: int
+    vectors: int
+    plain: bool
+    newest: int
+
+    @property
+    def rows(self) -> int:
+        """All that it holds."""
+        return self.adds + self.removes
+
+    def tags(self) -> dict[str, str]:
+        """For `sidecar.tags`."""
+        return {_TAG: json.dumps(asdict(self), separators=(",", ":"))}
+
+
+def summary_of(sidecar: SidecarFile) -> SidecarSummary | None:
+    """What Tahoe said of it; None for sidecars of others, and where the words are none of this version."""
+    text = (sidecar.tags or {}).get(_TAG)
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or {name: type(member).__name__ for name, member in value.items()} != _TYPES:
+        return None
+    summary = SidecarSummary(**value)
+    return summary if min(summary.adds, summary.removes, summary.bytes, summary.vectors) >= 0 else None
+
+
+def columns_of(adds: pa.StructType) -> str:
+    """A name for the columns of a sidecar: sidecars of one checkpoint have the same, so that any reader can read them as one."""
+    return sha256(str(adds).encode()).hexdigest()[:16]
+
+
+_TAG = "tahoe.sidecar"
+_TYPES = {member.name: member.type for member in fields(SidecarSummary)}

@@ -1,0 +1,270 @@
+"""Writes V2 checkpoints (PROTOCOL.md, "V2 Spec"): a small top level in Parquet, and sidecars, those of the checkpoint before named again.
+
+    sidecars of the one before ──keys of the commits since──► untouched: named again
+                                                          └─► touched, small, or new files: written
+
+Live files and tombstones never share a sidecar, so that tombstones expire without anything but their own sidecars. The work is that of
+finding the keys (one column of each sidecar), and of writing what changed.
+
+A checkpoint that names old sidecars again is looked at once more after it was written: where cleaning has meanwhile taken the checkpoint
+before it, its sidecars may follow, so all is written anew. (Cleaning deletes checkpoints first and looks at what is named then.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from tahoe.clock import Clock
+from tahoe.lazy import pc
+from tahoe.log.checkpoints.checkpoint_reader import THREADS, CheckpointReader, read_adds, read_removes
+from tahoe.log.checkpoints.checkpoint_rows import (
+    SINGLE_SCHEMA,
+    AddColumns,
+    RowEncoder,
+    pieces,
+    single_actions,
+    single_rows,
+    unexpired,
+)
+from tahoe.log.checkpoints.checkpoint_seal import checkpoint_with_seal, footer_of
+from tahoe.log.checkpoints.footer_check import vouch_for_footer
+from tahoe.log.checkpoints.parquet_source import ParquetSource
+from tahoe.log.checkpoints.sidecar_plan import Written, plan_sidecars, rows_in_sidecar
+from tahoe.log.checkpoints.sidecar_summary import SidecarSummary, summary_of
+from tahoe.log.checkpoints.sidecar_writer import SidecarWriter
+from tahoe.log.files.columns import concat
+from tahoe.log.files.last_checkpoint import LastCheckpoint, TopLevel
+from tahoe.log.files.live_files import FILES_SCHEMA, STRING_MAP, TOMBSTONES_SCHEMA, file_keys, without_rows
+from tahoe.log.files.paths import file_name, v2_checkpoint_name
+from tahoe.progress import Progress, tracked
+from tahoe.protocol.actions import CheckpointMetadata, SidecarFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.table_state import TableState
+from tahoe.store.log_store import LogStore
+
+__all__ = ["Changes", "V2Writer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened since a checkpoint.
+
+    Args:
+        adds: files that came and live (`FILES_SCHEMA`).
+        removes: tombstones of files that went (`TOMBSTONES_SCHEMA`).
+        keys: of all files that a commit speaks of (`file_keys`).
+        totals: how many files there must be now, and of how many bytes together; None where no checksum says so.
+    """
+
+    adds: pa.Table
+    removes: pa.Table
+    keys: pa.Array
+    totals: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class V2Writer:
+    """Writes one checkpoint of one version.
+
+    Args:
+        state, config: of that version.
+        now_ms: milliseconds since the epoch.
+        progress: told of sidecars written.
+    """
+
+    store: LogStore
+    version: int
+    state: TableState
+    config: TableConfig
+    clock: Clock
+    now_ms: int
+    progress: Progress
+
+    def anew(self, files: pa.Table, tombstones: pa.Table) -> LastCheckpoint:
+        """Write the checkpoint with sidecars of its own.
+
+        Args:
+            files: the live files.
+            tombstones: expired ones are left out.
+        """
+        kept = unexpired(tombstones, self._expired_ms)
+        writer = self._sidecars()
+        jobs = [partial(_write, writer.adds, (piece,)) for piece in pieces(files, rows_in_sidecar(files.num_rows))]
+        jobs += [partial(_write, writer.removes, (piece,)) for piece in pieces(kept, rows_in_sidecar(kept.num_rows))]
+        return self.top_level([sidecar for written in self._run(jobs) for sidecar in written])
+
+    def after(self, before: CheckpointReader, sidecars: Sequence[SidecarFile], changes: Changes) -> LastCheckpoint | None:
+        """Write the checkpoint with as many sidecars of the one before as can stay.
+
+        Args:
+            before: an older V2 checkpoint.
+            sidecars: that it names.
+
+        Returns:
+            None where all must be written anew: sidecars of others, other columns, too many small ones, a checkpoint before that is gone
+            or does not lead to the totals.
+
+        Raises:
+            DamagedCheckpoint: a sidecar cannot be read.
+        """
+        writer = self._sidecars()
+        held = _held(before, sidecars)
+        if held is None or any(each.summary.columns != writer.columns and each.summary.adds for each in held):
+            return None
+        adds = _merged([each for each in held if each.summary.adds], changes.adds, changes.keys, "add")
+        removes = [each for each in held if each.summary.removes and each.summary.newest > self._expired_ms]
+        gone = _merged(removes, unexpired(changes.removes, self._expired_ms), changes.keys, "remove")
+        if adds is None or gone is None:
+            return None
+        expired_ms = self._expired_ms
+        parts: list[_Held | Callable[[], list[SidecarFile]]] = []
+        parts += [each if isinstance(each, _Held) else partial(_write, writer.adds, each) for each in adds]
+        parts += [
+            each if isinstance(each, _Held) else partial(_write, writer.removes, (unexpired(rows, expired_ms) for rows in each))
+            for each in gone
+        ]
+        written = iter(self._run([part for part in parts if not isinstance(part, _Held)]))
+        named = [sidecar for part in parts for sidecar in ([part.sidecar] if isinstance(part, _Held) else next(written))]
+        if changes.totals not in (None, _totals(named)):
+            return None
+        hint = self.top_level(named)
+        if self.store.head(before.checkpoint.names[0]) is None and hint.v2 is not None:
+            self.store.delete(v2_checkpoint_name(self.version, hint.v2.path.split(".")[2]))
+            return None
+        return hint
+
+    @property
+    def _expired_ms(self) -> int:
+        return self.now_ms - self.config.properties.deleted_file_retention_ms
+
+    def _sidecars(self) -> SidecarWriter:
+        return SidecarWriter(self.store, self.version, AddColumns.of(self.config), self.now_ms, self.clock.uuid)
+
+    def _run(self, jobs: Sequence[Callable[[], list[SidecarFile]]]) -> list[list[SidecarFile]]:
+        if len(jobs) < 2:
+            return [job() for job in jobs]
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(tracked(pool.map(lambda job: job(), jobs), self.progress, "sidecars written", len(jobs)))
+
+    def top_level(self, sidecars: Sequence[SidecarFile]) -> LastCheckpoint:
+        """Write the file that names the sidecars; with it, the checkpoint is there."""
+        summaries = [summary for sidecar in sidecars if (summary := summary_of(sidecar)) is not None]
+        adds, rows = sum(each.adds for each in summaries), sum(each.rows for each in summaries)
+        of_sidecars = sum(sidecar.size_in_bytes for sidecar in sidecars)
+        tags = {"numOfAddFiles": str(adds), "sidecarNumActions": str(rows), "sidecarSizeInBytes": str(of_sidecars)}
+        single = single_actions(self.state, self.config, self.now_ms)
+        single.append({"checkpointMetadata": _with_pairs(CheckpointMetadata(self.version, tags).to_json_value())})
+        single += [{"sidecar": _with_pairs(sidecar.to_json_value())} for sidecar in sidecars]
+        data = checkpoint_with_seal(RowEncoder.of(_TOP_LEVEL).encode([single_rows(single, _TOP_LEVEL)]), self.version)
+        name = v2_checkpoint_name(self.version, self.clock.uuid())
+        self.store.put(name, data)
+        vouch_for_footer(footer_of(data))
+        top = TopLevel(file_name(name), len(data), self.now_ms)
+        return LastCheckpoint(
+            self.version, len(single) + rows, size_in_bytes=len(data) + of_sidecars, num_of_add_files=adds, v2=top
+        )
+
+
+_TOP_LEVEL = pa.schema(
+    [
+        *SINGLE_SCHEMA,
+        ("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", STRING_MAP)])),
+        (
+            "sidecar",
+            pa.struct(
+                [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", STRING_MAP)]
+            ),
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A sidecar of the checkpoint before."""
+
+    sidecar: SidecarFile
+    summary: SidecarSummary
+    source: ParquetSource
+
+
+def _held(before: CheckpointReader, sidecars: Sequence[SidecarFile]) -> list[_Held] | None:
+    """All sidecars; None where Tahoe has not written all of them."""
+    sources = before.sources[len(before.sources) - len(sidecars) :]
+    held = []
+    for sidecar, source in zip(sidecars, sources, strict=True):
+        summary = summary_of(sidecar)
+        if summary is not None:
+            held.append(_Held(sidecar, summary, source))
+    return held if len(held) == len(sidecars) else None
+
+
+def _totals(sidecars: Sequence[SidecarFile]) -> tuple[int, int]:
+    """Live files, and their bytes together."""
+    summaries = [summary for sidecar in sidecars if (summary := summary_of(sidecar)) is not None]
+    return sum(each.adds for each in summaries), sum(each.bytes for each in summaries)
+
+
+def _write(write: Callable[[pa.Table], SidecarFile], tables: Iterable[pa.Table]) -> list[SidecarFile]:
+    """A sidecar of each table that has rows."""
+    return [write(rows) for rows in tables if rows.num_rows]
+
+
+def _merged(held: Sequence[_Held], new: pa.Table, keys: pa.Array, kind: str) -> list[_Held | Iterator[pa.Table]] | None:
+    """The old rows but those of `keys`, and the new ones: sidecars that stay, and tables for those to write, read when they are wanted; None
+    for too many of them."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        lost = list(pool.map(lambda each: _rows_of(each, keys, kind), held))
+    rows = [each.summary.rows - gone for each, gone in zip(held, lost, strict=True)]
+    full = rows_in_sidecar(sum(rows) + new.num_rows)
+    planned = plan_sidecars(rows, [gone > 0 for gone in lost], new.num_rows, full)
+    if planned is None:
+        return None
+    return [
+        _rows_to_write([held[i] for i in part.members], new if part.takes_new else None, keys, kind, full)
+        if isinstance(part, Written)
+        else held[part]
+        for part in planned
+    ]
+
+
+def _rows_of(held: _Held, keys: pa.Array, kind: str) -> int:
+    """How many rows of a sidecar the keys speak of. Its footer is read, and held against what was said of it."""
+    summary, found = held.summary, 0
+    leaves = [f"{kind}.path", *([f"{kind}.deletionVector"] if summary.vectors else [])]
+    for group in held.source.row_groups():
+        rows = pa.Table.from_struct_array(group.read(leaves).column(kind))
+        if summary.plain and not summary.vectors:
+            found += pc.sum(pc.is_in(rows.column("path"), value_set=keys), min_count=0).as_py()
+        else:
+            found += sum(
+                pc.sum(pc.is_in(file_keys(batch, held.source.store.url), value_set=keys), min_count=0).as_py()
+                for batch in rows.to_batches()
+            )
+    return found
+
+
+def _rows_to_write(held: Sequence[_Held], new: pa.Table | None, keys: pa.Array, kind: str, full: int) -> Iterator[pa.Table]:
+    """Tables of one sidecar each. Nothing is read before the first is asked for."""
+    schema = FILES_SCHEMA if kind == "add" else TOMBSTONES_SCHEMA
+    yield from pieces(concat([*_left(held, keys, kind), *([] if new is None else [new])], schema), full)
+
+
+def _left(held: Sequence[_Held], keys: pa.Array, kind: str) -> Iterator[pa.Table]:
+    """The rows of sidecars that the keys do not speak of."""
+    for each in held:
+        for group in each.source.row_groups():
+            rows = read_adds(group) if kind == "add" else read_removes(group)
+            gone = [pc.is_in(file_keys(batch, each.source.store.url), value_set=keys) for batch in rows.to_batches()]
+            yield without_rows(rows, pa.chunked_array(gone, pa.bool_()))
+
+
+def _with_pairs(value: dict[str, object]) -> dict[str, object]:
+    """The members of an action, its map of tags as Arrow wants it."""
+    tags = value.get("tags")
+    return value | {"tags": list(tags.items())} if isinstance(tags, dict) else value

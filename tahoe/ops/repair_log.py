@@ -1,0 +1,109 @@
+"""The log's second words said anew: checkpoint, checksum and hint of the newest version, made of its commits and what is whole beside them.
+
+Nothing of this can change what a version holds. Where the log contradicts itself, so that nobody knows what it holds, the table cannot be
+read, and nothing is repaired: the error says which file to restore.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable
+from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through
+from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
+from tahoe.log.checksum import encode_checksum, read_checksum
+from tahoe.log.checksum_writer import checksum_of
+from tahoe.log.files.last_checkpoint import parse_last_checkpoint, write_last_checkpoint
+from tahoe.log.files.listing import Checkpoint
+from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, checksum_name
+from tahoe.log.segment import checkpoints_in
+from tahoe.progress import Progress, silent
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.txn.hooks import checkpoint_snapshot
+
+__all__ = ["LogRepair", "repair_log"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRepair:
+    """What a repair of a log found and did, or would do.
+
+    Args:
+        table: its URL.
+        version: the newest one.
+        findings: what was wrong, a sentence each; checkpoints of older versions are looked at too.
+        deleted: damaged checkpoint files of the newest version that went, or would go.
+        dry_run: whether nothing was done.
+    """
+
+    table: str
+    version: int
+    findings: tuple[str, ...]
+    deleted: tuple[str, ...]
+    dry_run: bool
+
+    def __str__(self) -> str:
+        done = "would be" if self.dry_run else "were"
+        gone = [f"{name} {'would be' if self.dry_run else 'was'} deleted." for name in self.deleted]
+        told = f"{self.table}: checkpoint and checksum of version {self.version} {done} written anew."
+        return "\n".join([*self.findings, *gone, told])
+
+
+def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress: Progress = silent) -> LogRepair:
+    """Write the checkpoint, the checksum and the hint of the newest version anew, whatever they were; nothing older is built upon.
+
+    Damaged checkpoints of older versions are told and stay: delete them once the versions that begin with them are not missed.
+
+    Args:
+        dry_run: tell what is wrong and what would be written, and do nothing.
+
+    Raises:
+        NotFound: no table.
+        CorruptTable: the log cannot give its newest version, or its checksum contradicts it.
+        Unsupported: the table needs features that this version of Tahoe lacks.
+    """
+    snapshot = Snapshot.at(store)
+    version, files, is_v2 = snapshot.version, snapshot.files(), snapshot.config.writes_v2_checkpoints
+    findings = [*_fault_of_hint(store), *_fault_of_checksum(store, version)]
+    damaged: list[str] = []
+    for checkpoint in [each for of_one in checkpoints_in(store.list_from(LOG_FOLDER)).values() for each in of_one]:
+        fault = _fault_of(store, checkpoint)
+        findings += fault
+        # A classic one is written over; beside a V2 one it would be found first.
+        if fault and checkpoint.version == version and (is_v2 or checkpoint.kind != "classic"):
+            damaged += checkpoint.names
+    if not dry_run:
+        hint = checkpoint_snapshot(snapshot, clock, progress, anew=True)
+        write_last_checkpoint(store, hint)  # it may have named a version that is not there
+        store.put(checksum_name(version), encode_checksum(version, checksum_of(snapshot.state, files, snapshot.config)))
+        for name in damaged:
+            store.delete(name)
+    return LogRepair(store.url, version, tuple(findings), tuple(damaged), dry_run)
+
+
+def _fault_of(store: LogStore, checkpoint: Checkpoint) -> list[str]:
+    try:
+        read_through(open_checkpoint(store, checkpoint))
+    except DamagedCheckpoint as error:
+        return [error.message]
+    return []
+
+
+def _fault_of_checksum(store: LogStore, version: int) -> list[str]:
+    try:
+        found = read_checksum(store, version)
+    except CorruptTable as error:
+        return [error.message]
+    return [] if found is not None else [f"Table {store.url}: version {version} has no checksum {checksum_name(version)}."]
+
+
+def _fault_of_hint(store: LogStore) -> list[str]:
+    if store.head(LAST_CHECKPOINT) is None:
+        return []
+    try:
+        parse_last_checkpoint(store.get(LAST_CHECKPOINT))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return [f"Table {store.url}: {LAST_CHECKPOINT} is damaged: {error}."]
+    return []

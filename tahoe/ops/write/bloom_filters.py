@@ -1,0 +1,78 @@
+"""Which columns of new data files get bloom filters of Parquet's own: those that the table's property names.
+
+``tahoe.bloomFilterColumns = 'key, address.city'``: for look-ups of single values by columns that rows are not sorted by (docs/design/023).
+A tuning that no longer fits the schema fails no write; it is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from inspect import signature
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.knobs.told import tell_once
+from tahoe.lazy import pq
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.statistics.collect import multipart_names
+from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, leaves
+
+__all__ = ["BLOOM_FILTER_COLUMNS", "bloom_filter_columns", "bloom_filter_options"]
+
+BLOOM_FILTER_COLUMNS = "tahoe.bloomFilterColumns"
+_FALSE_POSITIVES = 0.01
+_WITHOUT = ("boolean", "void", "variant")
+
+
+def bloom_filter_columns(config: TableConfig) -> list[str]:
+    """The paths in Parquet of the columns that get a filter, with physical names; what else the property names is told once."""
+    named = next(
+        (value for key, value in config.metadata.configuration.items() if key.lower() == BLOOM_FILTER_COLUMNS.lower()), ""
+    )
+    if not named.strip():
+        return []
+    try:
+        wanted = {tuple(part.lower() for part in path): ".".join(path) for path in multipart_names(named)}
+    except InvalidRequest as error:
+        _tell(config, f"is no list of columns ({error.message})")
+        return []
+    partitioned = {name.lower() for name in config.partition_columns}
+    known = {tuple(field.name.lower() for field in leaf): leaf for leaf in leaves(config.schema) if _can_have_one(leaf)}
+    found = {path: leaf for path, leaf in known.items() if path in wanted and path[0] not in partitioned}
+    for path in wanted.keys() - found.keys():
+        _tell(config, f"names '{wanted[path]}', which is no column of data files that can have a bloom filter")
+    return [".".join(field.physical_name for field in leaf) for leaf in found.values()]
+
+
+def bloom_filter_options(paths: Sequence[str], rows: int) -> Mapping[str, Any]:
+    """What Arrow's writer of Parquet is told.
+
+    Args:
+        paths: of `bloom_filter_columns`.
+        rows: of a row group: as many values may be different.
+    """
+    if not paths or not rows:
+        return {}
+    if not _arrow_writes_them():
+        tell_once(BLOOM_FILTER_COLUMNS, f"The property {BLOOM_FILTER_COLUMNS} is not followed: it needs a newer pyarrow.")
+        return {}
+    return {"bloom_filter_options": {path: {"ndv": rows, "fpp": _FALSE_POSITIVES} for path in paths}}
+
+
+@cache
+def _arrow_writes_them() -> bool:
+    return "bloom_filter_options" in signature(pq.ParquetWriter.__init__).parameters
+
+
+def _can_have_one(leaf: Sequence[StructField]) -> bool:
+    data_type = leaf[-1].data_type
+    if isinstance(data_type, ArrayType | MapType) or (isinstance(data_type, PrimitiveType) and data_type.name in _WITHOUT):
+        return False
+    return not any("." in field.physical_name for field in leaf)  # Parquet's settings take a point for a struct
+
+
+def _tell(config: TableConfig, what: str) -> None:
+    tell_once(
+        f"{BLOOM_FILTER_COLUMNS} {config.table} {what}", f"The property {BLOOM_FILTER_COLUMNS} of table {config.table} {what}."
+    )

@@ -1,0 +1,83 @@
+"""The next checkpoint of a table: classic or V2, as its properties ask, and of the one before it what can stay.
+
+A V2 checkpoint is made of the newest V2 checkpoint before it and the commits since: the live files are asked for only where there is none
+that Tahoe wrote, where it is damaged, or where what comes out contradicts the version's checksum.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from tahoe.clock import Clock
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.log.agreement import check_checkpoint
+from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
+from tahoe.log.checkpoints.checkpoint_writer import write_checkpoint
+from tahoe.log.checkpoints.v2_writer import Changes, V2Writer
+from tahoe.log.files.last_checkpoint import LastCheckpoint, publish
+from tahoe.log.segment import segment_for
+from tahoe.log.tail import read_tail
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import SidecarFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.table_state import TableState
+from tahoe.store.log_store import LogStore
+
+__all__ = ["write_next_checkpoint"]
+
+logger = logging.getLogger(__name__)
+
+
+def write_next_checkpoint(
+    store: LogStore,
+    version: int,
+    state: TableState,
+    config: TableConfig,
+    rows: Callable[[], tuple[pa.Table, pa.Table]],
+    *,
+    clock: Clock,
+    progress: Progress = silent,
+    anew: bool = False,
+) -> LastCheckpoint:
+    """Write the checkpoint of a version, and ``_last_checkpoint`` unless that names a newer one.
+
+    Args:
+        state, config: of that version.
+        rows: gives its live files and tombstones; asked where they are needed.
+        progress: told of row groups or sidecars.
+        anew: name no sidecar of an older checkpoint again.
+    """
+    now_ms = clock.now_ms()
+    if not config.writes_v2_checkpoints:
+        return write_checkpoint(store, version, state, *rows(), config, now_ms=now_ms, progress=progress)
+    writer = V2Writer(store, version, state, config, clock, now_ms, progress)
+    hint = None if anew else _after_the_one_before(writer)
+    if hint is None:
+        hint = writer.anew(*rows())
+    publish(store, hint)
+    return hint
+
+
+def _after_the_one_before(writer: V2Writer) -> LastCheckpoint | None:
+    """The checkpoint made of the one before; None where that cannot be, and the live files must be read."""
+    store, version = writer.store, writer.version
+    try:
+        segment = segment_for(store, version)
+        checkpoint = segment.checkpoint
+        if checkpoint is None or checkpoint.version == version or checkpoint.kind == "multi-part":
+            return None
+        tail = read_tail(store, segment)
+        before = open_checkpoint(store, checkpoint, segment.hint)
+        check_checkpoint(store, before, segment.hint, tail)
+        sidecars = [action for action in before.single_actions if isinstance(action, SidecarFile)]
+        if not sidecars:
+            return None
+        checksum = tail.checksum
+        totals = None if checksum is None else (checksum.num_files, checksum.table_size_bytes)
+        return writer.after(before, sidecars, Changes(tail.adds, tail.removes, tail.keys, totals))
+    except (CorruptTable, NotFound) as error:
+        logger.warning("%s The checkpoint of version %d is written anew.", error.message, version)
+        return None

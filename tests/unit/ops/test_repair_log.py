@@ -1,0 +1,90 @@
+"""The log's second words said anew: whatever happened to them, the table says what it said, and `check` finds nothing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tahoe.exceptions import CorruptTable
+from tahoe.log.files.last_checkpoint import read_last_checkpoint
+from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checkpoint_name, checksum_name
+from tahoe.log.segment import checkpoints_in
+from tahoe.table import Table
+
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+def made(url: str, policy: str, commits: int = 4) -> Table:
+    properties = {"delta.checkpointPolicy": policy, "delta.checkpointInterval": "2"}
+    table = Table.create(url, ROWS.schema, properties=properties)
+    for _ in range(commits):
+        table.append(ROWS)
+    return table
+
+
+def damage(table: Table, name: str) -> None:
+    """A byte of a text, or of a Parquet footer."""
+    body = bytearray(table.store.get(name))
+    body[-30] ^= 0xFF
+    table.store.put(name, bytes(body))
+
+
+def checkpoints(table: Table, version: int) -> list[str]:
+    return [name for c in checkpoints_in(table.store.list_from("_delta_log")).get(version, ()) for name in c.names]
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_a_damaged_checkpoint_checksum_and_hint_are_told_and_made_anew(memory_url: str, policy: str) -> None:
+    table = made(memory_url, policy)
+    (checkpoint,) = checkpoints(table, 4)
+    for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT):
+        damage(table, name)
+    told = Table(memory_url).repair_log(dry_run=True)
+    assert (told.version, told.dry_run, len(told.findings)) == (4, True, 3)
+    assert all(any(name in finding for finding in told.findings) for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT))
+    assert told.deleted == ((checkpoint,) if policy == "v2" else ()) and "would be written anew" in str(told)
+    assert len(Table(memory_url).repair_log(dry_run=True).findings) == 3, "a dry run does nothing"
+    done = Table(memory_url).repair_log()
+    assert (done.findings, done.deleted, "were written anew" in str(done)) == (told.findings, told.deleted, True)
+    assert Table(memory_url).repair_log(dry_run=True).findings == ()
+    assert Table(memory_url).check() == [] and Table(memory_url).to_arrow().num_rows == 12
+    hint = read_last_checkpoint(table.store)
+    assert hint is not None and hint.version == 4 and len(checkpoints(table, 4)) == 1
+
+
+def test_a_sidecar_that_several_checkpoints_share_is_relied_on_no_more(memory_url: str) -> None:
+    table = made(memory_url, "v2", commits=2)
+    (shared,) = (entry.name for entry in table.store.list_from(SIDECAR_FOLDER))
+    damage(table, shared)
+    done = table.repair_log()
+    assert shared.rpartition("/")[2] in done.findings[0]
+    table.append(ROWS)
+    table.append(ROWS)
+    assert Table(memory_url).repair_log(dry_run=True).findings == ()
+    assert Table(memory_url).to_arrow().num_rows == 12
+
+
+def test_a_checksum_that_is_gone_and_a_checkpoint_that_never_was_are_made(memory_url: str) -> None:
+    table = made(memory_url, "classic", commits=1)
+    table.store.delete(checksum_name(1))
+    assert "has no checksum" in table.repair_log(dry_run=True).findings[0]
+    assert table.store.head(checkpoint_name(1)) is None
+    table.repair_log()
+    assert table.store.head(checkpoint_name(1)) and table.store.head(checksum_name(1))
+    assert Table(memory_url).check() == []
+
+
+def test_a_damaged_checkpoint_of_an_older_version_is_told_and_stays(memory_url: str) -> None:
+    table = made(memory_url, "classic")
+    damage(table, checkpoint_name(2))
+    done = table.repair_log()
+    assert checkpoint_name(2) in done.findings[0] and done.deleted == () and table.store.head(checkpoint_name(2))
+
+
+def test_a_log_that_contradicts_itself_is_not_guessed_at(memory_url: str) -> None:
+    table = made(memory_url, "classic", commits=2)
+    table.store.delete(checkpoint_name(2))
+    damage(table, f"_delta_log/{1:020d}.json")
+    with pytest.raises(CorruptTable, match=r"00000000000000000001\.json"):
+        Table(memory_url).repair_log()
+    assert table.store.head(checkpoint_name(2)) is None

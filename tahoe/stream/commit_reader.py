@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from tahoe.exceptions import NotFound
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.paths import LOG_FOLDER, commit_name, parse
+from tahoe.protocol.actions import Action
 from tahoe.store.log_store import LogStore
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import StreamedCommit, streamed_commit
@@ -14,6 +15,8 @@ from tahoe.stream.streamed_commit import StreamedCommit, streamed_commit
 __all__ = ["CommitReader"]
 
 _MOST_KEPT = 4096
+_MOST_AHEAD = 32
+_FEW_BYTES = 4 * 1024 * 1024
 
 
 class CommitReader:
@@ -28,6 +31,7 @@ class CommitReader:
         self._options = options
         self._check_metadata = check_metadata
         self._kept: dict[int, StreamedCommit] = {}
+        self._fetched: dict[int, bytes] = {}
 
     def read(self, version: int) -> StreamedCommit:
         """What the stream takes of one commit.
@@ -39,7 +43,7 @@ class CommitReader:
         kept = self._kept.get(version)
         if kept is not None:
             return kept
-        commit = streamed_commit(read_vouched_commit(self._store, version), version, self._options, self._store.url)
+        commit = streamed_commit(self._actions(version), version, self._options, self._store.url)
         if commit.metadata is not None or commit.protocol is not None:
             self._check_metadata(commit)
         if len(self._kept) < _MOST_KEPT:
@@ -53,8 +57,10 @@ class CommitReader:
             NotFound: ``DELTA_MISSING_FILES_UNEXPECTED_VERSION`` where commits are gone from the log, unless the options pass over that;
                 ``DELTA_STREAMING_TRAILING_COMMIT_MISSING`` where the newest ones are gone.
         """
-        version = first
+        version, ahead = first, 1
         while version <= last:
+            if version not in self._kept and version not in self._fetched:
+                ahead = self._fetch(version, min(last, version + ahead - 1))
             try:
                 commit = self.read(version)
             except NotFound as error:
@@ -63,9 +69,25 @@ class CommitReader:
             yield commit
             version += 1
 
+    def _actions(self, version: int) -> tuple[Action, ...]:
+        return read_vouched_commit(self._store, version, self._fetched.pop(version, None))
+
+    def _fetch(self, first: int, last: int) -> int:
+        """Fetch these commits side by side, and tell how many to fetch next time: more and more, as long as they are small."""
+        versions = [version for version in range(first, last + 1) if version not in self._kept and version not in self._fetched]
+        if len(versions) == 1:
+            return 2
+        try:
+            bodies = self._store.get_many([commit_name(version) for version in versions])
+        except NotFound:
+            return 1  # which one is gone shows when they are read one by one
+        self._fetched.update(zip(versions, bodies, strict=True))
+        return min(2 * len(versions), _MOST_AHEAD) if sum(map(len, bodies)) < _FEW_BYTES else 1
+
     def forget_before(self, version: int) -> None:
         """Free what is kept of older commits: the stream is past them."""
         self._kept = {kept: commit for kept, commit in self._kept.items() if kept >= version}
+        self._fetched = {fetched: data for fetched, data in self._fetched.items() if fetched >= version}
 
     def _after_gap(self, missing: int, last: int, error: NotFound) -> int:
         """The first commit that is there after one that is not."""

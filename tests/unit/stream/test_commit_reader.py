@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import NotFound
@@ -71,3 +72,32 @@ def test_the_newest_commits_are_never_passed_over(table: Table, fail: bool) -> N
     with pytest.raises(NotFound) as caught:
         versions(reader(table, fail_on_data_loss=fail), 1, 5)
     assert caught.value.code == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+
+
+def test_many_commits_are_fetched_side_by_side(make: Callable[..., Table], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(*([n] for n in range(24)))
+    asked: list[int] = []
+    get_many = type(table.store).get_many
+
+    def counted(store: Any, names: list[str]) -> list[bytes]:
+        asked.append(len(names))
+        return get_many(store, names)
+
+    monkeypatch.setattr(type(table.store), "get_many", counted)
+    found = reader(table)
+    assert versions(found, 0, 24) == [*range(25)]
+    assert asked == [2, 4, 8, 10]
+    assert versions(found, 0, 24) == [*range(25)] and len(asked) == 4, "nothing is fetched twice"
+    table.append(pa.table({"id": [1]}))
+    asked.clear()
+    assert versions(found, 25, 25) == [25] and asked == [], "one commit is one request"
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3, 6, 7, 8, 14, 15, 23])
+def test_a_gap_is_found_wherever_it_lies(make: Callable[..., Table], lost: int) -> None:
+    table = make(*([n] for n in range(24)))
+    lose(table, lost)
+    assert versions(reader(table, fail_on_data_loss=False), 1, 24) == [version for version in range(1, 25) if version != lost]
+    with pytest.raises(NotFound) as caught:
+        versions(reader(table), 1, 24)
+    assert caught.value.facts["version"] == lost

@@ -183,3 +183,49 @@ def test_a_commit_that_changes_rows_stops_the_stream_at_its_place(
     with pytest.raises(InvalidRequest) as caught:
         next(stream)
     assert caught.value.code == "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
+
+
+def test_older_rows_are_read_with_the_schema_that_the_table_has_now(make: Callable[..., Table]) -> None:
+    table = make([1])
+    table.append(pa.table({"id": [2], "more": ["x"]}), merge_schema=True)
+    rows = pa.concat_tables(batch.to_arrow() for batch in table.tail(0))
+    assert rows.schema.types == [pa.int64(), pa.string()]
+    assert rows_of(rows) == [(1, None), (2, "x")]
+
+
+@pytest.mark.parametrize("feed", [False, True])
+def test_a_column_that_was_renamed_stops_the_stream_before_it_and_a_new_one_reads_on(
+    make: Callable[..., Table], feed: bool
+) -> None:
+    table = make([1], properties={**PROPERTIES, "delta.columnMapping.mode": "name"})
+    stream = table.tail(0, read_change_feed=feed, follow=True)
+    assert ids(next(stream)) == [1]
+    renamed = table.rename_column("id", "number")
+    table.append(pa.table({"number": [2]}))
+    with pytest.raises(InvalidRequest, match=f"from version {renamed} on") as caught:
+        next(stream)
+    assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE"
+    (batch,) = table.tail(renamed, read_change_feed=feed)
+    assert batch.to_arrow()["number"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("vacuumed", [False, True])
+def test_what_keeps_a_table_in_order_gives_no_rows(make: Callable[..., Table], vacuumed: bool) -> None:
+    table = make([1, 2], [3])
+    *_, last = table.tail()
+    table.optimize()
+    if vacuumed:
+        table.vacuum(0, retention_check=False)
+    table.append(pa.table({"id": [4]}))
+    assert [ids(batch) for batch in table.tail(position=last.position)] == [[4]]
+
+
+def test_a_table_that_was_restored_changes_rows(make: Callable[..., Table]) -> None:
+    table = make([1], [2])
+    *_, last = table.tail()
+    table.restore(1)
+    with pytest.raises(InvalidRequest) as caught:
+        list(table.tail(position=last.position))
+    assert caught.value.code == "DELTA_SOURCE_IGNORE_DELETE"
+    changes = [row for batch in table.tail(position=last.position, read_change_feed=True) for row in batch.to_arrow().to_pylist()]
+    assert [(row["_change_type"], row["id"]) for row in changes] == [("delete", 2)]

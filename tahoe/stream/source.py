@@ -100,8 +100,9 @@ class Source:
                 `tahoe.stream.schema_changes`.
             NotFound: commits are gone (``DELTA_MISSING_FILES_UNEXPECTED_VERSION``, ``DELTA_STREAMING_TRAILING_COMMIT_MISSING``).
         """
-        newest = self.latest().version
-        begin = where = self._checked_start(start or self.begin, newest)
+        begin = where = start or self.begin
+        newest = self.latest().version  # asked for second: it may not be older than the beginning
+        self._check_start(begin, newest)
         if start is None and self.options.starting_version == "latest":
             return where
         room = (self.options.limits if limits is None else limits).room
@@ -126,7 +127,7 @@ class Source:
         check_moves_on(where, end)
         if where.place == end.place:
             return []
-        self._checked_start(where, end.version)
+        self._check_start(where, end.version)
         found = []
         if where.is_initial_snapshot:
             files = self._initial_files(where.version)
@@ -196,8 +197,8 @@ class Source:
                 raise
         return where
 
-    def _checked_start(self, start: Position, newest: int) -> Position:
-        """The position, once it is known that the stream can go on from there."""
+    def _check_start(self, start: Position, newest: int) -> None:
+        """Raise where the stream cannot go on from there."""
         start.check_table(self.read.metadata.id, self.store.url)
         if start.version > newest + 1:
             raise NotFound(
@@ -210,7 +211,6 @@ class Source:
         if not self._is_checked and start.version <= newest:
             self._check_version(start.version)
             self._is_checked = True
-        return start
 
     def _check_version(self, version: int) -> None:
         """What was in force where the stream starts: the commits after it tell only what they change."""

@@ -12,6 +12,7 @@ from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.paths import commit_name
 from tahoe.log.history import commit_times
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits
 from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, Position
 from tahoe.stream.source import Source
@@ -277,3 +278,15 @@ def test_the_commit_of_the_initial_snapshot_is_none_of_the_stream(make: Make) ->
     assert ends(found, None, Limits(2)) == [(2, 1, True), (3, BASE_INDEX, False)]
     assert places(found, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
     assert places(found, at(table, 2, 1, True), at(table, 3)) == [(2, 2)]
+
+
+def test_a_commit_that_comes_while_a_stream_begins_does_no_harm(make: Make) -> None:
+    table = make([1])
+
+    def newest() -> Snapshot:
+        table.append(pa.table({"id": [2]}))
+        return table.snapshot()
+
+    found = Source(table.snapshot(), newest, SourceOptions(starting_version="latest"))
+    start = found.plan(None)
+    assert places(found, start, found.plan(start))[0] == (start.version, 0)

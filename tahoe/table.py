@@ -18,6 +18,7 @@ from tahoe.ops.tables.alterable import Alterable
 from tahoe.progress import Progress, shown, tracked
 from tahoe.snapshot.readable import Readable, skipping_of
 from tahoe.store.object_store import open_store
+from tahoe.stream.tailable import Tailable
 
 # All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Table", "commit_transaction"]
 
 
-class Table(Readable, Alterable, Maintainable, Copyable):
+class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
     Args:

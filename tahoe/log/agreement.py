@@ -17,7 +17,7 @@ from tahoe.lazy import pc
 from tahoe.log.checkpoints.checkpoint_reader import CheckpointReader
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.checksum import VersionChecksum, read_checksum, state_differences
-from tahoe.log.files.commits import read_commit
+from tahoe.log.files.commits import parse_commit, read_commit
 from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.log.files.live_files import add_files, file_keys, files_table, key_of
 from tahoe.log.files.paths import checksum_name, commit_name
@@ -158,12 +158,15 @@ def disagreements(
     return wrong
 
 
-def read_vouched_commit(store: LogStore, version: int) -> tuple[Action, ...]:
+def read_vouched_commit(store: LogStore, version: int, data: bytes | None = None) -> tuple[Action, ...]:
     """As `read_commit`, for those who read a commit alone: one that says nothing of itself is held against its checksum.
+
+    Args:
+        data: the commit's bytes, if they were read already.
 
     Raises `CorruptTable` for a commit with neither a seal nor a transaction id whose checksum was made of one that had an id.
     """
-    actions = read_commit(store, version)
+    actions = read_commit(store, version) if data is None else parse_commit(commit_name(version), data, store.url)
     if not vouches_for_itself(actions):
         try:
             checksum = read_checksum(store, version)

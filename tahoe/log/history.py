@@ -18,6 +18,7 @@ from tahoe.store.log_store import LogStore
 __all__ = [
     "CommitTime",
     "commit_times",
+    "first_version_from",
     "history",
     "in_commit_timestamps_from",
     "parse_timestamp",
@@ -82,6 +83,20 @@ def version_at(store: LogStore, config: TableConfig, timestamp_ms: int) -> int:
             table=store.url,
         )
     return max(time.version for time in times if time.timestamp_ms <= timestamp_ms)
+
+
+def first_version_from(store: LogStore, config: TableConfig, timestamp_ms: int, times: Sequence[CommitTime] | None = None) -> int:
+    """The first version in the log at a time or after it.
+
+    Args:
+        times: as `commit_times` gave them, if they are known.
+
+    Raises `NotFound` (`DELTA_TIMESTAMP_GREATER_THAN_COMMIT`) after the last one.
+    """
+    times = commit_times(store, config) if times is None else times
+    following = [time.version for time in times if time.timestamp_ms >= timestamp_ms]
+    # Later than everything: the error that time travel gives, which names the latest time there is.
+    return min(following) if following else version_at(store, config, timestamp_ms)
 
 
 def parse_timestamp(value: str | date | datetime) -> int:

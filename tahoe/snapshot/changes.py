@@ -21,7 +21,14 @@ from tahoe.lazy import pc
 from tahoe.log.agreement import read_vouched_commit
 from tahoe.log.files.commits import read_commit
 from tahoe.log.files.live_files import canonical_path
-from tahoe.log.history import commit_times, in_commit_timestamps_from, states_its_time, version_at
+from tahoe.log.history import (
+    CommitTime,
+    commit_times,
+    first_version_from,
+    in_commit_timestamps_from,
+    states_its_time,
+    version_at,
+)
 from tahoe.log.places import no_in_commit_timestamp
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
@@ -49,6 +56,7 @@ __all__ = [
     "Feed",
     "changed_files",
     "changed_rows",
+    "check_feed_is_on",
     "feed",
     "feed_schema",
     "with_change_type",
@@ -278,9 +286,7 @@ def _start(store: LogStore, latest: Snapshot, bounds: Bounds, times: Mapping[int
         return bounds.start_version
     asked = bounds.start_timestamp_ms
     assert asked is not None
-    following = [version for version, time in times.items() if time >= asked]
-    # Later than everything: the error that time travel gives, which names the latest time there is.
-    return min(following) if following else version_at(store, latest.config, asked)
+    return first_version_from(store, latest.config, asked, [CommitTime(version, time) for version, time in times.items()])
 
 
 def _end(store: LogStore, latest: Snapshot, bounds: Bounds) -> int:
@@ -300,7 +306,7 @@ def _checked(store: LogStore, start: int, end: int) -> Snapshot:
         if isinstance(action, Metadata)
     ]
     for version, metadata in [(start, first.metadata), *changed]:
-        _check_feed(version, TableConfig(first.protocol, metadata, store.url))
+        check_feed_is_on(version, TableConfig(first.protocol, metadata, store.url))
     for version, metadata in changed:
         config = TableConfig(first.protocol, metadata, store.url)
         _check_schema(version, config, last, "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE")
@@ -308,7 +314,8 @@ def _checked(store: LogStore, start: int, end: int) -> Snapshot:
     return last
 
 
-def _check_feed(version: int, config: TableConfig) -> None:
+def check_feed_is_on(version: int, config: TableConfig) -> None:
+    """Raise `InvalidRequest` (`DELTA_MISSING_CHANGE_DATA`) where a version did not keep the change data feed."""
     if not config.properties.enable_change_data_feed:
         raise InvalidRequest(
             f"The change data feed of table {config.table} was not on at version {version}. Ask for versions after "

@@ -170,7 +170,11 @@ class Scan:
 
     def read(self, adds: Sequence[AddFile]) -> pa.Table:
         """The matching rows of these files only."""
-        return pa.Table.from_batches(self._batches([self._task(add) for add in adds]), self.arrow_schema)
+        return pa.Table.from_batches(self.batches_of(adds), self.arrow_schema)
+
+    def batches_of(self, adds: Sequence[AddFile]) -> Iterator[pa.RecordBatch]:
+        """As `batches`, of these files only, in their order."""
+        return self._batches([self._task(add) for add in adds])
 
     def read_with_positions(self, add: AddFile, position_column: str) -> Iterator[pa.RecordBatch]:
         """All living rows of one file, whatever the predicate, with their physical positions in it as the last column, a long."""

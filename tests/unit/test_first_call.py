@@ -125,6 +125,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
         "tahoe.progress",
         "tahoe.store",
         "tahoe.snapshot",
+        "tahoe.stream",
         "tahoe.table",
     }
     assert {each for each in imported if each.startswith("tahoe.ops.")} == {

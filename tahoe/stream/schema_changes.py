@@ -1,0 +1,126 @@
+"""Whether a stream that reads with one schema may read on where a commit changes the metadata.
+
+A column more stops the stream until it is begun again, and then reads with the newer schema; what cannot be read with one schema at all
+(a column dropped, renamed, or of another type) stops it for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.evolve import is_widening
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.stream.position import check_same_table
+
+__all__ = ["ReadAs"]
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """The version whose schema all rows of a stream have.
+
+    Args:
+        names_a_start: whether the stream was told where to begin, for the remedy.
+    """
+
+    config: TableConfig
+    version: int
+    names_a_start: bool = False
+
+    def check(self, data: TableConfig, version: int) -> None:
+        """That rows written by this protocol and metadata can be read with the stream's schema.
+
+        Raises:
+            InvalidRequest: ``DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE``, ``DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE`` for a
+                column dropped or renamed by column mapping, ``DELTA_SCHEMA_CHANGED_WITH_VERSION``, or
+                ``DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS`` where the stream was told where to begin.
+            Unsupported: this version of Tahoe cannot read the table any more.
+        """
+        data.ensure_readable()
+        is_older = version < self.version
+        old, new = (data, self.config) if is_older else (self.config, data)
+        check_same_table(self.config.metadata.id, data.metadata.id, data.table)
+        if _renames_or_drops(old, new):
+            raise self._error("DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE", data, version, can_go_on=False)
+        widens = not _WIDENING.isdisjoint(self.config.protocol.reader_features or ())
+        same_partitions = old.partition_columns == new.partition_columns
+        if same_partitions and _reads(data.schema, self.config.schema, widens and is_older):
+            return
+        code = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if self.names_a_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+        widens = not _WIDENING.isdisjoint(data.protocol.reader_features or ())
+        can_go_on = not is_older and same_partitions and _reads(self.config.schema, data.schema, widens)
+        raise self._error(code, data, version, can_go_on=can_go_on)
+
+    def _error(self, code: str, data: TableConfig, version: int, *, can_go_on: bool) -> InvalidRequest:
+        if can_go_on:
+            remedy = "Start the stream again from its last position: it goes on with the newer schema."
+        else:
+            remedy = f"Start a new stream, without the old position or checkpoint, from version {max(version, self.version)} on"
+            remedy += ", with that as its starting version." if self.names_a_start else "."
+        return InvalidRequest(
+            f"The schema of table {data.table} at version {version} is not that of version {self.version}, with which the stream reads. The "
+            f"stream has {_told(self.config)}; version {version} has {_told(data)}. {remedy}",
+            code=code,
+            table=data.table,
+            version=version,
+        )
+
+
+_WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
+_VOID = PrimitiveType("void")
+
+
+def _told(config: TableConfig) -> str:
+    partitioned = f", partitioned by {', '.join(config.partition_columns)}" if config.partition_columns else ""
+    return f"{config.schema}{partitioned}"
+
+
+def _renames_or_drops(old: TableConfig, new: TableConfig) -> bool:
+    """Whether column mapping names a column otherwise, has lost one, or was taken off."""
+    if new.column_mapping_mode == "none":
+        return old.column_mapping_mode != "none"
+    later = dict(_columns(new.schema))
+    return any(later.get(physical) != name for physical, name in _columns(old.schema)) or (
+        old.partition_columns != new.partition_columns
+    )
+
+
+def _columns(data_type: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each field at any depth: the physical names on the way to it, and its own name."""
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                path = (*above, field.physical_name)
+                yield path, field.name
+                yield from _columns(field.data_type, path)
+        case ArrayType(element):
+            yield from _columns(element, (*above, "element"))
+        case MapType(key, value):
+            yield from _columns(key, (*above, "key"))
+            yield from _columns(value, (*above, "value"))
+
+
+def _reads(data: DataType, read: DataType, widens: bool) -> bool:
+    """Whether all rows of the type `data` are told whole by the type `read`."""
+    match data, read:
+        case StructType(fields), StructType():
+            # A name that differs in case alone is another one.
+            wanted = {field.name: field for field in read}
+            return all(
+                (found := wanted.get(field.name)) is not None
+                and (found.nullable or not field.nullable)
+                and _reads(field.data_type, found.data_type, widens)
+                for field in fields
+            )
+        case ArrayType(), ArrayType():
+            return (read.contains_null or not data.contains_null) and _reads(data.element_type, read.element_type, widens)
+        case MapType(), MapType():
+            return (
+                (read.value_contains_null or not data.value_contains_null)
+                and _reads(data.key_type, read.key_type, widens)
+                and _reads(data.value_type, read.value_type, widens)
+            )
+    return data in (read, _VOID) or (widens and is_widening(data, read))

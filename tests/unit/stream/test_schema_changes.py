@@ -1,0 +1,133 @@
+"""Which changes of a table's metadata a stream reads past, and which stop it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.protocol.actions import Metadata, Protocol
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.stream.schema_changes import ReadAs
+
+LONG, INT, STRING = PrimitiveType("long"), PrimitiveType("integer"), PrimitiveType("string")
+MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
+WIDENING = Protocol(3, 7, frozenset({"typeWidening", "columnMapping"}), frozenset({"typeWidening", "columnMapping"}))
+
+
+def field(name: str, kind: DataType = LONG, nullable: bool = True, physical: str | None = None) -> StructField:
+    told: dict[str, Any] = {}
+    if physical is not None:
+        told = {"delta.columnMapping.id": ord(physical[-1]), "delta.columnMapping.physicalName": physical}
+    return StructField(name, kind, nullable, told)
+
+
+def config(*fields: StructField, mapped: bool = False, protocol: Protocol | None = None, **more: Any) -> TableConfig:
+    metadata = Metadata("t", StructType(fields).to_json(), configuration=MAPPING if mapped else {})
+    return TableConfig(protocol or Protocol(2, 5), replace(metadata, **more), "memory://t")
+
+
+def code_of(read: TableConfig, data: TableConfig, version: int, **more: Any) -> str | None:
+    try:
+        ReadAs(read, 10, **more).check(data, version)
+    except InvalidRequest as error:
+        return error.code
+    return None
+
+
+A, B = field("a"), field("b", STRING)
+
+
+@pytest.mark.parametrize("version", [3, 17])
+def test_the_same_schema_and_other_properties_are_read_past(version: int) -> None:
+    assert code_of(config(A, B), config(A, B, configuration={"delta.appendOnly": "true"}), version) is None
+
+
+def test_a_column_that_is_not_there_yet_is_read_and_one_that_comes_stops_the_stream_once() -> None:
+    assert code_of(config(A, B), config(A), 3) is None
+    with pytest.raises(InvalidRequest, match="from its last position") as caught:
+        ReadAs(config(A), 10).check(config(A, B), 17)
+    assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+
+
+def test_the_code_tells_of_a_start_that_was_given() -> None:
+    assert code_of(config(A), config(A, B), 17, names_a_start=True) == "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (config(A), config(A, B)),
+        (config(field("A")), config(A)),
+        (config(field("a", INT)), config(A)),
+        (config(field("a", nullable=False)), config(A)),
+        (config(field("a", ArrayType(LONG, False))), config(field("a", ArrayType(LONG, True)))),
+        (config(field("a", MapType(LONG, LONG, False))), config(field("a", MapType(LONG, LONG, True)))),
+        (config(field("a", ArrayType(INT, True))), config(field("a", ArrayType(LONG, True)))),
+        (config(field("s", StructType((A,)))), config(field("s", StructType((A, B))))),
+        (config(A, B, partition_columns=("b",)), config(A, B)),
+    ],
+    ids=["lost", "case", "narrower", "not null", "elements", "values", "element type", "nested", "partitions"],
+)
+def test_older_rows_that_the_schema_cannot_tell_stop_the_stream_for_good(read: TableConfig, data: TableConfig) -> None:
+    with pytest.raises(InvalidRequest, match="Start a new stream") as caught:
+        ReadAs(read, 10).check(data, 3)
+    assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (config(A), config(field("a", nullable=False))),
+        (config(field("s", StructType((A, B)))), config(field("s", StructType((A,))))),
+        (config(A), config(field("a", PrimitiveType("void")))),
+    ],
+)
+def test_older_rows_that_say_less_are_read(read: TableConfig, data: TableConfig) -> None:
+    assert code_of(read, data, 3) is None
+
+
+def test_a_wider_type_stops_the_stream_once_and_then_reads_what_was_narrower() -> None:
+    narrow, wide = config(field("a", INT), protocol=WIDENING), config(A, protocol=WIDENING)
+    assert code_of(wide, narrow, 3) is None
+    assert code_of(config(A), config(field("a", INT)), 3) == "DELTA_SCHEMA_CHANGED_WITH_VERSION", "the table does not widen types"
+    with pytest.raises(InvalidRequest, match="from its last position"):
+        ReadAs(narrow, 10).check(wide, 17)
+
+
+MAPPED = config(field("a", physical="p1"), field("b", physical="p2"), mapped=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (MAPPED, config(field("a", physical="p1"), field("c", physical="p2"), mapped=True)),
+        (MAPPED, config(field("a", physical="p1"), mapped=True)),
+        (MAPPED, config(field("a", physical="p1"), field("b", physical="p3"), mapped=True)),
+        (MAPPED, config(field("a", physical="p1"), field("b", physical="p2"))),
+    ],
+    ids=["renamed", "dropped", "dropped and made anew", "mapping taken off"],
+)
+def test_columns_renamed_or_dropped_by_column_mapping_stop_the_stream_from_either_side(
+    old: TableConfig, new: TableConfig
+) -> None:
+    expected = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE"
+    assert (code_of(new, old, 3), code_of(old, new, 17)) == (expected, expected)
+
+
+def test_switching_column_mapping_on_changes_no_rows() -> None:
+    mapped = config(field("a", physical="a"), mapped=True)
+    assert (code_of(mapped, config(A), 3), code_of(config(A), mapped, 17)) == (None, None)
+
+
+def test_another_table_in_the_place_of_the_one_read_is_noticed() -> None:
+    assert code_of(config(A), config(A, id="other"), 17) == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+def test_a_protocol_that_is_not_known_stops_the_stream() -> None:
+    unknown = Protocol(3, 7, frozenset({"fromTomorrow"}), frozenset({"fromTomorrow"}))
+    with pytest.raises(Unsupported, match="fromTomorrow"):
+        ReadAs(config(A), 10).check(config(A, protocol=unknown), 17)

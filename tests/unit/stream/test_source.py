@@ -1,0 +1,292 @@
+"""A table as a stream: where batches end, what lies between two positions, where a stream begins, and what stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tahoe.clock import SeededClock
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.log.files.paths import commit_name
+from tahoe.log.history import commit_times
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.stream.admission import UNLIMITED, Limits
+from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, Position
+from tahoe.stream.source import Source
+from tahoe.stream.source_options import SourceOptions
+from tahoe.table import Table
+
+Make = Callable[..., Table]
+
+
+def source(table: Table, **options: Any) -> Source:
+    return Source(table.snapshot(), table.snapshot, SourceOptions(**options))
+
+
+def at(table: Table, version: int, index: int = BASE_INDEX, initial: bool = False) -> Position:
+    return Position(table.snapshot().metadata.id, version, index, initial)
+
+
+def ends(found: Source, start: Position | None, limits: Limits, up_to: Position | None = None) -> list[tuple[int, int, bool]]:
+    """Where batch after batch ends, until one does not move on."""
+    told = []
+    while (end := found.plan(start, limits, up_to)) != start:
+        told.append((end.version, end.index, end.is_initial_snapshot))
+        start = end
+    return told
+
+
+def places(found: Source, start: Position | None, end: Position) -> list[tuple[int, int]]:
+    return [(file.version, file.index) for file in found.files(start, end)]
+
+
+def test_the_initial_snapshot_is_parted_and_then_come_the_commits(make: Make) -> None:
+    table = make([1, 2], [3])
+    found = source(table)
+    table.append(pa.table({"id": [4, 5, 6]}), max_rows_per_file=1)
+    assert ends(found, None, Limits(2)) == [(2, 1, True), (3, 0, False), (4, BASE_INDEX, False)]
+    assert places(found, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
+    assert places(found, at(table, 2, 1, True), at(table, 3, 0)) == [(2, 2), (3, 0)]
+    assert places(found, at(table, 3, 0), at(table, 4)) == [(3, 1), (3, 2)]
+
+
+def test_a_huge_commit_is_parted(make: Make) -> None:
+    table = make([*range(7)])
+    assert ends(source(table, starting_version=1), None, Limits(3)) == [(1, 2, False), (1, 5, False), (2, BASE_INDEX, False)]
+
+
+def test_commits_without_files_are_passed_with_what_comes_before_them(make: Make) -> None:
+    table = make([1])
+    table.set_properties({"delta.appendOnly": "false"})
+    table.append(pa.table({"id": [2]}))
+    found = source(table, starting_version=0)
+    assert ends(found, None, Limits(1)) == [(3, BASE_INDEX, False), (4, BASE_INDEX, False)]
+
+
+def test_a_stream_is_at_its_end_until_more_comes(make: Make) -> None:
+    table = make([1])
+    found = source(table)
+    end = found.plan(None)
+    assert end == at(table, 2) == found.plan(end) and found.files(end, end) == []
+    table.append(pa.table({"id": [2]}))
+    assert found.plan(end) == at(table, 3)
+
+
+def test_no_batch_goes_past_the_end_that_was_fixed(make: Make) -> None:
+    table = make([1, 2, 3])
+    found = source(table)
+    end = found.end_now()
+    table.append(pa.table({"id": [4]}))
+    assert ends(found, None, UNLIMITED, end) == [(2, BASE_INDEX, False)]
+    assert ends(found, None, UNLIMITED, at(table, 1, 1, True)) == [(1, 1, True)]
+    assert ends(source(table, starting_version=1), None, UNLIMITED, at(table, 1, 1)) == [(1, 1, False)]
+
+
+def test_an_empty_table_is_a_stream_too(make: Make) -> None:
+    table = make()
+    assert ends(source(table), None, Limits(1)) == [(1, BASE_INDEX, False)]
+
+
+def test_a_batch_is_the_same_when_it_is_read_again(make: Make) -> None:
+    table = make([1, 2], [3])
+    before = source(table)
+    end = before.plan(None, Limits(2))
+    told = before.files(None, end)
+    table.append(pa.table({"id": [4]}))
+    assert source(table).files(None, end) == told
+    later = at(table, 4)
+    assert places(source(table), None, later) == [(3, 0), (3, 1), (3, 2), (3, 3)], "the snapshot before the end"
+
+
+def test_a_position_of_delta_sparks_schema_tracking_is_before_the_files_of_its_version(make: Make) -> None:
+    table = make([1], [2])
+    assert places(source(table), at(table, 2, METADATA_CHANGE_INDEX), at(table, 3)) == [(2, 0)]
+
+
+def test_a_stream_begins_at_a_version(make: Make) -> None:
+    table = make([1], [2], [3])
+    found = source(table, starting_version=2)
+    assert places(found, None, found.plan(None)) == [(2, 0), (3, 0)]
+    for version in (4, 9):
+        with pytest.raises(NotFound) as caught:
+            source(table, starting_version=version).plan(None)
+        assert caught.value.code == "DELTA_VERSION_NOT_FOUND"
+
+
+def test_a_stream_begins_with_what_is_yet_to_come(make: Make) -> None:
+    table = make([1])
+    found = source(table, starting_version="latest")
+    start = found.plan(None)
+    assert start == at(table, 2)
+    table.append(pa.table({"id": [2]}))
+    assert places(found, start, found.plan(start)) == [(2, 0)]
+    assert source(table, starting_version="latest").files(None, start) == [], "as it was at its beginning"
+
+
+def test_a_stream_begins_at_a_time(make: Make) -> None:
+    table = make([1], [2], properties={"delta.enableInCommitTimestamps": "true"}, clock=SeededClock(1))
+    times = {time.version: time.timestamp_ms for time in commit_times(table.store, table.snapshot().config)}
+    for asked, version in ((times[0] - 1, 0), (times[1], 1), (times[1] + 1, 2), (times[2], 2)):
+        assert source(table, starting_timestamp_ms=asked).begin == at(table, version)
+    with pytest.raises(NotFound) as caught:
+        source(table, starting_timestamp_ms=times[2] + 1).plan(None)
+    assert caught.value.code == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+
+
+def test_files_are_left_out_by_their_path_and_keep_their_index(make: Make) -> None:
+    table = make([1, 2, 3])
+    path = source(table, starting_version=1).files(None, at(table, 2))[1].action.path
+    found = source(table, starting_version=1, exclude_regex=path[:20])
+    assert places(found, None, at(table, 2)) == [(1, 0), (1, 2)]
+
+
+def test_a_commit_that_deletes_stops_the_stream_before_it_and_not_sooner(make: Make) -> None:
+    table = make([1], [2])
+    table.delete()
+    table.append(pa.table({"id": [3]}))
+    found = source(table, starting_version=1)
+    first = found.plan(None)
+    assert first == at(table, 3)
+    with pytest.raises(InvalidRequest) as caught:
+        found.plan(first)
+    assert caught.value.code == "DELTA_SOURCE_IGNORE_DELETE"
+    tolerant = source(table, starting_version=1, ignore_deletes=True)
+    assert places(tolerant, None, tolerant.plan(None)) == [(1, 0), (2, 0), (4, 0)]
+
+
+def test_a_batch_that_ends_before_a_commit_does_not_look_at_it(make: Make) -> None:
+    table = make([1])
+    table.delete()
+    assert places(source(table, starting_version=1), None, at(table, 2)) == [(1, 0)]
+
+
+def test_a_new_column_stops_the_stream_and_a_new_one_goes_on(make: Make) -> None:
+    table = make([1])
+    found = source(table)
+    end = found.plan(None)
+    table.append(pa.table({"id": [2], "more": ["x"]}), merge_schema=True)
+    with pytest.raises(InvalidRequest, match="from its last position") as caught:
+        found.plan(end)
+    assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    again = source(table)
+    assert places(again, end, again.plan(end)) == [(2, 0)]
+
+
+def test_what_was_in_force_where_a_stream_starts_is_looked_at(make: Make) -> None:
+    table = make([1])
+    start = source(table).plan(None)
+    table.append(pa.table({"id": [2]}))
+    table.overwrite(pa.table({"other": ["x"]}), overwrite_schema=True)
+    with pytest.raises(InvalidRequest) as caught:
+        source(table, skip_change_commits=True).plan(start)
+    assert caught.value.code == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+
+
+def test_a_table_made_anew_is_noticed(make: Make) -> None:
+    table = make([1], [2])
+    found, start = source(table), at(table, 1)
+    for entry in list(table.store.list_from("_delta_log")):
+        table.store.delete(entry.name)
+    table = make([1], [2])
+    for stale in (
+        found.end_now,
+        lambda: found.plan(start),
+        lambda: source(table).plan(start),
+        lambda: source(table).files(start, start),
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            stale()
+        assert caught.value.code == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+def test_a_position_after_all_that_the_log_has_is_an_error(make: Make) -> None:
+    table = make([1])
+    with pytest.raises(NotFound) as caught:
+        source(table).plan(at(table, 3))
+    assert caught.value.code == "DELTA_STREAMING_TRAILING_COMMIT_MISSING"
+
+
+def test_a_batch_does_not_go_back(make: Make) -> None:
+    table = make([1], [2])
+    with pytest.raises(InvalidRequest, match="rows would come twice"):
+        source(table).files(at(table, 2), at(table, 1))
+
+
+def test_the_snapshot_that_a_stream_is_in_can_be_gone(make: Make) -> None:
+    table = make([1, 2], [3])
+    start = source(table).plan(None, Limits(1))
+    table.append(pa.table({"id": [4]}))
+    table.checkpoint()
+    for version in range(3):
+        table.store.delete(commit_name(version))
+    with pytest.raises(NotFound, match="Begin anew") as caught:
+        source(Table(table.url, store=table.store)).plan(start)
+    assert caught.value.code == "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE"
+
+
+def test_the_start_of_a_table_with_column_mapping_must_be_known(make: Make) -> None:
+    table = make([1], [2], properties={"delta.columnMapping.mode": "name"})
+    table.append(pa.table({"id": [4]}))
+    table.checkpoint()
+    for version in range(2):
+        table.store.delete(commit_name(version))
+    fresh = Table(table.url, store=table.store)
+    with pytest.raises(NotFound) as caught:
+        source(fresh).plan(at(table, 2))
+    assert caught.value.code == "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT"
+
+
+def test_a_feed_parts_no_commit_whose_files_belong_together(make: Make) -> None:
+    table = make([1, 2], [3])
+    table.delete("id > 0")
+    assert table.snapshot().num_files == 0
+    table.append(pa.table({"id": [4, 5]}), max_rows_per_file=2)
+    table.delete("id = 4")
+    found = source(table, read_change_feed=True, starting_version=1)
+    stops = ends(found, None, Limits(1))
+    assert (4, BASE_INDEX, False) in stops and stops[-1] == (6, BASE_INDEX, False)
+    assert [version for version, index, _ in stops if version == 5 and index >= 0] == []
+    assert places(found, at(table, 5), at(table, 6)) == [(5, 0), (5, 1)]
+
+
+@pytest.mark.parametrize("switched_off_at", [0, 2])
+def test_a_feed_that_was_not_on_stops_the_stream(make: Make, switched_off_at: int) -> None:
+    table = make([1], properties={"delta.enableChangeDataFeed": str(switched_off_at > 0).lower()})
+    table.set_properties({"delta.enableChangeDataFeed": str(switched_off_at == 0).lower()})
+    found = source(table, read_change_feed=True, starting_version=switched_off_at and 1)
+    with pytest.raises(InvalidRequest) as caught:
+        found.plan(found.plan(None))
+    assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_the_times_of_commits(make: Make, timed: bool) -> None:
+    table = make([1], [2], properties={"delta.enableInCommitTimestamps": str(timed).lower()})
+    found = source(table, starting_version=1)
+    expected = {time.version: time.timestamp_ms for time in commit_times(table.store, table.snapshot().config)}
+    times = found.times(found.files(None, at(table, 3)))
+    assert {version: times[version] for version in (1, 2)} == {version: expected[version] for version in (1, 2)}
+
+
+def test_the_commit_of_the_initial_snapshot_is_none_of_the_stream(make: Make) -> None:
+    table = make([1, 2, 3])
+    table.overwrite(pa.table({"id": [4, 5, 6]}), max_rows_per_file=1)
+    found = source(table)
+    assert ends(found, None, Limits(2)) == [(2, 1, True), (3, BASE_INDEX, False)]
+    assert places(found, None, at(table, 2, 1, True)) == [(2, 0), (2, 1)]
+    assert places(found, at(table, 2, 1, True), at(table, 3)) == [(2, 2)]
+
+
+def test_a_commit_that_comes_while_a_stream_begins_does_no_harm(make: Make) -> None:
+    table = make([1])
+
+    def newest() -> Snapshot:
+        table.append(pa.table({"id": [2]}))
+        return table.snapshot()
+
+    found = Source(table.snapshot(), newest, SourceOptions(starting_version="latest"))
+    start = found.plan(None)
+    assert places(found, start, found.plan(start))[0] == (start.version, 0)

@@ -29,12 +29,13 @@ from typing import Any, ClassVar
 
 from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
+from tahoe.ops.layout.cluster_columns import with_statistics
 from tahoe.ops.layout.curves import CURVES
 from tahoe.ops.merge.merge import stage_merge
 from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
-from tahoe.ops.tables.cluster_by import is_clustered
+from tahoe.ops.tables.cluster_by import clustering_columns, is_clustered
 from tahoe.ops.upkeep.check import TableCheck
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -296,16 +297,15 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(columns=st.sampled_from([(), (), ("v",), ("k", "v")]), curve=st.sampled_from(sorted(CURVES)), small=st.booleans())
     def optimize(self, columns: Sequence[str], curve: str, small: bool) -> None:
-        by = () if is_clustered(self.table.snapshot()) else columns  # it says itself by which
-        full = small and bool(self.table.detail()["clusteringColumns"])
-        sizes: Mapping[str, Any] = {"target_file_size": 1500, "min_cube_size": 2000} if small else {}
-        self.done_if(self.table.optimize(zorder_by=by, curve=curve, full=full, **sizes).version, self.rows)
+        by = () if is_clustered(now := self.table.snapshot()) else with_statistics(now, columns)
+        sizes: Any = {"target_file_size": 1500, "min_cube_size": 2000, "full": bool(clustering_columns(now))} if small else {}
+        self.done_if(self.table.optimize(zorder_by=by, curve=curve, **sizes).version, self.rows)
 
     @precondition(lambda self: not self.partitioned)
     @rule(columns=st.sampled_from([(), ("k",), ("v", "k")]))
     def cluster_by(self, columns: Sequence[str]) -> None:
-        self.written(self.table.cluster_by(columns), self.rows)
-        assert self.table.detail()["clusteringColumns"] == list(columns)
+        self.written(self.table.cluster_by(by := with_statistics(self.table.snapshot(), columns)), self.rows)
+        assert self.table.detail()["clusteringColumns"] == by
 
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:

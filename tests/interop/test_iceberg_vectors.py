@@ -133,7 +133,10 @@ def test_vectors_that_are_in_the_log_itself_are_shown(tmp_path: Path, properties
 
 
 @pytest.mark.parametrize("properties", FORMATS)
-def test_many_deletes_leave_few_delete_manifests_and_no_file_that_nothing_names(tmp_path: Path, properties: dict) -> None:
+def test_many_deletes_leave_few_delete_manifests_and_no_file_that_nothing_names(
+    tmp_path: Path, properties: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tahoe.uniform.convert.converter.LATELY_MS", 0)  # no reader is late
     retention = {"delta.deletedFileRetentionDuration": "interval 0 seconds", "delta.logRetentionDuration": "interval 0 seconds"}
     table = table_of(tmp_path, {**properties, **retention})
     for k in range(40):

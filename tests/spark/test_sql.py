@@ -166,8 +166,8 @@ def test_errors_of_delta_come_as_they_are(spark, path):
         spark.sql("SELECT * FROM delta.`/nowhere`")
     with pytest.raises(InvalidRequest, match="must be a version"):
         spark.sql(f"SELECT * FROM {t} VERSION AS OF 'new'")
-    with pytest.raises(Unsupported, match="GENERATE"):
-        spark.sql(f"GENERATE symlink_format_manifest FOR TABLE {t}")
+    with pytest.raises(Unsupported, match="DROP FEATURE"):
+        spark.sql(f"ALTER TABLE {t} DROP FEATURE deletionVectors")
 
 
 def test_what_a_table_tells(spark, path):

@@ -11,7 +11,7 @@ from tahoe.protocol.statistics.collect import indexed_columns
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["cluster_columns", "refuse_for_clustered"]
+__all__ = ["cluster_columns", "refuse_for_clustered", "with_statistics"]
 
 
 def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics: bool) -> tuple[Path, ...]:
@@ -25,10 +25,8 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
             `DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS`; a type that has no order.
     """
     config = snapshot.config
-    indexed = indexed_columns(snapshot.schema, config.partition_columns, config.metadata.configuration)
-    with_statistics = {tuple(column.name for column in leaf) for leaf in indexed}
     found = {_checked(snapshot, name): name for name in names}
-    without = [name for path, name in found.items() if path not in with_statistics]
+    without = [name for path, name in found.items() if path not in _paths_with_statistics(snapshot)]
     if without and need_statistics:
         raise InvalidRequest(
             f"Z-Ordering on [{', '.join(without)}] will be ineffective, because table {config.table} collects no statistics for these "
@@ -38,6 +36,18 @@ def cluster_columns(snapshot: Snapshot, names: Sequence[str], *, need_statistics
             columns=without,
         )
     return tuple(found)
+
+
+def _paths_with_statistics(snapshot: Snapshot) -> set[Path]:
+    """The columns of which the table collects statistics, as paths of names."""
+    config = snapshot.config
+    indexed = indexed_columns(snapshot.schema, config.partition_columns, config.metadata.configuration)
+    return {tuple(column.name for column in leaf) for leaf in indexed}
+
+
+def with_statistics(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
+    """Those of the columns at the top of the schema of which the table collects statistics."""
+    return [name for name in names if (name,) in _paths_with_statistics(snapshot)]
 
 
 def refuse_for_clustered(snapshot: Snapshot, *, where: bool, zorder_by: Sequence[str], is_full: bool) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from tahoe.schema.arrow import from_arrow_type
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["check_file", "delta_schema"]
+__all__ = ["check_file", "delta_schema", "names_in_file"]
 
 _NAMES = {
     "boolean": "boolean",
@@ -35,15 +36,35 @@ _WHOLE = ("byte", "short", "integer")  # one physical type
 _ID = b"PARQUET:field_id"
 
 
-def delta_schema(schema: Mapping[str, Any], table: str) -> StructType:
-    """The columns of Iceberg's JSON value of a schema, each with its id; physical names are the names that the columns have now.
+def delta_schema(schema: Mapping[str, Any], table: str, names: Mapping[int, str] | None = None) -> StructType:
+    """The columns of Iceberg's JSON value of a schema, each with its id.
 
     Args:
         table: for messages.
+        names: what files call the columns, by id; these become physical names, for readers that go by names though the mode is ``id``.
+            Other columns have the name that they have now.
 
     Raises `Unsupported`: a type that Delta has not, or a column with an initial default, which old files do not hold.
     """
-    return _struct(schema, table, ())
+    return _Columns(table, names or {}).struct(schema, ())
+
+
+def names_in_file(file: Iterable[pa.Field]) -> Iterator[tuple[int, str]]:
+    """The id and the name of each column of a file, also of those in structs, lists and maps."""
+    for column in file:
+        if _ID in (column.metadata or {}):
+            yield int(column.metadata[_ID]), column.name
+        yield from _names_inside(column.type)
+
+
+def _names_inside(kind: pa.DataType) -> Iterator[tuple[int, str]]:
+    if pa.types.is_struct(kind):
+        yield from names_in_file(kind.fields)
+    elif pa.types.is_map(kind):
+        yield from _names_inside(kind.key_type)
+        yield from _names_inside(kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _names_inside(kind.value_type)
 
 
 def check_file(schema: StructType, file: pa.Schema, place: str) -> None:
@@ -74,54 +95,63 @@ def check_file(schema: StructType, file: pa.Schema, place: str) -> None:
         )
 
 
-def _struct(value: Mapping[str, Any], table: str, path: tuple[str, ...]) -> StructType:
-    return StructType(tuple(_field(field, table, (*path, field["name"])) for field in value["fields"]))
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    table: str
+    names: Mapping[int, str]
 
+    def struct(self, value: Mapping[str, Any], path: tuple[str, ...]) -> StructType:
+        physical: dict[str, int] = {}
+        for field in sorted(value["fields"], key=lambda field: int(field["id"])):
+            name = self.names.get(field["id"], field["name"])
+            # A name that a dropped or renamed column has left may be another's by now.
+            physical[name if name not in physical else f"{name}-{field['id']}"] = field["id"]
+        by_id = {number: name for name, number in physical.items()}
+        return StructType(tuple(self.field(field, by_id[field["id"]], (*path, field["name"])) for field in value["fields"]))
 
-def _field(value: Mapping[str, Any], table: str, path: tuple[str, ...]) -> StructField:
-    if value.get("initial-default") is not None:
+    def field(self, value: Mapping[str, Any], physical: str, path: tuple[str, ...]) -> StructField:
+        if value.get("initial-default") is not None:
+            raise Unsupported(
+                f"Column {'.'.join(path)} of the Iceberg table {self.table} has an initial default, which files from before it do not hold "
+                "and Delta does not know. Let an Iceberg engine write the files anew, and drop the default.",
+                code="TAHOE_ICEBERG_INITIAL_DEFAULT",
+                table=self.table,
+                column=".".join(path),
+            )
+        nested: dict[str, int] = {}
+        kind = self.type(value["type"], path, physical, nested)
+        metadata: dict[str, Any] = {ID_KEY: value["id"], PHYSICAL_NAME_KEY: physical}
+        if nested:
+            metadata[NESTED_IDS_KEY] = nested
+        if value.get("doc"):
+            metadata["comment"] = value["doc"]
+        return StructField(value["name"], kind, not value["required"], metadata)
+
+    def type(self, value: Any, path: tuple[str, ...], key: str, nested: dict[str, int]) -> DataType:
+        """`key` is that of the ids of what is inside (`tahoe.schema.mapping.nested_ids_of`), which `nested` gets."""
+        kind = value["type"] if isinstance(value, Mapping) else value
+        if kind == "struct":
+            return self.struct(value, path)
+        if kind == "list":
+            nested[f"{key}.element"] = value["element-id"]
+            inside = self.type(value["element"], (*path, "element"), f"{key}.element", nested)
+            return ArrayType(inside, not value["element-required"])
+        if kind == "map":
+            nested[f"{key}.key"], nested[f"{key}.value"] = value["key-id"], value["value-id"]
+            keys = self.type(value["key"], (*path, "key"), f"{key}.key", nested)
+            values = self.type(value["value"], (*path, "value"), f"{key}.value", nested)
+            return MapType(keys, values, not value["value-required"])
+        if (match := _DECIMAL.fullmatch(kind)) is not None:
+            return DecimalType(int(match[1]), int(match[2]))
+        if kind in _NAMES:
+            return PrimitiveType(_NAMES[kind])
         raise Unsupported(
-            f"Column {'.'.join(path)} of the Iceberg table {table} has an initial default, which files from before it do not hold and Delta "
-            "does not know. Let an Iceberg engine write the files anew, and drop the default.",
-            code="TAHOE_ICEBERG_INITIAL_DEFAULT",
-            table=table,
+            f"Column {'.'.join(path)} of the Iceberg table {self.table} is of type {kind}, which Delta has no type for, or none that reads "
+            "these files. Write it as another type with an Iceberg engine first.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            table=self.table,
             column=".".join(path),
         )
-    nested: dict[str, int] = {}
-    kind = _type(value["type"], table, path, value["name"], nested)
-    metadata: dict[str, Any] = {ID_KEY: value["id"], PHYSICAL_NAME_KEY: value["name"]}
-    if nested:
-        metadata[NESTED_IDS_KEY] = nested
-    if value.get("doc"):
-        metadata["comment"] = value["doc"]
-    return StructField(value["name"], kind, not value["required"], metadata)
-
-
-def _type(value: Any, table: str, path: tuple[str, ...], key: str, nested: dict[str, int]) -> DataType:
-    """`key` is that of the ids of what is inside (`tahoe.schema.mapping.nested_ids_of`), which `nested` gets."""
-    kind = value["type"] if isinstance(value, Mapping) else value
-    if kind == "struct":
-        return _struct(value, table, path)
-    if kind == "list":
-        nested[f"{key}.element"] = value["element-id"]
-        inside = _type(value["element"], table, (*path, "element"), f"{key}.element", nested)
-        return ArrayType(inside, not value["element-required"])
-    if kind == "map":
-        nested[f"{key}.key"], nested[f"{key}.value"] = value["key-id"], value["value-id"]
-        keys = _type(value["key"], table, (*path, "key"), f"{key}.key", nested)
-        values = _type(value["value"], table, (*path, "value"), f"{key}.value", nested)
-        return MapType(keys, values, not value["value-required"])
-    if (match := _DECIMAL.fullmatch(kind)) is not None:
-        return DecimalType(int(match[1]), int(match[2]))
-    if kind in _NAMES:
-        return PrimitiveType(_NAMES[kind])
-    raise Unsupported(
-        f"Column {'.'.join(path)} of the Iceberg table {table} is of type {kind}, which Delta has no type for, or none that reads these "
-        "files. Write it as another type with an Iceberg engine first.",
-        code="DELTA_UNSUPPORTED_DATA_TYPES",
-        table=table,
-        column=".".join(path),
-    )
 
 
 def _without_id(fields: Iterable[pa.Field], path: tuple[str, ...]) -> Iterator[str]:

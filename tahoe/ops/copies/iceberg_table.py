@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
-from tahoe.ops.copies.iceberg_columns import check_file, delta_schema
+from tahoe.ops.copies.iceberg_columns import check_file, delta_schema, names_in_file
 from tahoe.ops.copies.iceberg_deletes import dead_rows
 from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
 from tahoe.progress import Progress, silent
@@ -87,9 +87,12 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
     snapshot = open_snapshot(store, newest)
     schema = delta_schema(snapshot.schema, store.url)
     partitions = _partition_columns(snapshot, schema, store.url)
+    told, names = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
+    if (renamed := delta_schema(snapshot.schema, store.url, names)) != schema:  # statistics are under physical names
+        schema = renamed
+        told, _ = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
     dead = dead_rows(store, snapshot.data, snapshot.deletes)
     files = [_add(store, file, partitions, schema, snapshot.timestamp_ms) for file in snapshot.data]
-    told = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
     files = [
         _finished(add, stats if request.statistics else None, stats.num_records, dead.get(file.name))
         for add, stats, file in zip(files, told, snapshot.data, strict=True)
@@ -207,28 +210,39 @@ def _statistics(
     partition_by: Sequence[str],
     request: IcebergRequest,
     progress: Progress,
-) -> list[FileStatistics]:
-    """Those of each file, by its footer, which also tells whether it is fit to be read by ids; of rows alone where none are wanted."""
+) -> tuple[list[FileStatistics], dict[int, str]]:
+    """Those of each file, by its footer, which also tells whether it is fit to be read by ids; of rows alone where none are wanted. And what
+    the oldest file that has a column calls it, by the column's id."""
     indexed = indexed_columns(schema, partition_by, request.configuration)
     prefix = string_prefix_length(request.configuration)
 
-    def look(footer: FileMetaData, place: str) -> FileStatistics:
-        check_file(schema, footer.schema.to_arrow_schema(), place)
+    def look(footer: FileMetaData, place: str) -> tuple[FileStatistics, dict[int, str]]:
+        columns = footer.schema.to_arrow_schema()
+        check_file(schema, columns, place)
+        names = dict(names_in_file(columns))
         if not request.statistics:
-            return FileStatistics(footer.num_rows)
-        return statistics_of_footer(footer, schema, indexed, column_mapping_mode="id", prefix_length=prefix)
+            return FileStatistics(footer.num_rows), names
+        return statistics_of_footer(footer, schema, indexed, column_mapping_mode="id", prefix_length=prefix), names
 
-    found = list(each_footer(store, [file.name for file in files], look, progress))
-    for file, stats in zip(files, found, strict=True):
-        if file.rows != stats.num_records:
-            raise CorruptTable(
-                f"File {file.name} of the Iceberg table {store.url} has {stats.num_records} rows, and {file.rows} by its manifest: it was "
-                "exchanged. Restore it.",
-                code="TAHOE_CORRUPT_ICEBERG_METADATA",
-                table=store.url,
-                file=file.name,
-            )
-    return found
+    told, oldest = list[FileStatistics](), dict[int, tuple[int, str]]()
+    seen = each_footer(store, [file.name for file in files], look, progress)
+    for file, (stats, names) in zip(files, seen, strict=True):
+        _check_rows(store, file, stats.num_records)
+        told.append(stats)
+        for number, name in names.items():
+            oldest[number] = min(oldest.get(number, (file.sequence, name)), (file.sequence, name))
+    return told, {number: name for number, (_, name) in oldest.items()}
+
+
+def _check_rows(store: LogStore, file: IcebergFile, rows: int) -> None:
+    if file.rows != rows:
+        raise CorruptTable(
+            f"File {file.name} of the Iceberg table {store.url} has {rows} rows, and {file.rows} by its manifest: it was exchanged. Restore "
+            "it.",
+            code="TAHOE_CORRUPT_ICEBERG_METADATA",
+            table=store.url,
+            file=file.name,
+        )
 
 
 def _finished(add: AddFile, stats: FileStatistics | None, rows: int, dead: BitMap64 | None) -> AddFile:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -197,12 +198,57 @@ def test_a_deep_clone_that_is_made_again_copies_what_is_new(catalog, tmp_path):
     clone = Table(tmp_path / "clone")
     assert in_order(clone.to_arrow()) == in_order(theirs.scan().to_arrow()) and clone.check(deep=True) == []
     assert of(theirs).clone(tmp_path / "clone", replace=True).version is None
-    # Statistics and partition values of the files that stay are under the old name, which may be another column's by now.
     with theirs.update_schema() as change:
         change.rename_column("name", "label")
+    theirs.append(pa.table({"id": pa.array([5], pa.int64()), "label": ["e"]}))
+    of(theirs).clone(tmp_path / "clone", replace=True)
+    assert in_order(clone.to_arrow()) == in_order(theirs.scan().to_arrow()) and clone.check(deep=True) == []
+    assert clone.to_arrow(filter="label = 'd'").num_rows == 1
+
+
+def test_a_deep_clone_is_not_made_again_where_columns_have_other_physical_names(catalog, tmp_path):
+    """Partition values and statistics of the files that stay are under the older ones."""
+    rows = pa.table({"id": pa.array([1], pa.int64()), "name": ["a"]})
+    theirs = made(catalog)
+    theirs.append(rows)
+    with theirs.update_schema() as change:
+        change.rename_column("name", "label")
+    theirs.append(rows.rename_columns(["id", "label"]).set_column(0, "id", pa.array([2], pa.int64())))
+    of(theirs).clone(tmp_path / "clone")
+    theirs.delete(EqualTo("id", 1))  # the file that says name
     with pytest.raises(InvalidRequest) as caught:
         of(theirs).clone(tmp_path / "clone", replace=True)
-    assert caught.value.code == "TAHOE_CLONE_OF_RENAMED_COLUMNS" and clone.version() == 1
+    assert caught.value.code == "TAHOE_CLONE_OF_RENAMED_COLUMNS" and Table(tmp_path / "clone").version() == 0
+
+
+def test_readers_that_go_by_names_find_a_column_that_was_renamed(catalog):
+    theirs = made(catalog)
+    theirs.append(ROWS)
+    with theirs.update_schema() as change:
+        change.rename_column("name", "label")
+    table = of(theirs)
+    table.convert_to_delta()
+    expected = [{"id": 1, "label": "a"}, {"id": 2, "label": "b"}, {"id": 3, "label": None}]
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(table.store.url)).execute("SELECT * FROM t ORDER BY id")
+    assert in_order(table.to_arrow()) == pa.table(query.read_all()).to_pylist() == expected
+
+
+def test_a_new_column_of_an_older_name_is_another_column(catalog):
+    theirs = made(catalog)
+    theirs.append(ROWS)
+    with theirs.update_schema() as change:
+        change.rename_column("name", "label")
+    with theirs.update_schema() as change:
+        change.add_column("name", LongType())
+    table = of(theirs)
+    table.convert_to_delta()
+    fields = {field["name"]: field["metadata"] for field in json.loads(table.snapshot().metadata.schema_string)["fields"]}
+    physical = {name: found["delta.columnMapping.physicalName"] for name, found in fields.items()}
+    assert physical == {"id": "id", "label": "name", "name": "name-3"}
+    assert table.to_arrow(filter="name is null and label = 'b'").to_pylist() == [{"id": 2, "label": "b", "name": None}]
+    (stats,) = table.files()["stats"].to_pylist()
+    assert json.loads(stats)["maxValues"] == {"id": 3, "name": "b"}
+    assert table.check(deep=True) == []
 
 
 @pytest.mark.parametrize("shallow", [True, False])

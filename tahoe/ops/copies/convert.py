@@ -18,6 +18,7 @@ from tahoe.ops.tables.create import new_metadata
 from tahoe.progress import Progress, silent
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import features_of
+from tahoe.schema.mapping import MAX_ID_KEY
 from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
@@ -124,7 +125,7 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
         found.schema,
         transaction.clock,
         partition_by=found.partition_by,
-        properties={**found.properties, **request.properties},
+        properties={**found.properties, **request.properties, **_facts(found)},
     )
     transaction.set_metadata(metadata)
     config = future_config(transaction)
@@ -146,6 +147,11 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
     transaction.read_whole_table()
     transaction.may_be_moved = False
     transaction.stage(*(found.files if request.dry_run else with_vector_files(transaction, config, found.files)))
+
+
+def _facts(found: FoundTable) -> dict[str, str]:
+    """What no property of the user's may say otherwise: the highest id that a file may have."""
+    return {MAX_ID_KEY: found.properties[MAX_ID_KEY]} if MAX_ID_KEY in found.properties else {}
 
 
 def _operation(found: FoundTable, request: ConvertRequest) -> Operation:

@@ -18,6 +18,7 @@ _MODEL = "tests/model/test_table_machine.py"
 _COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
 _OPTIMIZE = "tests/unit/ops/layout/test_optimize.py"
 _VACUUM = "tests/unit/ops/upkeep/test_vacuum.py"
+_ICEBERG = "tests/unit/ops/copies/test_iceberg_table.py"
 _CONVERT = "tests/unit/ops/copies/test_convert.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 
@@ -137,6 +138,10 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "a part of CONVERT TO DELTA or CLONE: what is found shows in the table": {
         "ops/copyable": _CONVERT,
+        "ops/copies/iceberg_columns": _ICEBERG,
+        "ops/copies/iceberg_deletes": _ICEBERG,
+        "ops/copies/iceberg_snapshot": _ICEBERG,
+        "store/iceberg_io": _ICEBERG,
         "ops/copies/parquet_folder": _CONVERT,
         "ops/copies/clone_source": "tests/unit/ops/copies/test_clone.py",
         "ops/copies/copy_files": "tests/unit/ops/copies/test_clone.py",

@@ -125,7 +125,7 @@ class DeltaTable(Copies):
         ``DeltaTable.convertToDelta(spark, "parquet.`/data/events`", "day DATE")``
 
         Args:
-            identifier: ``parquet.`/path` ``, or the name of a Parquet table in the session's catalog.
+            identifier: ``parquet.`/path` ``, ``iceberg.`/path` ``, or the name of a Parquet table in the session's catalog.
             partitionSchema: the columns that the folders tell, with their types.
 
         Raises: see `tahoe.spark.copies.convert.convert_named`.

@@ -189,7 +189,7 @@ def convert(
     option: StorageOptions = [],  # noqa: B006
     json: AsJson = False,
 ) -> None:
-    """Make a Delta table of the Parquet files of a folder, where they are."""
+    """Make a Delta table of the Parquet files of a folder, or of an Iceberg table, where it is."""
     columns = dict(_column(text) for text in partition_by)
     done = open_table(path, option).convert_to_delta(columns, statistics=not no_statistics, dry_run=dry_run)
     if not json:

@@ -58,9 +58,12 @@ PROPERTIES: tuple[Knob, ...] = (
         "A conversion follows its commit within moments, and says how far it is (Table.uniform.status).",
         "false",
     ),
-    _told(State.LATER, "castIcebergTimeType", "Iceberg tables are converted and cloned from a later version on.", "false"),
+    _told(State.NOTHING, "castIcebergTimeType", "A column of Iceberg's type time is refused by name.", "false"),
     _told(
-        State.LATER, "ignoreIcebergBucketPartition", "Iceberg tables are converted and cloned from a later version on.", "false"
+        State.NOTHING,
+        "ignoreIcebergBucketPartition",
+        "Buckets of an Iceberg table are no partitions of the Delta table that it becomes.",
+        "false",
     ),
     _told(
         State.LATER, "writePartitionColumnsToParquet", "Partition columns are not written into data files of this table.", "false"

@@ -109,12 +109,19 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.LATER,
-        "CONVERT TO DELTA and CLONE of Iceberg tables come with a later version.",
+        State.NOTHING,
+        "Statistics of files of an Iceberg table come of their footers, of all types; NO STATISTICS leaves them out.",
         """
             clone.iceberg.allowPartialStats=true collectStats.convertIceberg.date=true
             collectStats.convertIceberg.decimal=true collectStats.convertIceberg.timestamp=true
-            collectStats.convertIceberg=true convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
+            collectStats.convertIceberg=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Partition values of an Iceberg table come of its manifests; buckets are no partitions; files of an older partitioning are refused.",
+        """
+            convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
             convert.iceberg.partitionEvolution.enabled=false convert.iceberg.useNativePartitionValues=true
         """,
     ),

@@ -6,8 +6,9 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from tahoe.exceptions import NotFound
 from tahoe.progress import Progress, shown
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from tahoe.clock import Clock
     from tahoe.ops.copies.clone import Cloned
+    from tahoe.ops.copies.clone_source import CloneSource
     from tahoe.ops.copies.convert import Converted
     from tahoe.ops.copies.parquet_folder import FoundTable
     from tahoe.ops.copies.symlink_manifests import Generated
@@ -52,10 +54,11 @@ class Copyable(ABC):
         statistics: bool = True,
         properties: Mapping[str, str] | None = None,
         use_stream_log: bool = True,
+        source: Literal["parquet", "iceberg"] | None = None,
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Converted:
-        """Make a table of the Parquet files that are here, where they are; one that is a Delta table already stays as it is.
+        """Make a table of the Parquet files or the Iceberg table that is here, where it is; a Delta table stays as it is.
 
         ``tahoe.Table("/data/events").convert_to_delta({"day": "date"})``
 
@@ -64,11 +67,15 @@ class Copyable(ABC):
                 ``integer``, ``string``, ``decimal(10,2)``, …
             statistics: let the log have statistics of each file, by its footer, so that queries skip files.
             use_stream_log: of a folder that Structured Streaming wrote, take the files that its log has, and no others.
+            source: what is here; by default an Iceberg table where there is metadata of one, else Parquet. An Iceberg table tells its
+                partitions itself.
             dry_run: tell what would be done, and do nothing.
 
-        Returns: what was done; errors are those of `tahoe.ops.copies.convert.convert` and `tahoe.ops.copies.parquet_folder.parquet_table`.
+        Returns: what was done; errors are those of `tahoe.ops.copies.convert.convert`, `tahoe.ops.copies.parquet_folder.parquet_table` and
+            `tahoe.ops.copies.iceberg_table.iceberg_table`; ``DELTA_PARTITION_SCHEMA_IN_ICEBERG_TABLES``.
         """
         from tahoe.ops.copies.convert import ConvertRequest, convert
+        from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, is_iceberg, refuse_partition_columns
         from tahoe.ops.copies.parquet_folder import FolderRequest, parquet_table
         from tahoe.ops.copies.partition_schema import partition_schema
 
@@ -77,6 +84,9 @@ class Copyable(ABC):
         folder = FolderRequest(columns, statistics, use_stream_log=use_stream_log, configuration=request.properties)
 
         def look(progress: Progress) -> FoundTable:
+            if source == "iceberg" or (source is None and is_iceberg(self.store)):
+                refuse_partition_columns(self.store.url, columns)
+                return iceberg_table(self.store, IcebergRequest(statistics, request.properties), progress)
             return parquet_table(self.store, folder, progress)
 
         with shown(self.clock) as progress:
@@ -95,7 +105,7 @@ class Copyable(ABC):
         dry_run: bool = False,
         user_metadata: str | None = None,
     ) -> Cloned:
-        """Make a table of its own with the rows of this one. A clone changes without this table, and this table without it.
+        """Make a table of its own with the rows of this one, or of the Iceberg table that is here. Neither changes with the other.
 
         A deep clone that is made again, with `replace`, copies only what is new. A shallow clone names the files of this table, and a
         record of it stays here, by which VACUUM keeps them.
@@ -112,20 +122,33 @@ class Copyable(ABC):
         Returns: what was done, with the metrics of the SQL statement; errors are those of `tahoe.ops.copies.clone.clone`.
         """
         from tahoe.ops.copies.clone import CloneRequest, clone
-        from tahoe.ops.copies.clone_source import source_of_snapshot
         from tahoe.ops.copies.copy_files import copied_here
 
         if isinstance(target, str | os.PathLike):
             other: Copyable = type(self)(target, storage_options=storage_options, clock=self.clock)  # type: ignore[call-arg]
         else:
             other = target
-        newest = self.snapshot()
-        snapshot = newest if version is None and timestamp is None else self.snapshot(version, timestamp)
         request = CloneRequest(shallow, "createOrReplace" if replace else "create", properties or {}, dry_run)
-        source = source_of_snapshot(snapshot, newest.version)
         commit = partial(other.commit, user_metadata=user_metadata)
         with shown(self.clock) as progress:
+            source = self._clone_source(version, timestamp, progress)
             return clone(source, other.begin(), commit, copied_here, request, progress)
+
+    def _clone_source(self, version: int | None, timestamp: str | date | datetime | None, progress: Progress) -> CloneSource:
+        """This table; an Iceberg table where there is none of Delta."""
+        from tahoe.ops.copies.clone_source import source_of_folder, source_of_snapshot
+
+        try:
+            newest = self.snapshot()
+        except NotFound as error:
+            from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, is_iceberg
+
+            is_newest = version is None and timestamp is None
+            if error.code != "DELTA_TABLE_NOT_FOUND" or not is_newest or not is_iceberg(self.store):
+                raise
+            return source_of_folder(iceberg_table(self.store, IcebergRequest(), progress), self.store, self.clock)
+        snapshot = newest if version is None and timestamp is None else self.snapshot(version, timestamp)
+        return source_of_snapshot(snapshot, newest.version)
 
     def generate(self, mode: str = "symlink_format_manifest", *, dry_run: bool = False) -> Generated:
         """Write lists of the live files for readers that know no log; see `tahoe.ops.copies.symlink_manifests`.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from tahoe.exceptions import InvalidRequest
 from tahoe.log.files.live_files import add_files, key_of
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
+from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.enforced import ENFORCED
@@ -23,12 +24,14 @@ from tahoe.protocol.features import features_of, upgraded
 from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
+from tahoe.schema.mapping import explode
 from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import is_outside
 from tahoe.store.log_store import LogStore
 from tahoe.store.outside import CloneRecord, record_clone
 from tahoe.txn.commit import Committed
+from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.wording import counted
 
@@ -120,10 +123,12 @@ def clone(
     wanted = [_as_cloned(source, add, request.shallow) for add in source.files]
     there = {} if target is None else {key_of(add, url): add for add in add_files(target.files())}
     keys = {key_of(add, url) for add, _ in wanted}
+    metadata = _metadata(source, target, request, transaction)
+    if target is not None and source.protocol is None and keys & there.keys():
+        _check_names(url, target.metadata, metadata)
     new = [(add, copies) for add, copies in wanted if key_of(add, url) not in there]
     removed = [add for key, add in there.items() if key not in keys]
     metrics = _metrics(source, () if request.shallow else [add for add, _ in new], removed)
-    metadata = _metadata(source, target, request, transaction)
     is_same = target is not None and not new and not removed and metadata == target.metadata
     if request.dry_run or is_same:
         return Cloned(url, source.name, source.version, None, metrics, request.shallow, request.dry_run)
@@ -183,7 +188,23 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
         name=None if there is None else there.name,
         description=None if there is None else there.description,
         configuration=configuration,
+        created_time=source.metadata.created_time if there is None or source.protocol is not None else there.created_time,
     )
+
+
+def _check_names(url: str, before: Metadata, after: Metadata) -> None:
+    """Files that stay have their partition values and statistics under the names that they were cloned with."""
+    names = {column.field_id: column.physical_name for _, column in explode(after.schema) if column.field_id is not None}
+    mapped = [(column, column.field_id) for _, column in explode(before.schema) if column.field_id is not None]
+    renamed = [column.name for column, number in mapped if names.get(number, column.physical_name) != column.physical_name]
+    if renamed or before.partition_columns != after.partition_columns:
+        what = f"column {renamed[0]} has another name" if renamed else "it is partitioned otherwise"
+        raise InvalidRequest(
+            f"The clone {url} cannot be brought up to its source: {what} in the source by now, and the files that both have are told of "
+            "under the older names. Make a new clone at another place, or drop this one first.",
+            code="TAHOE_CLONE_OF_RENAMED_COLUMNS",
+            table=url,
+        )
 
 
 def _check_mapping(url: str, other: Mapping[str, str], configuration: Mapping[str, str]) -> None:
@@ -216,7 +237,10 @@ def _stage(
         transaction.set_protocol(protocol)
     staged = {} if target is None else target.state.domains
     transaction.stage(*(domain for domain in source.domains if staged.get(domain.domain) != domain))
-    transaction.stage(*(add.remove(now_ms) for add in removed), *(add for add, _ in new))
+    adds = [add for add, _ in new]
+    if source.protocol is None:
+        adds = with_vector_files(transaction, future_config(transaction), adds)
+    transaction.stage(*(add.remove(now_ms) for add in removed), *adds)
 
 
 def _fetch(

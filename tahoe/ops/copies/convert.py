@@ -12,17 +12,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.copies.parquet_folder import FoundTable
 from tahoe.ops.tables.create import new_metadata
 from tahoe.progress import Progress, silent
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import features_of
+from tahoe.schema.mapping import MAX_ID_KEY
 from tahoe.txn.commit import Committed
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.wording import counted
 
 __all__ = ["ConvertRequest", "Converted", "convert"]
+
+_MAPPED = {
+    "parquet": "have no column ids. Leave the property out, and set it to 'name' afterwards.",
+    "iceberg": "have their columns by id. Leave the property out.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +125,14 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
         found.schema,
         transaction.clock,
         partition_by=found.partition_by,
-        properties={**request.properties, **found.properties},
+        properties={**found.properties, **request.properties, **_facts(found)},
     )
     transaction.set_metadata(metadata)
     config = future_config(transaction)
     if config.column_mapping_mode != found.properties.get("delta.columnMapping.mode", "none"):
         raise InvalidRequest(
             f"The configuration 'delta.columnMapping.mode' cannot be set to `{config.column_mapping_mode}` when using CONVERT TO DELTA: "
-            f"the files of {url} have no column ids. Leave the property out, and set it to 'name' afterwards.",
+            f"the files of {url} {_MAPPED[found.source_format]}",
             code="DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING",
             table=url,
         )
@@ -139,7 +146,12 @@ def _stage(transaction: Transaction, found: FoundTable, request: ConvertRequest)
     transaction.enforces = ENFORCED  # as they are; what the table is to demand of rows can be told afterwards
     transaction.read_whole_table()
     transaction.may_be_moved = False
-    transaction.stage(*found.files)
+    transaction.stage(*(found.files if request.dry_run else with_vector_files(transaction, config, found.files)))
+
+
+def _facts(found: FoundTable) -> dict[str, str]:
+    """What no property of the user's may say otherwise: the highest id that a file may have."""
+    return {MAX_ID_KEY: found.properties[MAX_ID_KEY]} if MAX_ID_KEY in found.properties else {}
 
 
 def _operation(found: FoundTable, request: ConvertRequest) -> Operation:

@@ -8,9 +8,10 @@ Only footers are read. What is hidden (``_…``, ``.…``) is left alone, but fo
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -26,7 +27,12 @@ from tahoe.schema.types import StructType
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import Entry, LogStore
 
-__all__ = ["FolderRequest", "FoundTable", "parquet_table"]
+if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData
+
+__all__ = ["FolderRequest", "FoundTable", "each_footer", "parquet_table"]
+
+_Seen = TypeVar("_Seen")
 
 _THREADS = 16
 _STREAM_LOG = "_spark_metadata"
@@ -39,7 +45,7 @@ class FoundTable:
     Args:
         schema: logical, with the partition columns, all nullable.
         partition_by: the partition columns, in the order of the folders.
-        files: with paths below `url`.
+        files: with paths below `url`; dead rows as inline vectors.
         url: of the folder.
         source_format: ``parquet`` or ``iceberg``.
         properties: that the table must have.
@@ -177,22 +183,49 @@ def _of_batch(store: LogStore, name: str) -> Iterator[tuple[Entry, bool]]:
 # -- footers -----------------------------------------------------------------------------------------------------------------
 
 
+def each_footer(
+    store: LogStore, names: Sequence[str], look: Callable[[FileMetaData, str], _Seen], progress: Progress
+) -> Iterator[_Seen]:
+    """What `look` makes of the footer of each Parquet file and the file's URL, in their order; read side by side.
+
+    Raises `CorruptTable` (``TAHOE_NOT_A_PARQUET_FILE``).
+    """
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-footers") as pool:
+        read = pool.map(lambda name: look(_footer(store, name), f"{store.url}/{name}"), names)
+        try:
+            for done, seen in enumerate(read, start=1):
+                yield seen
+                progress("footers read", done, len(names))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _footer(store: LogStore, name: str) -> FileMetaData:
+    try:
+        with store.open_input(name) as source:
+            return pq.read_metadata(source)
+    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+        raise CorruptTable(
+            f"{store.url}/{name} is no Parquet file: {str(error).splitlines()[0]}. Move it out of the folder; names that begin with '_' or "
+            "'.' are left alone.",
+            code="TAHOE_NOT_A_PARQUET_FILE",
+            table=store.url,
+            file=name,
+        ) from error
+
+
 def _footers(
     store: LogStore, entries: Sequence[Entry], request: FolderRequest, progress: Progress
 ) -> tuple[StructType, list[str | None]]:
     """The columns of all files together, and the statistics of each."""
     schema, told = StructType(()), list[str | None]()
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-footers") as pool:
-        read = pool.map(lambda entry: _footer(store, entry, request), entries)
-        try:
-            for done, (entry, (found, stats)) in enumerate(zip(entries, read, strict=True), start=1):
-                if request.schema is None and found != schema:
-                    schema = merged(schema, found, f"{store.url}/{entry.name}")
-                told.append(stats)
-                progress("footers read", done, len(entries))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    names = [entry.name for entry in entries]
+    seen = each_footer(store, names, lambda footer, place: _seen(footer, place, request), progress)
+    for name, (found, stats) in zip(names, seen, strict=True):
+        if request.schema is None and found != schema:
+            schema = merged(schema, found, f"{store.url}/{name}")
+        told.append(stats)
     schema = schema if request.schema is None else request.schema
     if not schema.fields:
         raise InvalidRequest(
@@ -203,19 +236,7 @@ def _footers(
     return schema, told
 
 
-def _footer(store: LogStore, entry: Entry, request: FolderRequest) -> tuple[StructType, str | None]:
-    place = f"{store.url}/{entry.name}"
-    try:
-        with store.open_input(entry.name) as source:
-            footer = pq.read_metadata(source)
-    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
-        raise CorruptTable(
-            f"{place} is no Parquet file: {str(error).splitlines()[0]}. Move it out of the folder; names that begin with '_' or '.' are left "
-            "alone.",
-            code="TAHOE_NOT_A_PARQUET_FILE",
-            table=store.url,
-            file=entry.name,
-        ) from error
+def _seen(footer: FileMetaData, place: str, request: FolderRequest) -> tuple[StructType, str | None]:
     schema = footer_schema(footer, place) if request.schema is None else request.schema
     if not request.statistics:
         return schema, None

@@ -1,6 +1,6 @@
 """CLONE on Spark: names of the session's catalog become a source and a clone; the core does the rest (`tahoe.ops.copies.clone`).
 
-    source   a Delta table, a Parquet table, or `format.`/path` `          clone   a path; a name, with or without a location
+    source   a Delta, Parquet or Iceberg table, or `format.`/path` `          clone   a path; a name, with or without a location
 
 Large files of a deep clone go from storage to an executor and back, some at a time; small amounts are copied by the driver's own threads, in
 less time than a job takes to start.
@@ -18,6 +18,7 @@ from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.ops.copies.clone import Cloned, CloneRequest, clone
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, source_of_folder, source_of_snapshot
 from tahoe.ops.copies.copy_files import copied_here, copy_file
+from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.ops.copies.parquet_folder import parquet_table
 from tahoe.progress import Progress, shown
 from tahoe.schema.types import StructType
@@ -179,19 +180,22 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
         )
     else:
         provider, path = source_folder(asked.source)
-        table = table_at(spark, path, {}) if provider == "parquet" else None
+        table = table_at(spark, path, {}) if provider in ("parquet", "iceberg") else None
         name = f"{provider}.`{path}`"
         if provider == "delta":
             raise NotFound(f"There is no Delta table at {path}. Check the path.", code="DELTA_TABLE_NOT_FOUND", table=path)
     if table is None or asked.version is not None or asked.timestamp is not None:
         reason = "" if table is None else ", which has no versions"
         raise InvalidRequest(
-            f"Unsupported clone source '{name}', whose format is {provider}{reason}. Delta tables at any version, and Parquet as it is now, "
-            "can be cloned; write anything else as a Delta table.",
+            f"Unsupported clone source '{name}', whose format is {provider}{reason}. Delta tables at any version, Parquet, and Iceberg "
+            "tables by their path, as they are now, can be cloned; write anything else as a Delta table.",
             code="DELTA_CLONE_UNSUPPORTED_SOURCE",
             table=name,
         )
     request = folder_request(spark, StructType(()), True)
+    if provider == "iceberg":
+        found = iceberg_table(table.store, IcebergRequest(configuration=request.configuration), progress)
+        return source_of_folder(found, table.store, table.clock, name)
     if entry is not None:
         request = folder_of_entry(spark, entry, table, request)
     return source_of_folder(parquet_table(table.store, request, progress), table.store, table.clock, name)

@@ -1,6 +1,6 @@
-"""CONVERT TO DELTA on Spark: a folder by its path, or a Parquet table of the session's catalog, whose entry becomes one of Delta.
+"""CONVERT TO DELTA on Spark: a folder or an Iceberg table by its path, or a Parquet table of the catalog, whose entry becomes one of Delta.
 
-name ─┬─ parquet.`/path` ──────────────────────────────► the core converts the folder
+name ─┬─ parquet.`/path`, iceberg.`/path` ─────────────► the core converts the folder
       ├─ an entry of Parquet ─► columns, partitions ───► the core converts its folder ─► the entry says delta
       └─ a Delta table, or delta.`/path` ──────────────► nothing is to be done
 
@@ -9,7 +9,7 @@ Footers are read by the driver, many side by side; no data is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
+from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse_partition_columns
 from tahoe.ops.copies.parquet_folder import FolderRequest, FoundTable, parquet_table
 from tahoe.progress import Progress, shown
 from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
@@ -52,13 +53,13 @@ def convert_named(
     """Make a Delta table of what a name means, and return it.
 
     Args:
-        parts: the identifiers of a name in the catalog, or of ``parquet.`/path` ``.
+        parts: the identifiers of a name in the catalog, of ``parquet.`/path` `` or of ``iceberg.`/path` ``.
         partition_schema: the columns that the folders tell, or their DDL; None for none, and for what the catalog knows.
 
     Raises:
         InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``, ``DELTA_CONVERT_NON_PARQUET_TABLE``: what is there is of another format;
             ``DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER``, ``DELTA_CONVERT_METASTORE_METADATA_MISMATCH``: the catalog says otherwise; and
-            as `tahoe.ops.copies.convert.convert`.
+            as `tahoe.ops.copies.convert.convert` and `tahoe.ops.copies.iceberg_table.iceberg_table`.
         NotFound: ``TABLE_OR_VIEW_NOT_FOUND``.
     """
     entry = entry_of(spark, parts) if is_classic(spark) else None
@@ -71,10 +72,16 @@ def convert_named(
     table = table_at(spark, path, {})
     if provider == "delta":
         return table
-    if provider != "parquet":
+    if provider not in ("parquet", "iceberg"):
         raise _other_format(".".join(parts), provider)
     request = folder_request(spark, columns or StructType(()), statistics)
-    _convert(spark, table, request, ConvertRequest(statistics, request.configuration, _names(columns)))
+    look: Callable[[Progress], FoundTable]
+    if provider == "iceberg":
+        refuse_partition_columns(path, columns)
+        look = partial(iceberg_table, table.store, IcebergRequest(statistics, request.configuration))
+    else:
+        look = partial(parquet_table, table.store, request)
+    _convert(spark, table, look, ConvertRequest(statistics, request.configuration, _names(columns)))
     return table
 
 
@@ -101,10 +108,7 @@ def source_folder(parts: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def _convert(spark: SparkSession, table: Table, folder: FolderRequest, request: ConvertRequest) -> Converted:
-    def look(progress: Progress) -> FoundTable:
-        return parquet_table(table.store, folder, progress)
-
+def _convert(spark: SparkSession, table: Table, look: Callable[[Progress], FoundTable], request: ConvertRequest) -> Converted:
     user_metadata = user_metadata_of(spark) if is_classic(spark) else None
     with shown(table.clock) as progress:
         return convert(table.begin, partial(table.commit, user_metadata=user_metadata), look, request, progress)
@@ -136,8 +140,8 @@ def _names(columns: StructType | None) -> list[str]:
 
 def _other_format(name: str, provider: str) -> InvalidRequest:
     return InvalidRequest(
-        f"CONVERT TO DELTA only supports parquet tables, but you are trying to convert a {provider} source: {name}. Read it with Spark, and "
-        "write it as a Delta table.",
+        f"CONVERT TO DELTA only supports parquet tables, and Iceberg tables by their path, but you are trying to convert a {provider} "
+        f"source: {name}. Read it with Spark, and write it as a Delta table.",
         code="DELTA_CONVERT_NON_PARQUET_TABLE",
         table=name,
     )
@@ -173,7 +177,7 @@ def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | No
     else:
         folder = folder_of_entry(spark, entry, table, folder_request(spark, known, statistics, given))
         request = ConvertRequest(statistics, folder.configuration, _names(columns), _identifier(entry))
-        _convert(spark, table, folder, request)
+        _convert(spark, table, partial(parquet_table, table.store, folder), request)
     _become_delta(spark, entry)
     return table
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io import FileIO, InputFile
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import FileScanTask
 
-from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.exceptions import CorruptTable
+from tahoe.store.iceberg_io import StoreIO
 from tahoe.store.log_store import LogStore
 
 __all__ = ["ForeignTable"]
@@ -30,7 +30,7 @@ class ForeignTable:
     """
 
     def __init__(self, store: LogStore, url: str) -> None:
-        self._io = _StoreIO(store)
+        self._io = StoreIO(store)
         self.url = url
         self.metadata = FromInputFile.table_metadata(self._io.new_input(url))
 
@@ -69,55 +69,3 @@ class ForeignTable:
             for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=True):
                 if entry.status == ManifestEntryStatus.ADDED:
                     yield entry
-
-
-class _StoreIO(FileIO):
-    """PyIceberg's files over a table's store, for reading."""
-
-    def __init__(self, store: LogStore) -> None:
-        super().__init__({})
-        self._store = store
-
-    def new_input(self, location: str) -> InputFile:
-        name = location.removeprefix(f"{self._store.url}/")
-        if name == location or ".." in name.split("/"):
-            raise CorruptTable(
-                f"Iceberg metadata of table {self._store.url} refers to {location}, which is outside the table; it is not opened.",
-                code="TAHOE_PATH_OUTSIDE_TABLE",
-                table=self._store.url,
-                path=location,
-            )
-        return _StoreFile(self._store, location, name)
-
-    def new_output(self, location: str) -> Any:
-        raise CorruptTable(
-            f"Nothing is written to the Iceberg side of another writer: {location}.",
-            code="TAHOE_ICEBERG_READ_ONLY",
-            file=location,
-        )
-
-    def delete(self, location: Any) -> None:
-        raise CorruptTable(
-            f"Nothing is deleted of the Iceberg side of another writer: {location}.",
-            code="TAHOE_ICEBERG_READ_ONLY",
-            file=str(location),
-        )
-
-
-class _StoreFile(InputFile):
-    def __init__(self, store: LogStore, location: str, name: str) -> None:
-        super().__init__(location)
-        self._store = store
-        self._name = name
-
-    def __len__(self) -> int:
-        entry = self._store.head(self._name)
-        if entry is None:
-            raise NotFound(f"There is no file {self.location}.", code="TAHOE_FILE_NOT_FOUND", file=self.location)
-        return entry.size
-
-    def exists(self) -> bool:
-        return self._store.head(self._name) is not None
-
-    def open(self, seekable: bool = True) -> Any:
-        return self._store.open_input(self._name)

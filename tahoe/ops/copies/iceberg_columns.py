@@ -1,0 +1,205 @@
+"""An Iceberg schema as a Delta schema: the same ids, so that files are read by id; and whether a file is fit for that. Pure.
+
+Sources: Iceberg's format/spec.md, "Schemas and Data Types" and appendix C; PROTOCOL.md, "Column Mapping".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tahoe.exceptions import Unsupported
+from tahoe.schema.arrow import from_arrow_type
+from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, PHYSICAL_NAME_KEY
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
+
+__all__ = ["check_file", "delta_schema", "names_in_file"]
+
+_NAMES = {
+    "boolean": "boolean",
+    "int": "integer",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "string": "string",
+    "binary": "binary",
+}
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_WHOLE = ("byte", "short", "integer")  # one physical type
+_ID = b"PARQUET:field_id"
+
+
+def delta_schema(schema: Mapping[str, Any], table: str, names: Mapping[int, str] | None = None) -> StructType:
+    """The columns of Iceberg's JSON value of a schema, each with its id.
+
+    Args:
+        table: for messages.
+        names: what files call the columns, by id; these become physical names, for readers that go by names though the mode is ``id``.
+            Other columns have the name that they have now.
+
+    Raises `Unsupported`: a type that Delta has not, or a column with an initial default, which old files do not hold.
+    """
+    return _Columns(table, names or {}).struct(schema, ())
+
+
+def names_in_file(file: Iterable[pa.Field]) -> Iterator[tuple[int, str]]:
+    """The id and the name of each column of a file, also of those in structs, lists and maps."""
+    for column in file:
+        if _ID in (column.metadata or {}):
+            yield int(column.metadata[_ID]), column.name
+        yield from _names_inside(column.type)
+
+
+def _names_inside(kind: pa.DataType) -> Iterator[tuple[int, str]]:
+    if pa.types.is_struct(kind):
+        yield from names_in_file(kind.fields)
+    elif pa.types.is_map(kind):
+        yield from _names_inside(kind.key_type)
+        yield from _names_inside(kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _names_inside(kind.value_type)
+
+
+def check_file(schema: StructType, file: pa.Schema, place: str) -> None:
+    """Refuse a Parquet file that cannot be read by column ids, or whose columns had other types when it was written.
+
+    Args:
+        schema: of `delta_schema`.
+        file: the file's own.
+        place: its URL, for messages.
+
+    Raises `Unsupported`, by file and column.
+    """
+    for path in _without_id(file, ()):
+        raise Unsupported(
+            f"Column {path} of {place} has no field id, and columns of a table that was converted from Iceberg are found by their ids: a "
+            "reader would show NULL. Let an Iceberg engine write the file anew (rewrite_data_files).",
+            code="TAHOE_ICEBERG_FILE_WITHOUT_IDS",
+            file=place,
+            column=path,
+        )
+    for path, expected, found in _differences(schema, file, ()):
+        raise Unsupported(
+            f"Column {path} of {place} is of type {found}, and the table's is {expected} by now. Let an Iceberg engine write the file anew "
+            "(rewrite_data_files).",
+            code="TAHOE_ICEBERG_PROMOTED_TYPE",
+            file=place,
+            column=path,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    table: str
+    names: Mapping[int, str]
+
+    def struct(self, value: Mapping[str, Any], path: tuple[str, ...]) -> StructType:
+        physical: dict[str, int] = {}
+        for field in sorted(value["fields"], key=lambda field: int(field["id"])):
+            name = self.names.get(field["id"], field["name"])
+            # A name that a dropped or renamed column has left may be another's by now.
+            physical[name if name not in physical else f"{name}-{field['id']}"] = field["id"]
+        by_id = {number: name for name, number in physical.items()}
+        return StructType(tuple(self.field(field, by_id[field["id"]], (*path, field["name"])) for field in value["fields"]))
+
+    def field(self, value: Mapping[str, Any], physical: str, path: tuple[str, ...]) -> StructField:
+        if value.get("initial-default") is not None:
+            raise Unsupported(
+                f"Column {'.'.join(path)} of the Iceberg table {self.table} has an initial default, which files from before it do not hold "
+                "and Delta does not know. Let an Iceberg engine write the files anew, and drop the default.",
+                code="TAHOE_ICEBERG_INITIAL_DEFAULT",
+                table=self.table,
+                column=".".join(path),
+            )
+        nested: dict[str, int] = {}
+        kind = self.type(value["type"], path, physical, nested)
+        metadata: dict[str, Any] = {ID_KEY: value["id"], PHYSICAL_NAME_KEY: physical}
+        if nested:
+            metadata[NESTED_IDS_KEY] = nested
+        if value.get("doc"):
+            metadata["comment"] = value["doc"]
+        return StructField(value["name"], kind, not value["required"], metadata)
+
+    def type(self, value: Any, path: tuple[str, ...], key: str, nested: dict[str, int]) -> DataType:
+        """`key` is that of the ids of what is inside (`tahoe.schema.mapping.nested_ids_of`), which `nested` gets."""
+        kind = value["type"] if isinstance(value, Mapping) else value
+        if kind == "struct":
+            return self.struct(value, path)
+        if kind == "list":
+            nested[f"{key}.element"] = value["element-id"]
+            inside = self.type(value["element"], (*path, "element"), f"{key}.element", nested)
+            return ArrayType(inside, not value["element-required"])
+        if kind == "map":
+            nested[f"{key}.key"], nested[f"{key}.value"] = value["key-id"], value["value-id"]
+            keys = self.type(value["key"], (*path, "key"), f"{key}.key", nested)
+            values = self.type(value["value"], (*path, "value"), f"{key}.value", nested)
+            return MapType(keys, values, not value["value-required"])
+        if (match := _DECIMAL.fullmatch(kind)) is not None:
+            return DecimalType(int(match[1]), int(match[2]))
+        if kind in _NAMES:
+            return PrimitiveType(_NAMES[kind])
+        raise Unsupported(
+            f"Column {'.'.join(path)} of the Iceberg table {self.table} is of type {kind}, which Delta has no type for, or none that reads "
+            "these files. Write it as another type with an Iceberg engine first.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            table=self.table,
+            column=".".join(path),
+        )
+
+
+def _without_id(fields: Iterable[pa.Field], path: tuple[str, ...]) -> Iterator[str]:
+    for column in fields:
+        inner = (*path, column.name)
+        if _ID not in (column.metadata or {}):
+            yield ".".join(inner)
+        yield from _without_id_inside(column.type, inner)
+
+
+def _without_id_inside(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        yield from _without_id(kind.fields, path)
+    elif pa.types.is_map(kind):
+        yield from _without_id_inside(kind.key_type, (*path, "key"))
+        yield from _without_id_inside(kind.item_type, (*path, "value"))
+    elif pa.types.is_list(kind):
+        yield from _without_id_inside(kind.value_type, (*path, "element"))
+
+
+_Difference = tuple[str, DataType, pa.DataType]
+
+
+def _differences(schema: StructType, fields: Iterable[pa.Field], path: tuple[str, ...]) -> Iterator[_Difference]:
+    by_id = {int(column.metadata[_ID]): column for column in fields}
+    for column in schema:
+        found = by_id.get(-1 if column.field_id is None else column.field_id)
+        if found is not None:
+            yield from _difference(column.data_type, found.type, (*path, column.name))
+
+
+def _difference(expected: DataType, found: pa.DataType, path: tuple[str, ...]) -> Iterator[_Difference]:
+    match expected:
+        case StructType() if pa.types.is_struct(found):
+            yield from _differences(expected, found.fields, path)
+        case ArrayType(element) if pa.types.is_list(found):
+            yield from _difference(element, found.value_type, (*path, "element"))
+        case MapType(key, value) if pa.types.is_map(found):
+            yield from _difference(key, found.key_type, (*path, "key"))
+            yield from _difference(value, found.item_type, (*path, "value"))
+        case _ if not _is_same(expected, found):
+            yield ".".join(path), expected, found
+
+
+def _is_same(expected: DataType, found: pa.DataType) -> bool:
+    try:
+        kind = from_arrow_type(found)
+    except Unsupported:
+        return False
+    both = (expected, kind)
+    return expected == kind or all(isinstance(one, PrimitiveType) and one.name in _WHOLE for one in both)

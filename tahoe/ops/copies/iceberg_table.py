@@ -1,0 +1,253 @@
+"""An Iceberg table as a Delta table would have it: its columns by id, its live files, their partitions, statistics and dead rows.
+
+    newest metadata file ─► snapshot ─► manifests ─┬─► data files ─► names, partition values       footers ─► fit? statistics
+                                                   └─► position deletes ─► dead rows of each file ─► vectors
+
+Source: Iceberg's format/spec.md. Metadata and manifests are read by PyIceberg (the extra ``iceberg``), through the table's own store; no
+data is read. What a Delta table cannot have is refused by name, before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
+from tahoe.ops.copies.iceberg_columns import check_file, delta_schema, names_in_file
+from tahoe.ops.copies.iceberg_deletes import dead_rows
+from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.dv import inline_descriptor
+from tahoe.protocol.partition import serialize
+from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
+from tahoe.protocol.statistics.file_statistics import FileStatistics
+from tahoe.schema.mapping import MAX_ID_KEY
+from tahoe.schema.types import StructType
+from tahoe.store.location import encode_path
+from tahoe.store.log_store import LogStore
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData
+    from pyroaring import BitMap64
+
+    from tahoe.ops.copies.iceberg_snapshot import IcebergFile, IcebergSnapshot
+
+__all__ = ["IcebergRequest", "iceberg_table", "is_iceberg", "refuse_partition_columns"]
+
+_FOLDER = "metadata"
+_METADATA = re.compile(r"(?:v(\d+)|(\d+)-[^/]+?)(?:\.gz)?\.metadata\.json")
+_NOT_COPIED = ("delta.", "delta-", "tahoe-", "schema.name-mapping.")
+_VECTORS = {"delta.enableDeletionVectors": "true", "delta.feature.deletionVectors": "supported"}
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergRequest:
+    """How an Iceberg table is read.
+
+    Args:
+        statistics: whether the log gets statistics of each file.
+        configuration: of the table to be; says which columns have statistics.
+    """
+
+    statistics: bool = True
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_iceberg(store: LogStore) -> bool:
+    """Whether the folder has metadata of an Iceberg table."""
+    return any(_METADATA.fullmatch(name.rpartition("/")[2]) for name in store.names_from(_FOLDER))
+
+
+def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress = silent) -> FoundTable:
+    """The Delta table that the newest snapshot of an Iceberg table is.
+
+    Args:
+        store: of the table's folder.
+        progress: told of the footers read.
+
+    Raises:
+        NotFound: ``DELTA_TABLE_NOT_FOUND``: there is no metadata of Iceberg.
+        InvalidRequest: ``TAHOE_ICEBERG_METADATA_AMBIGUOUS``; ``DELTA_CLONE_INCOMPATIBLE_SOURCE``: files of another partitioning.
+        Unsupported: ``TAHOE_LIBRARY_MISSING``; types, partitionings, files and deletes that a Delta table cannot have.
+        CorruptTable: metadata or a file cannot be read, or lies outside of the table's folder.
+    """
+    newest = _newest_metadata(store)
+    try:
+        from tahoe.ops.copies.iceberg_snapshot import open_snapshot
+    except ImportError as error:
+        raise Unsupported(
+            f"{store.url} is an Iceberg table, and to read it needs PyIceberg: pip install 'tahoe-delta[iceberg]'.",
+            code="TAHOE_LIBRARY_MISSING",
+            table=store.url,
+        ) from error
+    snapshot = open_snapshot(store, newest)
+    schema = delta_schema(snapshot.schema, store.url)
+    partitions = _partition_columns(snapshot, schema, store.url)
+    told, names = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
+    if (renamed := delta_schema(snapshot.schema, store.url, names)) != schema:  # statistics are under physical names
+        schema = renamed
+        told, _ = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
+    dead = dead_rows(store, snapshot.data, snapshot.deletes)
+    files = [_add(store, file, partitions, schema, snapshot.timestamp_ms) for file in snapshot.data]
+    files = [
+        _finished(add, stats if request.statistics else None, stats.num_records, dead.get(file.name))
+        for add, stats, file in zip(files, told, snapshot.data, strict=True)
+    ]
+    properties = {
+        **{key: value for key, value in snapshot.properties.items() if not key.lower().startswith(_NOT_COPIED)},
+        "delta.columnMapping.mode": "id",
+        MAX_ID_KEY: str(snapshot.last_column_id),  # ids of dropped columns are in files still
+        **(_VECTORS if dead else {}),
+    }
+    return FoundTable(schema, tuple(partitions), files, store.url, "iceberg", properties)
+
+
+def refuse_partition_columns(table: str, columns: StructType | None) -> None:
+    """Raise `InvalidRequest` where partition columns were named: the table tells them itself."""
+    if columns is not None and columns.fields:
+        raise InvalidRequest(
+            f"Partition schema cannot be specified when converting Iceberg tables: {table} tells its partitions itself. Leave it out.",
+            code="DELTA_PARTITION_SCHEMA_IN_ICEBERG_TABLES",
+            table=table,
+        )
+
+
+def _newest_metadata(store: LogStore) -> str:
+    """The name of the metadata file with the highest number."""
+    numbers: dict[int, list[str]] = {}
+    for listed in store.names_from(_FOLDER):
+        name = listed.rpartition("/")[2]
+        match = _METADATA.fullmatch(name)
+        if match is not None:
+            numbers.setdefault(int(match[1] or match[2]), []).append(f"{_FOLDER}/{name}")
+    if not numbers:
+        raise NotFound(
+            f"There is no Iceberg table at {store.url}: its folder '{_FOLDER}' has no file *.metadata.json. Check the path.",
+            code="DELTA_TABLE_NOT_FOUND",
+            table=store.url,
+        )
+    newest, *others = sorted(numbers[max(numbers)])
+    if others:
+        raise InvalidRequest(
+            f"The Iceberg table at {store.url} has several newest metadata files: {', '.join([newest, *others])}. All but one are of writers "
+            "that lost; which one holds, its catalog knows. Remove the others, or let an Iceberg engine commit once more.",
+            code="TAHOE_ICEBERG_METADATA_AMBIGUOUS",
+            table=store.url,
+        )
+    return newest
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------------
+
+
+def _partition_columns(snapshot: IcebergSnapshot, schema: StructType, table: str) -> dict[str, int]:
+    """Columns whose values are those of partitions, each with its id. Buckets are no partitions of a Delta table, as in the reference."""
+    names = {column.field_id: column.name for column in schema}
+    columns: dict[str, int] = {}
+    for transform, source, name in snapshot.specs[snapshot.spec_id]:
+        if transform == "void" or transform.startswith("bucket"):
+            continue
+        if transform != "identity" or source not in names:
+            raise Unsupported(
+                f"The Iceberg table {table} is partitioned by {name}, which is {transform} of a column: a Delta table would need a column of "
+                "that name. Only columns as they are (identity) and buckets are converted. Partition the table otherwise with an Iceberg "
+                "engine and let it write the files anew (rewrite_data_files), or write its rows to a Delta table with Spark.",
+                code="TAHOE_ICEBERG_PARTITION_TRANSFORM",
+                table=table,
+                column=name,
+            )
+        columns[names[source]] = source
+    return columns
+
+
+def _add(store: LogStore, file: IcebergFile, partitions: Mapping[str, int], schema: StructType, timestamp_ms: int) -> AddFile:
+    values = {}
+    for name, source in partitions.items():
+        if source not in file.partition:
+            raise InvalidRequest(
+                f"The Iceberg table {store.url} has undergone partition evolution: its file {file.name} is not partitioned by {name}, as the "
+                "table is now. Let an Iceberg engine write the older files anew (rewrite_data_files).",
+                code="DELTA_CLONE_INCOMPATIBLE_SOURCE.ICEBERG_UNDERGONE_PARTITION_EVOLUTION",
+                table=store.url,
+                file=file.name,
+            )
+        column = schema.field(name)
+        value = file.partition[source]
+        if value in ("", b""):
+            raise Unsupported(
+                f"File {file.name} of the Iceberg table {store.url} is of the partition {name} = '', an empty text, which Delta reads as "
+                "NULL (PROTOCOL.md, 'Partition Value Serialization'). Give these rows another value first.",
+                code="TAHOE_ICEBERG_EMPTY_PARTITION_VALUE",
+                table=store.url,
+                file=file.name,
+            )
+        values[column.physical_name] = serialize(_python_value(value, str(column.data_type)), column.data_type)
+    return AddFile(encode_path(file.name), values, file.size, timestamp_ms, True)
+
+
+def _python_value(value: Any, kind: str) -> Any:
+    """Dates and timestamps are numbers in manifests, as PyIceberg reads them."""
+    if not isinstance(value, int):
+        return value
+    if kind == "date":
+        return date(1970, 1, 1) + timedelta(days=value)
+    if kind in ("timestamp", "timestamp_ntz"):
+        return datetime(1970, 1, 1, tzinfo=UTC if kind == "timestamp" else None) + timedelta(microseconds=value)
+    return value
+
+
+# -- footers and dead rows -----------------------------------------------------------------------------------------------------
+
+
+def _statistics(
+    store: LogStore,
+    files: Sequence[IcebergFile],
+    schema: StructType,
+    partition_by: Sequence[str],
+    request: IcebergRequest,
+    progress: Progress,
+) -> tuple[list[FileStatistics], dict[int, str]]:
+    """Those of each file, by its footer, which also tells whether it is fit to be read by ids; of rows alone where none are wanted. And what
+    the oldest file that has a column calls it, by the column's id."""
+    indexed = indexed_columns(schema, partition_by, request.configuration)
+    prefix = string_prefix_length(request.configuration)
+
+    def look(footer: FileMetaData, place: str) -> tuple[FileStatistics, dict[int, str]]:
+        columns = footer.schema.to_arrow_schema()
+        check_file(schema, columns, place)
+        names = dict(names_in_file(columns))
+        if not request.statistics:
+            return FileStatistics(footer.num_rows), names
+        return statistics_of_footer(footer, schema, indexed, column_mapping_mode="id", prefix_length=prefix), names
+
+    told, oldest = list[FileStatistics](), dict[int, tuple[int, str]]()
+    seen = each_footer(store, [file.name for file in files], look, progress)
+    for file, (stats, names) in zip(files, seen, strict=True):
+        _check_rows(store, file, stats.num_records)
+        told.append(stats)
+        for number, name in names.items():
+            oldest[number] = min(oldest.get(number, (file.sequence, name)), (file.sequence, name))
+    return told, {number: name for number, (_, name) in oldest.items()}
+
+
+def _check_rows(store: LogStore, file: IcebergFile, rows: int) -> None:
+    if file.rows != rows:
+        raise CorruptTable(
+            f"File {file.name} of the Iceberg table {store.url} has {rows} rows, and {file.rows} by its manifest: it was exchanged. Restore "
+            "it.",
+            code="TAHOE_CORRUPT_ICEBERG_METADATA",
+            table=store.url,
+            file=file.name,
+        )
+
+
+def _finished(add: AddFile, stats: FileStatistics | None, rows: int, dead: BitMap64 | None) -> AddFile:
+    """With statistics; with a vector where rows are dead, of which a file must tell how many rows it has."""
+    if not dead:
+        return replace(add, stats=None if stats is None else stats.to_json())
+    told = FileStatistics(rows) if stats is None else stats
+    return replace(add, stats=told.widened().to_json(), deletion_vector=inline_descriptor(dead))

@@ -1,0 +1,92 @@
+"""PyIceberg's files over a store, and what a location in Iceberg metadata is called there.
+
+Needs PyIceberg (the extra ``iceberg``): importing this module without it raises `ImportError`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyiceberg.io import FileIO, InputFile
+
+from tahoe.exceptions import CorruptTable, NotFound
+from tahoe.store.log_store import LogStore
+
+__all__ = ["StoreIO", "name_below"]
+
+_SCHEME = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)")
+_ALIKE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
+
+
+def name_below(root_url: str, location: str) -> str | None:
+    """The store name of a location, which writers spell as ``file:///a/b``, ``file:/a/b``, ``/a/b`` or with ``s3a``; None for one that is
+    not below the root. Locations are not percent-encoded (Iceberg's specification knows no such rule)."""
+    root, place = _parts(root_url), _parts(location)
+    if root is None or place is None or root[:2] != place[:2] or not place[2].startswith(f"{root[2]}/"):
+        return None
+    name = place[2][len(root[2]) + 1 :]
+    return None if any(part in ("", ".", "..") for part in name.split("/")) else name
+
+
+def _parts(location: str) -> tuple[str, str, str] | None:
+    match = _SCHEME.fullmatch(location)
+    if match is None:
+        return None
+    scheme = (match[1] or "file").lower()
+    return _ALIKE.get(scheme, scheme), match[2] or "", match[3].rstrip("/")
+
+
+class StoreIO(FileIO):
+    """PyIceberg's files over a table's store, for reading; nothing outside the table's root is opened."""
+
+    def __init__(self, store: LogStore) -> None:
+        super().__init__({})
+        self._store = store
+
+    def new_input(self, location: str) -> InputFile:
+        """A file below the root. Raises `CorruptTable` (``TAHOE_PATH_OUTSIDE_TABLE``) for any other."""
+        name = name_below(self._store.url, location)
+        if name is None:
+            raise CorruptTable(
+                f"Iceberg metadata of table {self._store.url} refers to {location}, which is outside the table; it is not opened.",
+                code="TAHOE_PATH_OUTSIDE_TABLE",
+                table=self._store.url,
+                path=location,
+            )
+        return _StoreFile(self._store, location, name)
+
+    def new_output(self, location: str) -> Any:
+        """Refused."""
+        raise CorruptTable(
+            f"Nothing is written to the Iceberg side of another writer: {location}.",
+            code="TAHOE_ICEBERG_READ_ONLY",
+            file=location,
+        )
+
+    def delete(self, location: Any) -> None:
+        """Refused."""
+        raise CorruptTable(
+            f"Nothing is deleted of the Iceberg side of another writer: {location}.",
+            code="TAHOE_ICEBERG_READ_ONLY",
+            file=str(location),
+        )
+
+
+class _StoreFile(InputFile):
+    def __init__(self, store: LogStore, location: str, name: str) -> None:
+        super().__init__(location)
+        self._store = store
+        self._name = name
+
+    def __len__(self) -> int:
+        entry = self._store.head(self._name)
+        if entry is None:
+            raise NotFound(f"There is no file {self.location}.", code="TAHOE_FILE_NOT_FOUND", file=self.location)
+        return entry.size
+
+    def exists(self) -> bool:
+        return self._store.head(self._name) is not None
+
+    def open(self, seekable: bool = True) -> Any:
+        return self._store.open_input(self._name)

@@ -91,10 +91,10 @@ class KnownRows:
         with_values = pc.invert(only_nulls)
         return _least_and_greatest([least.filter(with_values), greatest.filter(with_values)])
 
-    def partitions(self, columns: Sequence[StructField]) -> pa.Table | None:
+    def living_files(self) -> pa.Table | None:
         """The files in which rows live, if the log says which: their values of partition columns are those that the table has."""
         living = self._living
-        return None if living is None or not columns else self.files.filter(_any(living))
+        return None if living is None else self.files.filter(_any(living))
 
     def first(self, count: int) -> pa.Table | None:
         """Files that hold at least so many living rows, in the order of the log; None where the log does not say it of enough of them."""

@@ -21,6 +21,7 @@ FROM_LOG = [
     "SELECT (SELECT count(*) FROM {t}) + 1",
     "SELECT count(*) FROM {t} HAVING count(*) > 1",
     "SELECT DISTINCT w FROM {t} WHERE p > '0'",
+    "SELECT DISTINCT p, p AS q, w FROM {t}",
 ]
 WITHOUT_VECTORS = [
     "SELECT min(n), max(n), min(d), max(d), min(e), max(b), count(e), count(n) FROM {t}",

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -156,6 +157,12 @@ class TestWriting:
         assert with_row_ids(found, Table(path + "2").snapshot().config) is found
 
 
+@pytest.mark.xfail(
+    pyspark.__version__.startswith("4.0"),
+    reason="Spark 4.0 does not find the `_metadata` of a table with vectors through a name in a query; through a reader it does",
+    raises=AnalysisException,
+    strict=True,
+)
 def test_a_query_after_others_has_its_metadata(spark, path):
     """The second query of a version gets its plan otherwise than the first."""
     spark.sql(

@@ -26,8 +26,9 @@ class Copies:
     _table: Table
     _name: str | None
 
-    def __init__(self, spark: SparkSession, table: Table) -> None:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # `DeltaTable` has it
+
+        def __init__(self, spark: SparkSession, table: Table) -> None: ...
 
     def generate(self, mode: str) -> None:
         """Write lists of the live files for readers that know no log.

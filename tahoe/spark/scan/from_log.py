@@ -68,14 +68,13 @@ class _FromLog(Proxied):
         """A relation with the rows that partition columns can have."""
         columns = [_column(index, name) for name in names]
         partitions = [column for column in columns if column is not None and column.name in known.partition_columns]
-        files = known.partitions(partitions) if len(partitions) == len(columns) else None
+        files = known.living_files() if len(partitions) == len(columns) else None
         if files is None:
             return None
-        texts = [partition_texts(files, column.physical_name) for column in partitions]
+        texts = {column.physical_name: partition_texts(files, column.physical_name) for column in partitions}
+        values = pa.table(texts).group_by(list(texts)).aggregate([])
         types = [column.data_type.to_json_value() for column in partitions]
-        distinct = pa.table(texts, [str(place) for place in range(len(texts))]).group_by([str(n) for n in range(len(texts))])
-        values = distinct.aggregate([])
-        rows = rows_of(self._jvm, [values[str(place)] for place in range(len(texts))], types, index.time_zone)
+        rows = rows_of(self._jvm, [values[column.physical_name] for column in partitions], types, index.time_zone)
         return made(self._jvm, "plans.logical.LocalRelation", attributes, rows)
 
     class Java:
@@ -101,27 +100,27 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> KnownRows | None
 
 def _constants(index: FileIndex, known: KnownRows, questions: Sequence[str]) -> str | None:
     """A line for each: a number, days since 1970 for a date, nothing for null."""
-    lines = []
-    for question in questions:
-        kind, _, name = question.partition("\t")
-        column = _column(index, name) if name else None
-        if kind == "count":
-            value: Any = known.count()
-        elif column is None:
-            return None
-        elif kind == "count of":
-            value = known.count_of(column)
-        else:
-            bounds = known.bounds(column)
-            if bounds is None:
-                return None
-            value = bounds.least if kind == "least" else bounds.greatest
-            lines.append("" if value is None else str((value - _EPOCH).days if isinstance(value, date) else value))
-            continue
-        if value is None:
-            return None
-        lines.append(str(value))
-    return "\n".join(lines)
+    lines = [_constant(index, known, *question.split("\t")) for question in questions]
+    return None if None in lines else "\n".join(line for line in lines if line is not None)
+
+
+def _constant(index: FileIndex, known: KnownRows, kind: str, name: str | None = None) -> str | None:
+    if name is None:
+        return _told(known.count())
+    column = _column(index, name)
+    if column is None:
+        return None
+    if kind == "count of":
+        return _told(known.count_of(column))
+    bounds = known.bounds(column)
+    if bounds is None:
+        return None
+    value = bounds.least if kind == "least" else bounds.greatest
+    return "" if value is None else str((value - _EPOCH).days if isinstance(value, date) else value)
+
+
+def _told(count: int | None) -> str | None:
+    return None if count is None else str(count)
 
 
 def _limited(index: FileIndex, known: KnownRows, count: int, scan: JavaObject) -> JavaObject | None:

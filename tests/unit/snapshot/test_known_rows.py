@@ -77,7 +77,7 @@ def test_what_is_said_is_so(parts, deleted):
             assert bounds is None
         else:
             assert bounds == Bounds(pc.min(values).as_py(), pc.max(values).as_py())
-    partitions = found.partitions([table.snapshot().schema.find("p")])
+    partitions = found.living_files()
     assert {dict(value)["p"] for value in partitions["partitionValues"].to_pylist()} == set(all_rows["p"].to_pylist())
 
 
@@ -115,8 +115,7 @@ def test_a_file_without_a_count_leaves_the_count_open(stats):
     files = table.snapshot().files()
     files = files.set_column(files.column_names.index("stats"), "stats", pa.array([stats], pa.string()))
     found = KnownRows(files, ())
-    column = table.snapshot().schema.find("id")
-    assert (found.count(), found.first(1), found.partitions([column])) == (None, None, None)
+    assert (found.count(), found.first(1), found.living_files()) == (None, None, None)
 
 
 def test_bounds_that_are_not_tight_are_not_the_least_and_the_greatest():

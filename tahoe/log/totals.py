@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tahoe.lazy import pc
 from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.schema.arrow_values import scalar
 
 __all__ = ["FileSizeHistogram", "FileTotals"]
 
@@ -109,7 +110,7 @@ class FileTotals:
         deleted = pc.struct_field(vectors, "cardinality") if len(vectors) else pa.chunked_array([], pa.int64())
         counts = None
         if histograms:
-            counts = FileSizeHistogram.of(pc.fill_null(deleted, 0), _DELETED_BINS).file_counts
+            counts = FileSizeHistogram.of(pc.fill_null(deleted, scalar(0)), _DELETED_BINS).file_counts
         return cls(
             num_files=files.num_rows,
             size_bytes=pc.sum(files.column("size"), min_count=0).as_py(),

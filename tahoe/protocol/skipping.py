@@ -392,7 +392,7 @@ def statistics_of(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:
         return narrow
     both = pa.chunked_array([*narrow.chunks, *parse_statistics(texts.filter(unparsed), wanted).chunks], wanted)
     ranks = pc.cumulative_sum(pc.cast(unparsed, pa.int64()))
-    return both.take(pc.if_else(unparsed, pc.add(ranks, files.num_rows - 1), _counting(files.num_rows)))
+    return both.take(pc.if_else(unparsed, pc.add(ranks, scalar(files.num_rows - 1)), _counting(files.num_rows)))
 
 
 def _counting(rows: int) -> pa.Array:

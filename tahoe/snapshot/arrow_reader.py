@@ -28,6 +28,7 @@ from tahoe.schema.arrow_values import scalar
 from tahoe.schema.cast import STORED, CannotCast, Rule, conform, find_by_id, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import (
+    evenly,
     is_tiny,
     openings,
     parquet_file,
@@ -38,13 +39,12 @@ from tahoe.snapshot.file_row_groups import (
 )
 from tahoe.snapshot.give_back import GiveBack
 from tahoe.snapshot.read_errors import check_text, told_as_damage
-from tahoe.snapshot.small_files import evenly
 from tahoe.snapshot.witness import contradiction
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["BATCH_ROWS", "ReadTask", "RowTracking", "check_footer", "read_file", "wrong_size"]
+__all__ = ["BATCH_ROWS", "FileReader", "ReadTask", "RowTracking", "check_footer", "read_file", "wrong_size"]
 
 BATCH_ROWS = 131_072
 _ROWS_WORTH_THREADS = 65_536
@@ -126,7 +126,7 @@ def read_file(
             fit the file.
         NotFound: the file is not in storage.
     """
-    reader = _FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
+    reader = FileReader(task, schema, column_mapping_mode, partition_columns, row_index_column, row_tracking)
     vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
     with _opened(task, open_input) as source, told_as_damage(task.name):
         for start, batch in reader.physical_batches(source, vector, predicate, batch_rows, verify_pages, most_row_groups):
@@ -148,7 +148,7 @@ def check_footer(
     Args:
         schema: the logical columns that data files hold.
     """
-    reader = _FileReader(task, schema, column_mapping_mode, (), None, None)
+    reader = FileReader(task, schema, column_mapping_mode, (), None, None)
     with _opened(task, open_input) as source, told_as_damage(task.name):
         reader.checked(source)
 
@@ -181,7 +181,7 @@ def wrong_size(name: str, found: int, expected: int) -> CorruptTable:
     )
 
 
-class _FileReader:
+class FileReader:
     """The steps of `read_file` for one file, with what they share."""
 
     def __init__(
@@ -225,7 +225,7 @@ class _FileReader:
                 code="TAHOE_CORRUPT_DELETION_VECTOR",
                 file=self.task.name,
             )
-        columns = self._columns_to_read(file.schema_arrow)
+        columns = self.columns_to_read(file.schema_arrow)
         if columns and predicate is None and most_row_groups is None and is_tiny(source):
             yield from whole(file, columns, batch_rows)
             return
@@ -274,7 +274,7 @@ class _FileReader:
     def _check_footer(self, file: pq.ParquetFile) -> None:
         if self.task.stats is None:
             return
-        columns = self._names_in(file.schema_arrow)
+        columns = self.names_in(file.schema_arrow)
         fault = contradiction(file.metadata, self.task.stats, columns, has_vector=self.task.deletion_vector is not None)
         if fault is not None:
             raise CorruptTable(
@@ -284,7 +284,7 @@ class _FileReader:
                 file=self.task.name,
             )
 
-    def _names_in(self, file_schema: pa.Schema) -> dict[str, str | None]:
+    def names_in(self, file_schema: pa.Schema) -> dict[str, str | None]:
         """By physical name, under which a file has the columns that are read; None where it lacks one."""
         if self.is_plain and file_schema.equals(self.arrow_schema):
             return {name: name for name in file_schema.names}
@@ -349,7 +349,7 @@ class _FileReader:
         text = self.task.partition_values[column.physical_name]
         return scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
-    def _columns_to_read(self, file_schema: pa.Schema) -> list[str]:
+    def columns_to_read(self, file_schema: pa.Schema) -> list[str]:
         if self.is_plain and file_schema.equals(self.arrow_schema):
             return list(file_schema.names)
         file_type = pa.struct(file_schema)

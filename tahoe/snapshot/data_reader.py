@@ -20,7 +20,8 @@ from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import decode
 from tahoe.schema.types import StructType
-from tahoe.snapshot.arrow_reader import BATCH_ROWS, ReadTask, RowTracking, read_file
+from tahoe.snapshot.arrow_reader import BATCH_ROWS, FileReader, ReadTask, RowTracking, read_file
+from tahoe.snapshot.small_files import TinyFiles
 from tahoe.store.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ class DataFiles:
     def vectors(self) -> VectorReader:
         """The table's deletion vectors, for those who read them beside the files too."""
         return VectorReader(self.store)
+
+    @cached_property
+    def tiny(self) -> TinyFiles:
+        """Tiny files, all of their columns, for those who read many together."""
+        config = self.config
+        return TinyFiles(
+            lambda task: FileReader(task, config.schema, config.column_mapping_mode, config.partition_columns, None, None),
+            self.store.open_input,
+        )
 
     def read(
         self,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -30,7 +30,18 @@ from tahoe.expr.tree.predicate import (
 )
 from tahoe.lazy import kept_by_identity, pq
 
-__all__ = ["is_tiny", "openings", "parquet_file", "row_groups_that_may_match", "rows_of_a_batch", "runs", "whole"]
+__all__ = [
+    "evenly",
+    "is_tiny",
+    "openings",
+    "parquet_file",
+    "row_groups_that_may_match",
+    "rows_of_a_batch",
+    "runs",
+    "whole",
+]
+
+Value = TypeVar("Value")
 
 LeafOf = Callable[[tuple[str, ...]], tuple[str, ...] | None]
 """The path of a logical column in the file, None where it has none there."""
@@ -283,3 +294,8 @@ def runs(metadata: pq.FileMetaData, kept: Sequence[int]) -> Iterator[tuple[int, 
         start += metadata.row_group(index).num_rows
     if run:
         yield run_start, run
+
+
+def evenly(values: Sequence[Value], most: int) -> list[Value]:
+    """So many of the values, evenly from the first on; all where there are no more."""
+    return [values[place * len(values) // most] for place in range(most)] if len(values) > most else list(values)

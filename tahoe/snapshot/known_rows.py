@@ -99,7 +99,7 @@ class KnownRows:
     def first(self, count: int) -> pa.Table | None:
         """Files that hold at least so many living rows, in the order of the log; None where the log does not say it of enough of them."""
         living = self._told
-        enough = pc.greater_equal(pc.cumulative_sum(pc.fill_null(living, 0)), count)
+        enough = pc.greater_equal(pc.cumulative_sum(pc.fill_null(living, scalar(0))), scalar(count))
         place = pc.index(enough, scalar(True)).as_py()
         return None if place < 0 else self.files.slice(0, place + 1)
 
@@ -117,7 +117,7 @@ class KnownRows:
         if not self._has_vectors:
             return rows
         dead = pc.struct_field(self.files["deletionVector"], ["cardinality"]).cast(pa.int64())
-        return pc.subtract(rows, pc.fill_null(dead, 0))
+        return pc.subtract(rows, pc.fill_null(dead, scalar(0)))
 
     @cached_property
     def _living(self) -> pa.ChunkedArray | None:
@@ -130,7 +130,7 @@ class KnownRows:
 
 
 def _any(living: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.greater(living, 0)
+    return pc.greater(living, scalar(0))
 
 
 def _least_and_greatest(of: Sequence[pa.ChunkedArray | pa.Array]) -> Bounds:

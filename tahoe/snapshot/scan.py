@@ -202,11 +202,17 @@ class Scan:
         names = materialized_columns(self.snapshot.config)
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
         files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
-        streams = [partial(self._moved, files, task, tracking, most_row_groups) for task in tasks]
-        if not ahead:
-            return joined(streams)
         # Nobody waits for the first row here, and what is written costs by the batch.
-        return self._in_order(together(streams, [task.size for task in tasks]), tasks)
+        streams = [partial(self._moved_together, files, some, tracking, most_row_groups) for some in together(tasks)]
+        return self._in_order(streams, tasks) if ahead else joined(streams)
+
+    def _moved_together(
+        self, files: DataFiles, tasks: Sequence[ReadTask], tracking: RowTracking | None, most_row_groups: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        rows = files.tiny.rows(tasks) if tracking is None and most_row_groups is None else None
+        if rows is not None:
+            return iter(rows)
+        return joined([partial(self._moved, files, task, tracking, most_row_groups) for task in tasks])
 
     def _moved(
         self, files: DataFiles, task: ReadTask, tracking: RowTracking | None, most_row_groups: int | None
@@ -233,7 +239,8 @@ class Scan:
         self, streams: Sequence[Callable[[], Iterator[pa.RecordBatch]]], tasks: Sequence[ReadTask], *, ahead: bool = True
     ) -> Generator[pa.RecordBatch, None, None]:
         """The batches of the streams, one for each task, read ahead where there is a gain in it."""
-        small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= _BYTES_WORTH_THREADS
+        worth_it = max(_BYTES_WORTH_THREADS, _BYTES_WORTH_A_THREAD * len(tasks))
+        small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= worth_it
         if small or not ahead or len(streams) == 1:
             return (batch for stream in streams for batch in stream())
         return read_ahead(streams, threads=_THREADS, most_open=_THREADS, most_bytes=MOST_BYTES_AHEAD)
@@ -294,4 +301,6 @@ class Scan:
 # Where files are at hand, a few small ones are read faster than threads are started.
 _NEAR = ("file:", "memory:")
 _BYTES_WORTH_THREADS = 1 << 20
+# Of smaller ones most of the time is Python's, which runs in one thread at once.
+_BYTES_WORTH_A_THREAD = 16 << 10
 _THREADS = os.cpu_count() or 1

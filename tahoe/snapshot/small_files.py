@@ -1,19 +1,29 @@
 """Many small files as a few streams, and their rows as a few batches: what a batch costs is not paid for each handful of rows.
 
-file file file file … ─ as long as they are small ─► one stream ─ rows of several files ─► one batch
+    file file file file … ─ as long as they are small ─► one stream ─ rows of several files ─► one batch
+                                                           └ tiny ones: footers proven by their shape, held against the log all at once
+
+What cannot be proven in this short way is read file by file, by which whatever is wrong is told as it always is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
-from typing import TypeVar
 
 import pyarrow as pa
 
-__all__ = ["evenly", "joined", "together"]
+from tahoe.exceptions import TahoeError
+from tahoe.lazy import pq
+from tahoe.log.checkpoints.footer_check import fault_in_footer
+from tahoe.log.checkpoints.footer_shape import FooterShape, Found
+from tahoe.protocol.statistics.thrift import read_integer
+from tahoe.snapshot.arrow_reader import FileReader, ReadTask
+from tahoe.snapshot.file_row_groups import is_tiny, parquet_file
+from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES
+from tahoe.snapshot.witness import Bounds, surely_agree
 
-Value = TypeVar("Value")
+__all__ = ["TinyFiles", "joined", "together"]
+
 Begin = Callable[[], Iterator[pa.RecordBatch]]
 
 _BYTES_OF_A_STREAM = 1 << 20
@@ -22,28 +32,18 @@ _BYTES_OF_A_BATCH = 1 << 20
 _ROWS_OF_A_BATCH = 1 << 16
 
 
-def together(streams: Sequence[Begin], sizes: Sequence[int | None]) -> list[Begin]:
-    """The same rows in the same order, in fewer streams: neighbours that are small are one.
-
-    Args:
-        streams: each opens one file.
-        sizes: their bytes in storage; None where nobody knows.
-    """
-    found: list[Begin] = []
-    some: list[Begin] = []
+def together(tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
+    """The same files in the same order, in groups that are read as one stream: neighbours that are small are one group."""
+    groups: list[list[ReadTask]] = []
     held = 0
-    for stream, size in zip(streams, sizes, strict=True):
-        more = _BYTES_OF_A_STREAM if size is None else size
-        if some and (held + more > _BYTES_OF_A_STREAM or len(some) == _FILES_OF_A_STREAM):
-            found.append(_one(some))
-            some, held = [], 0
-        some.append(stream)
+    for task in tasks:
+        more = _BYTES_OF_A_STREAM if task.size is None else task.size
+        if not groups or held + more > _BYTES_OF_A_STREAM or len(groups[-1]) == _FILES_OF_A_STREAM:
+            groups.append([])
+            held = 0
+        groups[-1].append(task)
         held += more
-    return [*found, _one(some)] if some else found
-
-
-def _one(streams: list[Begin]) -> Begin:
-    return streams[0] if len(streams) == 1 else partial(joined, streams)
+    return groups
 
 
 def joined(streams: Sequence[Begin]) -> Generator[pa.RecordBatch, None, None]:
@@ -70,6 +70,123 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def evenly(values: Sequence[Value], most: int) -> list[Value]:
-    """So many of the values, evenly from the first on; all where there are no more."""
-    return [values[place * len(values) // most] for place in range(most)] if len(values) > most else list(values)
+# -- tiny files ------------------------------------------------------------------------------------------------------------------
+
+
+class _Known:
+    """A shape of footers, and what a reader makes of files that have it.
+
+    Args:
+        columns: to be read, by their names in the file.
+        bounds: name in the log's statistics, place of the leaf and type, of columns whose bounds are held against the log.
+    """
+
+    def __init__(self, shape: FooterShape, file: pq.ParquetFile, reader: FileReader) -> None:
+        self.shape = shape
+        self.columns = reader.columns_to_read(file.schema_arrow)
+        places = {file.schema.column(index).path: index for index in range(len(file.schema))}
+        names = reader.names_in(file.schema_arrow)
+        # Where the file lacks a column, it takes a look at each file whether the log knows values of it.
+        self.is_whole = bool(self.columns) and None not in names.values()
+        self.bounds: list[tuple[str, int, pa.DataType]] = []
+        for name, in_file in names.items() if self.is_whole else ():
+            data_type = file.schema_arrow.field(in_file).type
+            if places.get(str(in_file)) in shape.bounds:
+                self.is_whole = self.is_whole and not _is_odd(data_type)
+                self.bounds.append((name, places[str(in_file)], data_type))
+
+    def agrees(self, found: Sequence[Found], stats: Sequence[str | None]) -> bool:
+        """Whether the log's statistics of files surely say what their footers do."""
+        rows = [read_integer(one[self.shape.rows], 0) for one in found]
+        sides = [(name, *self.shape.bounds[place], data_type) for name, place, data_type in self.bounds]
+        stated = [
+            Bounds(name, data_type, [one[low] for one in found], [one[high] for one in found])
+            for name, low, high, data_type in sides
+        ]
+        return surely_agree(rows, stated, stats)
+
+
+class TinyFiles:
+    """Reads files of a few KB, many of one writer, for less than reading each by itself.
+
+    Args:
+        reader_of: how the files of a table are read, one like the other but for the values of partitions.
+    """
+
+    def __init__(self, reader_of: Callable[[ReadTask], FileReader], open_input: Callable[[str], pa.NativeFile]) -> None:
+        self._reader_of = reader_of
+        self._open_input = open_input
+        self._known: list[_Known] = []
+
+    def rows(self, tasks: Sequence[ReadTask]) -> list[pa.RecordBatch] | None:
+        """All rows of files of one partition, in their order; None where they are to be read one by one, to tell what is wrong with one,
+        or because it cannot be done together."""
+        if len(tasks) < 2 or any(task.deletion_vector is not None for task in tasks):
+            return None
+        try:
+            reader = self._reader_of(tasks[0])
+            batches = list[pa.RecordBatch]()
+            for known, found, some, tables in self._runs(tasks, reader):
+                if not known.agrees(found, [task.stats for task in some]):
+                    return None
+                batches += [reader.logical(batch, 0) for batch in pa.concat_tables(tables).combine_chunks().to_batches()]
+            return batches
+        except (TahoeError, _ByItself, *OF_DAMAGED_BYTES):
+            return None  # who reads that file by itself meets the same, and tells it with its name
+
+    def _runs(
+        self, tasks: Sequence[ReadTask], reader: FileReader
+    ) -> Iterator[tuple[_Known, list[Found], list[ReadTask], list[pa.Table]]]:
+        """Neighbours whose footers have one shape. Raises `_ByItself` for a file that cannot be read in this way."""
+        last, found, some, tables = None, list[Found](), list[ReadTask](), list[pa.Table]()
+        for task in tasks:
+            content = self._content(task)
+            known, what = self._proven(content, reader)
+            if last is not None and last is not known:
+                yield last, found, some, tables
+                found, some, tables = [], [], []
+            last = known
+            found.append(what)
+            some.append(task)
+            tables.append(parquet_file(pa.BufferReader(content), verify_pages=False).read(known.columns, use_threads=False))
+        if last is not None:
+            yield last, found, some, tables
+
+    def _content(self, task: ReadTask) -> pa.Buffer:
+        with self._open_input(task.name) as source:
+            if source.size() != task.size or not is_tiny(source):
+                raise _ByItself
+            return source.read_buffer()
+
+    def _proven(self, content: pa.Buffer, reader: FileReader) -> tuple[_Known, Found]:
+        """What a footer says, which Arrow can take."""
+        size = content.size
+        length = int.from_bytes(content[size - 8 : size - 4].to_pybytes(), "little")
+        if not 0 < length <= size - 12:
+            raise _ByItself
+        footer = content[size - 8 - length : size - 8].to_pybytes()
+        for known in self._known:
+            found = known.shape.found_in(footer)
+            if found is not None:
+                return known, found
+        shape = FooterShape.of(footer) if len(self._known) < _MOST_SHAPES and fault_in_footer(footer) is None else None
+        found = None if shape is None else shape.found_in(footer)
+        if shape is None or found is None:
+            raise _ByItself
+        known = _Known(shape, parquet_file(pa.BufferReader(content), verify_pages=False), reader)
+        if not known.is_whole:
+            raise _ByItself
+        self._known.append(known)
+        return known, found
+
+
+class _ByItself(Exception):
+    """A file is read by itself."""
+
+
+def _is_odd(data_type: pa.DataType) -> bool:
+    """Whether a type's bounds are not read here as Arrow reads them."""
+    return bool(pa.types.is_unsigned_integer(data_type) or pa.types.is_dictionary(data_type))
+
+
+_MOST_SHAPES = 8

@@ -8,12 +8,17 @@ bounds of whole numbers and short texts in files of few row groups. Whatever is 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tahoe.lazy import pq
+import pyarrow as pa
 
-__all__ = ["contradiction"]
+from tahoe.lazy import pc, pq
+from tahoe.protocol.statistics.stats_json import parse_statistics
+from tahoe.schema.arrow_values import array, scalar
+
+__all__ = ["Bounds", "contradiction", "surely_agree"]
 
 _MOST_ROW_GROUPS = 4
 _MOST_COLUMNS = 16
@@ -86,6 +91,78 @@ def _is_comparable(mine: Any, theirs: Any) -> bool:
 
 # What writers put behind the greatest text that they have cut, so that it stays greatest.
 _TIE_BREAKERS = ("\ufffd", "\uffff", "\U0010ffff")
+
+
+# -- many files at once ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of one column in many files, by their footers.
+
+    Args:
+        name: in the log's statistics.
+        data_type: in the files.
+        least, greatest: as the footers have them, one each file.
+    """
+
+    name: str
+    data_type: pa.DataType
+    least: Sequence[bytes]
+    greatest: Sequence[bytes]
+
+
+def surely_agree(rows: Sequence[int], bounds: Sequence[Bounds], stats: Sequence[str | None]) -> bool:
+    """Whether `contradiction` finds nothing in any of many files; False where that is not sure.
+
+    Args:
+        rows: of each file, by its footer.
+        bounds: of columns, all of which the files have.
+        stats: of each file, as in the log.
+    """
+    compared = [one for one in bounds if _is_whole_number(one.data_type) or _is_text(one.data_type)][:_MOST_COLUMNS]
+    values = pa.struct([(one.name, pa.int64() if _is_whole_number(one.data_type) else pa.string()) for one in compared])
+    wanted = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values)])
+    stated = parse_statistics(array(stats, pa.string()), wanted)
+    if not _are_equal(array(rows, pa.int64()), pc.struct_field(stated, "numRecords")):
+        return False
+    for one in compared:
+        for side, held in (("minValues", one.least), ("maxValues", one.greatest)):
+            theirs = pc.struct_field(stated, [side, one.name])
+            if _is_whole_number(one.data_type):
+                mine = _whole_numbers(held)
+            else:
+                mine = array(held, pa.binary()).cast(pa.string())
+                short = pc.and_(_is_short(mine), _is_short(theirs))
+                mine, theirs = mine.filter(short), theirs.filter(short)
+            if not _are_equal(mine, theirs):
+                return False
+    return True
+
+
+def _are_equal(mine: pa.Array, theirs: pa.ChunkedArray) -> bool:
+    """Whether none differs; where the log says nothing, nothing does."""
+    return bool(pc.all(pc.equal(mine, theirs), min_count=0).as_py())
+
+
+def _whole_numbers(held: Sequence[bytes]) -> pa.Array:
+    data_type = pa.int32() if len(held[0]) == 4 else pa.int64()  # every one has the size of its type
+    return pa.Array.from_buffers(data_type, len(held), [None, pa.py_buffer(b"".join(held))]).cast(pa.int64())
+
+
+def _is_short(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return pc.fill_null(pc.less_equal(pc.utf8_length(texts), scalar(_LONGEST_TEXT)), scalar(False))
+
+
+def _is_whole_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(data_type))
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------------------
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -178,9 +178,13 @@ class LocalLogStore:
             return self.outside.open_input(name)
         path = self._inside(name)
         try:
-            size = _size_of_regular(os.stat(path))
-            if not size:
-                return pa.BufferReader(b"")  # an empty file cannot be mapped
+            handle = os.open(path, _READ)
+            try:
+                size = _size_of_regular(os.fstat(handle))
+                if size <= _MOST_BYTES_READ_AT_ONCE:  # to map it takes longer; and an empty one cannot be mapped
+                    return pa.BufferReader(_read_all(handle))
+            finally:
+                os.close(handle)
             # What was read of a mapped file counts as this process's memory until it is closed.
             return pa.memory_map(path) if size <= _MOST_BYTES_MAPPED else pa.OSFile(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -405,6 +409,7 @@ class LocalLogStore:
 
 
 _PREFIX, _SUFFIX = ".tahoe-", ".tmp"
+_MOST_BYTES_READ_AT_ONCE = 64 * 1024
 _MOST_BYTES_MAPPED = 4 * 1024 * 1024
 _STALE_MS = 24 * 3600 * 1000
 _PROCESS_TOKEN = os.urandom(6).hex()

@@ -11,7 +11,7 @@ without a pause; and looks again where moving took longer than looking. Who goes
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tahoe.clock import Clock
@@ -316,16 +316,16 @@ def _winner(store: LogStore, version: int, body: bytes) -> Winner:
 
 def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) -> Snapshot:
     """The version just committed, made of what is at hand. Never fails: the commit is in the log, whatever storage does now."""
-    actions, size = prepared.full_actions(), len(prepared.to_bytes())
-    snapshot = prepared.snapshot
+    actions, snapshot = prepared.full_actions(), prepared.snapshot
+    entry = _entry(store, prepared.version, lambda: len(prepared.to_bytes()), prepared.timestamp)
     if snapshot is None:
-        return Snapshot.first(store, actions, _entry(store, prepared.version, size, prepared.timestamp))
+        return Snapshot.first(store, actions, entry)
     for winner in won:
-        snapshot = snapshot.after(winner.actions, _entry(store, winner.version, 0, prepared.timestamp))
-    return snapshot.after(actions, _entry(store, prepared.version, size, prepared.timestamp))
+        snapshot = snapshot.after(winner.actions, _entry(store, winner.version, lambda: 0, prepared.timestamp))
+    return snapshot.after(actions, entry)
 
 
-def _entry(store: LogStore, version: int, size: int, timestamp: int) -> Entry:
+def _entry(store: LogStore, version: int, size: Callable[[], int], timestamp: int) -> Entry:
     """The commit's file; while storage does not tell, what is known of it. A refresh notices the difference and reads afresh."""
     name = commit_name(version)
     try:
@@ -333,7 +333,7 @@ def _entry(store: LogStore, version: int, size: int, timestamp: int) -> Entry:
     except StorageFailure as error:
         logger.warning("version %d of %s is committed, but its file cannot be looked at now: %s", version, store.url, error)
         entry = None
-    return entry or Entry(name, size, timestamp)
+    return entry or Entry(name, size(), timestamp)
 
 
 def _wait(clock: Clock, policy: RetryPolicy, attempt: int) -> None:

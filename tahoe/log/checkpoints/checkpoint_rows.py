@@ -184,8 +184,8 @@ def _statistics(files: pa.Table, wanted: pa.StructType) -> pa.StructArray:
     if not missing.true_count:
         return carried
     parsed = _one_array(parse_statistics(texts.filter(missing), wanted))
-    ranks = pc.add(pc.cumulative_sum(missing.cast(pa.int64())), len(carried) - 1)
-    return pa.concat_arrays([carried, parsed]).take(pc.if_else(missing, ranks, _counting(len(carried))))
+    ranks = pc.add(pc.cumulative_sum(missing.cast(pa.int64())), scalar(len(carried) - 1, pa.int64()))
+    return pa.concat_arrays([carried, parsed]).take(pc.if_else(missing, ranks, pa.arange(0, len(carried))))
 
 
 def _partition_field(column: StructField) -> pa.Field:
@@ -227,6 +227,3 @@ def _repetitive_leaves(schema: pa.Schema) -> list[str]:
     paths = [parquet.column(i).path for i in range(len(parquet))]
     return [path for path in paths if not any(part in _UNIQUE_LEAVES for part in path.split("."))]
 
-
-def _counting(count: int) -> pa.Array:
-    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)

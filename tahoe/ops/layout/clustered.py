@@ -22,7 +22,7 @@ from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
 from tahoe.snapshot.scan import Scan, ScannedVersion
-from tahoe.snapshot.small_files import evenly
+from tahoe.snapshot.file_row_groups import evenly
 
 __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]
 

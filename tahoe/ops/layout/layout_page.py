@@ -11,7 +11,7 @@ from html import escape
 from typing import Protocol
 
 from tahoe.ops.layout.boxes import Box, ColumnLayout, Measured
-from tahoe.snapshot.small_files import evenly
+from tahoe.snapshot.file_row_groups import evenly
 from tahoe.wording import counted
 
 __all__ = ["Drawn", "page_of", "part_of"]

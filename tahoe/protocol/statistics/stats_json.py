@@ -69,7 +69,7 @@ def _parse(texts: pa.Array, wanted: pa.StructType) -> pa.StructArray:
         return parsed
     # Texts that are null were left out: put the gaps back.
     present = texts.is_valid()
-    ranks = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
+    ranks = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), scalar(1))
     return parsed.take(pc.if_else(present, ranks, scalar(None, pa.int64())))
 
 

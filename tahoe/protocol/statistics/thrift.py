@@ -10,7 +10,23 @@ from typing import Any
 
 from tahoe.exceptions import CorruptTable
 
-__all__ = ["BINARY", "I16", "I32", "I64", "LIST", "STRUCT", "Struct", "footer_of", "read_struct", "with_footer", "write_struct"]
+__all__ = [
+    "BINARY",
+    "I16",
+    "I32",
+    "I64",
+    "LIST",
+    "STRUCT",
+    "Struct",
+    "end_of_value",
+    "field_at",
+    "footer_of",
+    "read_integer",
+    "read_list_head",
+    "read_struct",
+    "with_footer",
+    "write_struct",
+]
 
 _TRUE, _FALSE, _I8, I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 
@@ -33,6 +49,39 @@ def read_struct(data: bytes) -> Struct:
 def write_struct(values: Struct) -> bytes:
     """The bytes of a struct."""
     return _Writer().struct(values)
+
+
+def field_at(data: bytes, at: int, before: int) -> tuple[int, int, int]:
+    """Of the member of a struct that begins at a byte: its number, its type, and where its value begins.
+
+    Args:
+        before: the number of the member before it; 0 for the first.
+
+    Raises `IndexError` or `ValueError` for bytes that are none, as the other functions that read a part do.
+    """
+    head = data[at]
+    if head >> 4:
+        return before + (head >> 4), head & 0x0F, at + 1
+    number, begin = _integer(data, at + 1)
+    return number, head & 0x0F, begin
+
+
+def end_of_value(data: bytes, at: int, kind: int) -> int:
+    """Where the value of a member ends. (A member that is a boolean has no bytes but its head.)"""
+    return at if kind in _TRUTH else _value(data, at, kind)[1]
+
+
+def read_integer(data: bytes, at: int) -> int:
+    """The number that begins at a byte."""
+    return _integer(data, at)[0]
+
+
+def read_list_head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Of the list that begins at a byte: the type of its values, how many there are, and where the first begins."""
+    count, begin = data[at] >> 4, at + 1
+    if count == 15:
+        count, begin = _unsigned(data, begin)
+    return data[at] & 0x0F, count, begin
 
 
 def footer_of(content: bytes) -> tuple[int, Struct]:

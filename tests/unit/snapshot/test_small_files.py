@@ -8,7 +8,8 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from tahoe.snapshot.small_files import evenly, joined, together
+from tahoe.snapshot.file_row_groups import evenly
+from tahoe.snapshot.small_files import joined, together
 
 
 def stream(*rows: list[int], error: bool = False) -> Iterator[pa.RecordBatch]:

@@ -32,6 +32,7 @@ from tahoe.lazy import kept_by_identity, pq
 
 __all__ = [
     "evenly",
+    "is_at_hand",
     "is_tiny",
     "openings",
     "parquet_file",
@@ -251,9 +252,14 @@ def rows_of_a_batch(group: pq.RowGroupMetaData, columns: Sequence[str], most: in
     return max(1, min(most, max(_LEAST_ROWS, _BYTES_OF_A_BATCH * int(group.num_rows) // size)))
 
 
+def is_at_hand(source: pa.NativeFile) -> bool:
+    """Whether a file lies in memory, or in that of the system."""
+    return isinstance(source, _AT_HAND)
+
+
 def is_tiny(source: pa.NativeFile) -> bool:
     """Whether a file is at hand and so small that to think about pieces costs more than to read it."""
-    return isinstance(source, _AT_HAND) and source.size() <= _TINY
+    return is_at_hand(source) and source.size() <= _TINY
 
 
 def _chunks(group: pq.RowGroupMetaData, columns: Sequence[str]) -> list[pq.ColumnChunkMetaData]:

@@ -18,7 +18,7 @@ from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.checkpoints.footer_shape import FooterShape, Found
 from tahoe.protocol.statistics.thrift import read_integer
 from tahoe.snapshot.arrow_reader import FileReader, ReadTask
-from tahoe.snapshot.file_row_groups import is_tiny, parquet_file
+from tahoe.snapshot.file_row_groups import is_at_hand, is_tiny, parquet_file
 from tahoe.snapshot.read_errors import OF_DAMAGED_BYTES
 from tahoe.snapshot.witness import Bounds, surely_agree
 
@@ -117,11 +117,12 @@ class TinyFiles:
         self._reader_of = reader_of
         self._open_input = open_input
         self._known: list[_Known] = []
+        self._is_of_use = True
 
     def rows(self, tasks: Sequence[ReadTask]) -> list[pa.RecordBatch] | None:
         """All rows of files of one partition, in their order; None where they are to be read one by one, to tell what is wrong with one,
         or because it cannot be done together."""
-        if len(tasks) < 2 or any(task.deletion_vector is not None for task in tasks):
+        if not self._is_of_use or len(tasks) < 2 or any(task.deletion_vector is not None for task in tasks):
             return None
         try:
             reader = self._reader_of(tasks[0])
@@ -154,9 +155,11 @@ class TinyFiles:
 
     def _content(self, task: ReadTask) -> pa.Buffer:
         with self._open_input(task.name) as source:
-            if source.size() != task.size or not is_tiny(source):
-                raise _ByItself
-            return source.read_buffer()
+            if source.size() == task.size and is_tiny(source):
+                return source.read_buffer()
+            # Files that are not at hand cost by the request, and are read side by side.
+            self._is_of_use = is_at_hand(source)
+        raise _ByItself
 
     def _proven(self, content: pa.Buffer, reader: FileReader) -> tuple[_Known, Found]:
         """What a footer says, which Arrow can take."""

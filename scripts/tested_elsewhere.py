@@ -135,6 +135,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/upkeep/vacuum_plan": _VACUUM,
         "txn/vanished": _VACUUM,
         "testing/aged_store": _VACUUM,
+        "testing/modelled_table": "tests/unit/testing/test_table_machine.py",
     },
     "a part of CONVERT TO DELTA or CLONE: what is found shows in the table": {
         "ops/copyable": _CONVERT,

@@ -21,13 +21,10 @@ A failure prints the steps, as Hypothesis does for its state machines. Needs the
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, groupby
-from typing import Any, ClassVar
+from typing import Any
 
-from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, InvariantViolation
 from tahoe.ops.layout.cluster_columns import with_statistics
 from tahoe.ops.layout.curves import CURVES
@@ -36,14 +33,11 @@ from tahoe.ops.rows.delete import stage_delete
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.rows.update import stage_update
 from tahoe.ops.tables.cluster_by import clustering_columns, is_clustered
-from tahoe.ops.upkeep.check import TableCheck
-from tahoe.store.log_store import LogStore
-from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.extras import extra_missing
+from tahoe.testing.modelled_table import COMPACTION, FEED, MOSTLY, TWICE_MATCHED, VECTORS, ModelledTable, Stale
 from tahoe.testing.row_model import (
     NOTHING,
-    SCHEMA,
     Assignment,
     Condition,
     Merge,
@@ -59,26 +53,21 @@ from tahoe.testing.row_model import (
     stay,
 )
 from tahoe.testing.row_strategies import ONLY_NEW, assignments, conditions, merges, rows_of_keys, some_rows, with_keys
-from tahoe.testing.table_laws import SIGNS
 from tahoe.txn.transaction import Operation, Transaction
 
 try:
     import pytest
-    from hypothesis import HealthCheck, assume, seed, settings
+    from hypothesis import HealthCheck, seed, settings
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+    from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 except ImportError as error:
     raise extra_missing(error, __name__) from error
 
-__all__ = ["Change", "Stale", "TableMachine", "changes", "run_histories"]
+__all__ = ["Change", "TableMachine", "changes", "run_histories"]
 
-VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
-TRACKING = "delta.enableRowTracking"
 CONSTRAINT = Condition("v is null or v < 15", lambda row, _: row[2] is None or row[2] < 15)
-TWICE_MATCHED = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
 # Without a condition all rows go or change, and what comes after has little to work on: seldom, then.
 _WHERE = st.one_of(conditions(), conditions(), conditions(), conditions(), st.none())
-_MOSTLY = st.sampled_from([True, True, False])
 
 
 @dataclass(frozen=True)
@@ -116,84 +105,8 @@ def changes(where: st.SearchStrategy[Condition | None], source: st.SearchStrateg
     )
 
 
-@dataclass
-class Stale:
-    """A change that was made on an older version and is not committed yet."""
-
-    table: Table
-    transaction: Transaction
-    operation: Operation
-    effect: Callable[[Rows], Rows]
-
-
-class TableMachine(RuleBasedStateMachine):
-    """The table, and beside it its rows at every version.
-
-    Attributes:
-        table: the session that the rules use.
-        store: where the table is.
-        versions: the rows of each version, by the model.
-        feed_is_on: for each version, whether it has a change data feed.
-        stale: what other sessions made ready on older versions and have not committed yet.
-    """
-
-    properties: ClassVar[Mapping[str, str]] = {}
-    """Of every table, over those that are drawn. The feed is drawn, and not for them to say."""
-    most_pairs: ClassVar[int] = 3
-    """From so many versions to others, or a few more, the feed is read at the end."""
-    steps_of_a_check: ClassVar[int] = 3
-    """After so many steps that made versions `check()` looks at all commits since it last looked, and at the files of the newest."""
-
-    def new_store(self) -> LogStore:
-        """An empty store for one table; here in this process's memory."""
-        return open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table")
-
-    def __init__(self) -> None:
-        super().__init__()
-        # One for all sessions: two of the same seed would give the same names.
-        self.clock = SeededClock()
-        self.stale: list[Stale] = []
-        self.versions: list[Rows] = []
-        self.feed_is_on: list[bool] = []
-        self.looked_at = -1
-        self.unchecked = 0
-        self.constrained = False
-        self.constrained_at: list[bool] = []
-
-    @initialize(
-        vectors=_MOSTLY,
-        feed=st.booleans(),
-        tracking=st.booleans(),
-        mapped=st.sampled_from(["none", "name", "id"]),
-        partitioned=st.booleans(),
-        dull=st.sampled_from([True, False, False, False]),
-    )
-    def create(self, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool, dull: bool) -> None:
-        # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
-        assume(not dull)
-        self.begin(vectors=vectors, feed=feed, tracking=tracking, mapped=mapped, partitioned=partitioned)
-
-    def begin(self, *, vectors: bool, feed: bool, tracking: bool, mapped: str, partitioned: bool) -> None:
-        """Make the table, with deletion vectors, change data feed, row tracking, column mapping and partitions as told."""
-        self.store = self.new_store()
-        properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
-        properties["delta.checkpointPolicy"] = "v2" if partitioned != tracking else "classic"
-        if mapped != "none":
-            properties["delta.columnMapping.mode"] = mapped
-        if tracking:
-            properties[TRACKING] = "true"
-        properties |= self.properties
-        self.tracking, self.partitioned = properties.get(TRACKING) == "true", partitioned
-        self.table = Table.create(
-            self.store.url,
-            SCHEMA,
-            partition_by=["p"] if partitioned else [],
-            properties=properties,
-            clock=self.clock,
-            store=self.store,
-        )
-        self.checker = TableCheck(self.table.store)
-        self.done([], feed)
+class TableMachine(ModelledTable):
+    """The rules: what may be done to the table. What it is held against stands in `ModelledTable`."""
 
     # ---- writes
     @rule(rows=some_rows(1), size=st.sampled_from([None, None, 2]))
@@ -262,7 +175,12 @@ class TableMachine(RuleBasedStateMachine):
         return None
 
     # ---- properties
-    @rule(on=_MOSTLY)
+    @rule(on=MOSTLY)
+    def auto_compaction(self, on: bool) -> None:
+        self.table.set_properties({COMPACTION: str(on).lower()})
+        self.done(self.rows)
+
+    @rule(on=MOSTLY)
     def vectors(self, on: bool) -> None:
         self.table.set_properties({VECTORS: str(on).lower()})
         self.done(self.rows)
@@ -321,6 +239,16 @@ class TableMachine(RuleBasedStateMachine):
         self.table.clone(other := Table("", store=self.new_store(), clock=self.clock), shallow=shallow)
         assert counted(rows_of(other.to_arrow())) == counted(self.rows)
 
+    @rule()
+    def convert(self) -> None:
+        """What another program wrote of the rows becomes a table beside this one."""
+        self.put_parquet(store := self.new_store(), self.rows)
+        if self.rows:
+            other = Table("", store=store, clock=self.clock)
+            other.convert_to_delta({"p": "string"} if self.partitioned else None)
+            assert counted(rows_of(other.to_arrow())) == counted(self.rows)
+            assert other.check(deep=True) == []
+
     @rule(lite=st.booleans())
     def vacuum(self, lite: bool) -> None:
         self.table.vacuum(lite=lite)
@@ -328,6 +256,10 @@ class TableMachine(RuleBasedStateMachine):
         self.done(self.rows)  # VACUUM END
 
     # ---- sessions
+    def prepare_change(self, change: Change) -> None:
+        """Make a change ready in a session of its own."""
+        self.prepare(lambda transaction: change.stage(transaction, self.table), change.effect)
+
     @rule()
     def a_new_session_opens(self) -> None:
         self.table = self.session()
@@ -372,110 +304,6 @@ class TableMachine(RuleBasedStateMachine):
             return
         # Whoever may commit must leave what it would have left, had it begun only now.
         self.done(stale.effect(self.rows))
-
-    # ---- laws
-    @invariant()
-    def the_newest_rows_are_those_of_the_model(self) -> None:
-        newest = len(self.versions) - 1
-        if newest < 0:
-            return
-        assert self.table.version() == newest
-        if self.looked_at < newest:
-            assert counted(rows_of(self.table.to_arrow())) == counted(self.rows)
-            self.looked_at = newest
-            self.unchecked += 1
-        if self.unchecked >= self.steps_of_a_check:
-            # What it found in order before, it does not read again; `teardown` does.
-            assert self.checker.violations() == []
-            self.unchecked = 0
-
-    def teardown(self) -> None:
-        """Hold the laws that concern all versions."""
-        if not self.versions:
-            return
-        fresh = Table(self.store.url, store=self.store)
-        assert fresh.check() == []
-        for version, rows in enumerate(self.versions):
-            found = fresh.to_arrow(version=version, row_ids=self.tracking)
-            assert counted(rows_of(found)) == counted(rows), version
-            if self.tracking:
-                assert len(set(found["_row_id"].to_pylist())) == len(rows), version
-        for is_on, group in groupby(range(len(self.versions)), key=lambda version: self.feed_is_on[version]):
-            if is_on:
-                self.check_feed(fresh, list(group))
-
-    def check_feed(self, table: Table, versions: list[int]) -> None:
-        """Hold the law of the feed against a run of versions that all have one."""
-        changes = table.changes(versions[0], versions[-1])
-        told = changes.to_pylist()
-        for version in versions:
-            rows = Counter(self.versions[version - 1] if version else [])
-            for change in told:
-                if change["_commit_version"] == version:
-                    rows[(change["k"], change["p"], change["v"])] += SIGNS[change["_change_type"]]
-            # A count below zero says that a row went which was not there.
-            assert {row: count for row, count in rows.items() if count} == Counter(self.versions[version]), version
-        # Every part of the range is told as it is within the whole, so the law holds from any version to any other.
-        pairs = list(combinations_with_replacement(versions, 2))
-        for first, last in pairs[:: max(1, len(pairs) // self.most_pairs)]:
-            part = _unordered(table.changes(first, last).to_pylist())
-            assert part == _unordered([change for change in told if first <= change["_commit_version"] <= last]), (first, last)
-
-    # ---- the model
-    def session(self) -> Table:
-        """The table as a new session sees it."""
-        return Table(self.store.url, clock=self.clock, store=self.store)
-
-    @property
-    def rows(self) -> Rows:
-        """Those of the newest version."""
-        return self.versions[-1]
-
-    def done(self, rows: Rows, feed: bool | None = None) -> None:
-        """Note a version with its rows, and whether it has a feed where that changed."""
-        self.versions.append(list(rows))
-        self.constrained_at.append(self.constrained)
-        self.feed_is_on.append(self.feed_is_on[-1] if feed is None else feed)
-
-    def done_if(self, version: int | None, rows: Rows) -> None:
-        """As `done`, where the operation made a version; else the rows must be the same as before."""
-        if version is None:
-            assert counted(rows) == counted(self.rows)
-        else:
-            assert version == len(self.versions)
-            self.done(rows)
-
-    def written(self, version: int, rows: Rows) -> None:
-        """As `done`; a write that had nothing to do gives the version that was there, and leaves its rows."""
-        self.done_if(None if version == len(self.versions) - 1 else version, rows)
-
-    def keys(self) -> list[int]:
-        """The values of ``k``, each once."""
-        return sorted({row[0] for row in self.rows if row[0] is not None})
-
-    def prepare_change(self, change: Change) -> None:
-        """Make a change ready in a session of its own."""
-        self.prepare(lambda transaction: change.stage(transaction, self.table), change.effect)
-
-    def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
-        """Make something ready in a session of its own, and keep it in `stale` unless it is refused."""
-        table = self.session()
-        transaction = table.begin()
-        try:
-            operation = stage(transaction)
-        except InvariantViolation:
-            assert self.constrained
-            return
-        except InvalidRequest as error:
-            if error.code != TWICE_MATCHED:
-                raise
-            return
-        if operation is not None:
-            self.stale.append(Stale(table, transaction, operation, effect))
-
-
-def _unordered(changes: list[dict[str, Any]]) -> Counter[Any]:
-    return Counter(tuple(change.values()) for change in changes)
 
 
 def _text(condition: Condition | None) -> str | None:

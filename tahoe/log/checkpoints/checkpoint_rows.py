@@ -226,4 +226,3 @@ def _repetitive_leaves(schema: pa.Schema) -> list[str]:
     parquet = pq.read_metadata(pa.BufferReader(empty.getvalue())).schema
     paths = [parquet.column(i).path for i in range(len(parquet))]
     return [path for path in paths if not any(part in _UNIQUE_LEAVES for part in path.split("."))]
-

@@ -13,7 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tahoe.exceptions import CorruptTable
-from tahoe.protocol.statistics.thrift import BINARY, I16, I32, I64, LIST, STRUCT, end_of_value, field_at, read_integer, read_list_head
+from tahoe.protocol.statistics.thrift import (
+    BINARY,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    end_of_value,
+    field_at,
+    read_integer,
+    read_list_head,
+)
 
 __all__ = ["FooterShape", "Found"]
 
@@ -67,7 +78,9 @@ class FooterShape:
             return None
         parts = tuple(re.compile(part, re.DOTALL) for part in drawn.parts)
         layout = footer[: drawn.before] + footer[drawn.after :]
-        return cls(parts, layout, drawn.rows, {leaf: (low, high) for leaf, (low, high) in drawn.bounds.items() if low >= 0 <= high})
+        return cls(
+            parts, layout, drawn.rows, {leaf: (low, high) for leaf, (low, high) in drawn.bounds.items() if low >= 0 <= high}
+        )
 
     def found_in(self, footer: bytes) -> Found | None:
         """What varies in a footer of this shape; None where it has another."""

@@ -9,7 +9,7 @@ import pytest
 from tahoe import Table
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
-from tahoe.testing.row_model import arrow
+from tahoe.testing.row_model import Rows, arrow
 from tahoe.testing.table_machine import TableMachine, run_histories
 
 STORES: list[LogStore] = []
@@ -40,9 +40,9 @@ def test_a_seed_gives_the_same_history_again() -> None:
     assert history() == history()
 
 
-def begun() -> TableMachine:
+def begun(*, mapped: str = "name", compacts: bool = False, converted: Rows | None = None) -> TableMachine:
     machine = TableMachine()
-    machine.begin(vectors=True, feed=True, tracking=True, mapped="name", partitioned=True)
+    machine.begin(vectors=True, feed=True, tracking=True, mapped=mapped, partitioned=True, compacts=compacts, converted=converted)
     return machine
 
 
@@ -73,6 +73,29 @@ def test_what_the_constraint_forbids_has_to_be_refused() -> None:
     machine.constraint(on=False)
     machine.append([(1, "a", 99)], None)
     assert machine.rows == [(1, "a", 99)]
+
+
+def test_the_version_of_auto_compaction_is_one_of_the_model_and_only_where_it_is_on() -> None:
+    for is_on in (True, False):
+        machine = begun(compacts=is_on)
+        for key in range(2):
+            machine.append([(key, "a", 1)], None)
+        operations = [entry["operation"] for entry in machine.table.history()]
+        assert operations.count("OPTIMIZE") == is_on
+        assert len(machine.versions) == len(operations) == 3 + is_on
+        machine.the_newest_rows_are_those_of_the_model()
+        machine.teardown()
+
+
+def test_a_history_may_begin_with_files_of_another_program() -> None:
+    rows: Rows = [(1, "a", 1), (None, None, 2), (3, "a", None)]
+    machine = begun(mapped="none", converted=rows)
+    assert machine.table.history()[0]["operation"] == "CONVERT"
+    machine.delete(None)
+    machine.append([(7, "b", 7)], None)
+    machine.the_newest_rows_are_those_of_the_model()
+    machine.convert()
+    machine.teardown()
 
 
 def test_the_store_of_the_machine_itself_is_in_memory_and_another_each_time() -> None:

@@ -1,0 +1,263 @@
+"""A table and its model side by side: the rows of every version, and the laws that hold between the two.
+
+`tahoe.testing.table_machine` has the rules: what is done to the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from itertools import combinations_with_replacement, groupby
+from typing import Any, ClassVar
+
+from tahoe.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.exceptions import InvalidRequest, InvariantViolation
+from tahoe.lazy import pq
+from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.optimize import rewritten_here
+from tahoe.ops.upkeep.check import TableCheck
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.table import Table
+from tahoe.testing.extras import extra_missing
+from tahoe.testing.row_model import SCHEMA, Rows, arrow, counted, rows_of
+from tahoe.testing.row_strategies import some_rows
+from tahoe.testing.table_laws import SIGNS
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+
+try:
+    from hypothesis import assume
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
+except ImportError as error:
+    raise extra_missing(error, __name__) from error
+
+__all__ = ["COMPACTION", "FEED", "MOSTLY", "TWICE_MATCHED", "VECTORS", "ModelledTable", "Stale"]
+
+VECTORS, FEED = "delta.enableDeletionVectors", "delta.enableChangeDataFeed"
+TRACKING, COMPACTION = "delta.enableRowTracking", "delta.autoOptimize.autoCompact"
+TWICE_MATCHED = "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+MOSTLY = st.sampled_from([True, True, False])
+_SMALL = AutoCompaction(min_files=2)
+"""Histories are short: a few small files are enough for auto compaction, where the table's properties want it."""
+
+
+@dataclass
+class Stale:
+    """A change that was made on an older version and is not committed yet."""
+
+    table: Table
+    transaction: Transaction
+    operation: Operation
+    effect: Callable[[Rows], Rows]
+
+
+class ModelledTable(RuleBasedStateMachine):
+    """A table, and beside it its rows at every version; without rules.
+
+    Attributes:
+        table: the session that the rules use.
+        store: where the table is.
+        versions: the rows of each version, by the model.
+        feed_is_on: for each version, whether it has a change data feed.
+        stale: what other sessions made ready on older versions and have not committed yet.
+    """
+
+    properties: ClassVar[Mapping[str, str]] = {}
+    """Of every table, over those that are drawn. The feed is drawn, and not for them to say."""
+    most_pairs: ClassVar[int] = 3
+    """From so many versions to others, or a few more, the feed is read at the end."""
+    steps_of_a_check: ClassVar[int] = 3
+    """After so many steps that made versions `check()` looks at all commits since it last looked, and at the files of the newest."""
+
+    def new_store(self) -> LogStore:
+        """An empty store for one table; here in this process's memory."""
+        return open_store(f"memory://{SYSTEM_CLOCK.uuid()}/table")
+
+    def __init__(self) -> None:
+        super().__init__()
+        # One for all sessions: two of the same seed would give the same names.
+        self.clock = SeededClock()
+        self.stale: list[Stale] = []
+        self.versions: list[Rows] = []
+        self.feed_is_on: list[bool] = []
+        self.looked_at = -1
+        self.unchecked = 0
+        self.constrained = False
+        self.constrained_at: list[bool] = []
+
+    @initialize(
+        vectors=MOSTLY,
+        feed=st.booleans(),
+        tracking=st.booleans(),
+        mapped=st.sampled_from(["none", "name", "id"]),
+        partitioned=st.booleans(),
+        compacts=st.booleans(),
+        converted=st.none() | st.none() | some_rows(1),
+        dull=st.sampled_from([True, False, False, False]),
+    )
+    def create(self, mapped: str, converted: Rows | None, dull: bool, **switches: bool) -> None:
+        # Hypothesis begins with the simplest choices of all, 50 times the same step: refused here, they are no history.
+        assume(not dull)
+        # Names and ids of columns are not in Parquet files of others.
+        may_be = mapped == "none" and self.properties.get("delta.columnMapping.mode", mapped) == mapped
+        self.begin(mapped=mapped, converted=converted if may_be else None, **switches)
+
+    def begin(
+        self,
+        *,
+        vectors: bool,
+        feed: bool,
+        tracking: bool,
+        mapped: str,
+        partitioned: bool,
+        compacts: bool = False,
+        converted: Rows | None = None,
+    ) -> None:
+        """Make the table, with deletion vectors, change data feed, row tracking, column mapping, partitions and auto compaction as told;
+        of Parquet files with these rows, where some are given."""
+        self.store = self.new_store()
+        properties = {VECTORS: str(vectors).lower(), FEED: str(feed).lower(), "delta.checkpointInterval": "6"}
+        properties["delta.checkpointPolicy"] = "v2" if partitioned != tracking else "classic"
+        if mapped != "none":
+            properties["delta.columnMapping.mode"] = mapped
+        if tracking:
+            properties[TRACKING] = "true"
+        if compacts:
+            properties[COMPACTION] = "true"
+        properties |= self.properties
+        self.tracking, self.partitioned = properties.get(TRACKING) == "true", partitioned
+        self.table = self.session()
+        if converted is None:
+            by = ["p"] if partitioned else []
+            Table.create(self.store.url, SCHEMA, partition_by=by, properties=properties, clock=self.clock, store=self.store)
+        else:
+            self.put_parquet(self.store, converted)
+            self.table.convert_to_delta({"p": "string"} if partitioned else None, properties=properties)
+        self.checker = TableCheck(self.table.store)
+        self.done(converted or [], feed)
+
+    def put_parquet(self, store: LogStore, rows: Rows) -> None:
+        """Put files of the rows as another program would: one of each folder ``p=…`` of a partitioned table, else one of every three."""
+        if self.partitioned:
+            parts = {
+                f"p={part or '__HIVE_DEFAULT_PARTITION__'}/": [row for row in rows if row[1] == part]
+                for part in {r[1] for r in rows}
+            }
+        else:
+            parts = {f"{start}-": rows[start : start + 3] for start in range(0, len(rows), 3)}
+        for prefix, some in parts.items():
+            sink, table = BytesIO(), arrow(some)
+            pq.write_table(table.drop_columns(["p"]) if self.partitioned else table, sink)
+            store.put(f"{prefix}file.parquet", sink.getvalue())
+
+    # ---- laws
+    @invariant()
+    def the_newest_rows_are_those_of_the_model(self) -> None:
+        newest = len(self.versions) - 1
+        if newest < 0:
+            return
+        assert self.table.version() == newest
+        if self.looked_at < newest:
+            assert counted(rows_of(self.table.to_arrow())) == counted(self.rows)
+            self.looked_at = newest
+            self.unchecked += 1
+        if self.unchecked >= self.steps_of_a_check:
+            # What it found in order before, it does not read again; `teardown` does.
+            assert self.checker.violations() == []
+            self.unchecked = 0
+
+    def teardown(self) -> None:
+        """Hold the laws that concern all versions."""
+        if not self.versions:
+            return
+        fresh = Table(self.store.url, store=self.store)
+        assert fresh.check() == []
+        for version, rows in enumerate(self.versions):
+            found = fresh.to_arrow(version=version, row_ids=self.tracking)
+            assert counted(rows_of(found)) == counted(rows), version
+            if self.tracking:
+                assert len(set(found["_row_id"].to_pylist())) == len(rows), version
+        for is_on, group in groupby(range(len(self.versions)), key=lambda version: self.feed_is_on[version]):
+            if is_on:
+                self.check_feed(fresh, list(group))
+
+    def check_feed(self, table: Table, versions: list[int]) -> None:
+        """Hold the law of the feed against a run of versions that all have one."""
+        changes = table.changes(versions[0], versions[-1])
+        told = changes.to_pylist()
+        for version in versions:
+            rows = Counter(self.versions[version - 1] if version else [])
+            for change in told:
+                if change["_commit_version"] == version:
+                    rows[(change["k"], change["p"], change["v"])] += SIGNS[change["_change_type"]]
+            # A count below zero says that a row went which was not there.
+            assert {row: count for row, count in rows.items() if count} == Counter(self.versions[version]), version
+        # Every part of the range is told as it is within the whole, so the law holds from any version to any other.
+        pairs = list(combinations_with_replacement(versions, 2))
+        for first, last in pairs[:: max(1, len(pairs) // self.most_pairs)]:
+            part = _unordered(table.changes(first, last).to_pylist())
+            assert part == _unordered([change for change in told if first <= change["_commit_version"] <= last]), (first, last)
+
+    # ---- the model
+    def session(self) -> Table:
+        """The table as a new session sees it."""
+        return Table(self.store.url, clock=self.clock, store=self.store, compactor=_compact)
+
+    @property
+    def rows(self) -> Rows:
+        """Those of the newest version."""
+        return self.versions[-1]
+
+    def done(self, rows: Rows, feed: bool | None = None) -> None:
+        """Note a version with its rows, and whether it has a feed where that changed; and the version that auto compaction made of it."""
+        self.versions.append(list(rows))
+        self.constrained_at.append(self.constrained)
+        self.feed_is_on.append(self.feed_is_on[-1] if feed is None else feed)
+        if self.table.version() == len(self.versions) and self.table.history(1)[0]["operationParameters"].get("auto") == "true":
+            assert self.table.snapshot().config.properties.auto_compacts
+            self.done(rows)
+
+    def done_if(self, version: int | None, rows: Rows) -> None:
+        """As `done`, where the operation made a version; else the rows must be the same as before."""
+        if version is None:
+            assert counted(rows) == counted(self.rows)
+        else:
+            assert version == len(self.versions)
+            self.done(rows)
+
+    def written(self, version: int, rows: Rows) -> None:
+        """As `done`; a write that had nothing to do gives the version that was there, and leaves its rows."""
+        self.done_if(None if version == len(self.versions) - 1 else version, rows)
+
+    def keys(self) -> list[int]:
+        """The values of ``k``, each once."""
+        return sorted({row[0] for row in self.rows if row[0] is not None})
+
+    def prepare(self, stage: Callable[[Transaction], Operation | None], effect: Callable[[Rows], Rows]) -> None:
+        """Make something ready in a session of its own, and keep it in `stale` unless it is refused."""
+        table = self.session()
+        transaction = table.begin()
+        try:
+            operation = stage(transaction)
+        except InvariantViolation:
+            assert self.constrained
+            return
+        except InvalidRequest as error:
+            if error.code != TWICE_MATCHED:
+                raise
+            return
+        if operation is not None:
+            self.stale.append(Stale(table, transaction, operation, effect))
+
+
+def _compact(table: Table, committed: Committed) -> None:
+    compaction_after(committed, _SMALL, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+
+
+def _unordered(changes: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter(tuple(change.values()) for change in changes)

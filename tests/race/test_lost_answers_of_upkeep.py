@@ -1,0 +1,191 @@
+"""The answer to a commit of upkeep, of a copy or of a conversion is lost: it is in the log exactly once, and the caller is told the truth."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tahoe.clock import SeededClock
+from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
+from tahoe.ops.layout.optimize import rewritten_here
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import open_store
+from tahoe.table import Table
+from tahoe.testing.faulty_store import CrashingStore, FaultyStore, PutFault, SimulatedCrash, TracingStore
+from tahoe.txn.commit import Committed, RetryPolicy
+from tests.race.operations import SCHEMA, contents, rows
+
+FAULTS = [fault for fault in PutFault if fault is not PutFault.NONE]
+POLICY = RetryPolicy(storage_attempts=3)
+BEFORE = [("a", 2), ("a", 3), ("b", 11), ("b", 12), ("b", 13)]
+
+
+def new_store() -> LogStore:
+    return open_store(f"memory://{uuid.uuid4()}/table")
+
+
+def table_over(store: LogStore, compactor: Callable[[Table, Committed], None] | None = None) -> Table:
+    """A table whose waits take no time."""
+    clock = SeededClock(start_ms=time.time_ns() // 1_000_000)
+    return Table(store.url, store=store, clock=clock, policy=POLICY, compactor=compactor)
+
+
+@lru_cache(maxsize=2)
+def files_of_a_table(clustered: bool) -> list[tuple[str, bytes]]:
+    """Of a table with three files, of one of which a row is dead, at version 4."""
+    store = new_store()
+    properties = {"delta.enableDeletionVectors": "true"}
+    table = Table.create(store.url, SCHEMA, cluster_by=["id"] if clustered else None, properties=properties, store=store)
+    for number in (1, 2, 3):
+        table.append(pa.concat_tables([rows("a", number), rows("b", 10 + number)]))
+    assert table.delete("id = 1").version == 4
+    return [(entry.name, store.get(entry.name)) for entry in store.walk()]
+
+
+def prepared(*, clustered: bool = False) -> LogStore:
+    store = new_store()
+    for name, data in files_of_a_table(clustered):
+        store.put(name, data)
+    return store
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What is done, the rows that the table then has, and the operations of the commits, the last one last."""
+
+    run: Callable[[LogStore], object]
+    operations: tuple[str, ...]
+    clustered: bool = False
+    after: tuple[tuple[str, int], ...] = tuple(BEFORE)
+
+
+def compact(table: Table, committed: Committed) -> None:
+    settings = AutoCompaction(enabled=True, min_files=3)
+    compaction_after(committed, settings, Reserved(), partial(table.compact_gently, partial(rewritten_here, table.clock)))
+
+
+def lose_a_file_and_fsck(store: LogStore) -> None:
+    table = table_over(store)
+    paths = table.files(filter="id < 2")["path"].to_pylist()
+    for path in paths:
+        store.delete(path)
+    assert len(paths) == 1
+    table.fsck()
+
+
+def other_statistics(store: LogStore) -> None:
+    table = table_over(store)
+    table.set_properties({"delta.dataSkippingNumIndexedCols": "1"})
+    table.compute_statistics()
+
+
+WITHOUT_11 = tuple(row for row in BEFORE if row != ("b", 11))
+UPKEEP = {
+    "purge": Upkeep(lambda store: table_over(store).purge(), ("REORG",)),
+    "cluster": Upkeep(lambda store: table_over(store).cluster_by(["part"]), ("CLUSTER BY",), clustered=True),
+    "optimize of a clustered table": Upkeep(lambda store: table_over(store).optimize(), ("OPTIMIZE",), clustered=True),
+    "statistics": Upkeep(other_statistics, ("SET TBLPROPERTIES", "COMPUTE STATS")),
+    "vacuum": Upkeep(lambda store: table_over(store).vacuum(), ("VACUUM START", "VACUUM END")),
+    "fsck": Upkeep(lose_a_file_and_fsck, ("FSCK",), after=WITHOUT_11),
+    "auto compaction": Upkeep(
+        lambda store: table_over(store, compact).append(rows("a", 100)), ("WRITE", "OPTIMIZE"), after=(*BEFORE, ("a", 100))
+    ),
+    "auto compaction of a clustered table": Upkeep(
+        lambda store: table_over(store, compact).append(rows("a", 100)),
+        ("WRITE", "OPTIMIZE"),
+        clustered=True,
+        after=(*BEFORE, ("a", 100)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UPKEEP)
+def test_one_fault_at_any_commit_makes_no_difference_to_upkeep(name: str) -> None:
+    upkeep = UPKEEP[name]
+    for place in range(len(upkeep.operations)):
+        for fault in FAULTS:
+            inner = prepared(clustered=upkeep.clustered)
+            store = FaultyStore(inner, puts=[PutFault.NONE] * place + [fault])
+            upkeep.run(store)
+            assert [what for what, _ in store.injected] == [fault.value]
+            found = Table(inner.url, store=inner)
+            made = [entry["operation"] for entry in found.history(len(upkeep.operations))]
+            assert (found.version(), made[::-1]) == (4 + len(upkeep.operations), list(upkeep.operations)), fault
+            assert contents(found) == sorted(upkeep.after), fault
+            assert found.check(deep=True) == [], fault
+
+
+def test_auto_compaction_of_a_clustered_table_clusters() -> None:
+    store = prepared(clustered=True)
+    table_over(store, compact).append(rows("a", 100))
+    table = Table(store.url, store=store)
+    told = table.history(1)[0]["operationParameters"]
+    assert (told["auto"], told["clusterBy"]) == ("true", '["id"]')
+    assert table.files().num_rows == 1
+    (tags,) = table.files()["tags"].to_pylist()
+    assert tags, "the new file says of which cube it is"
+    assert table.check(deep=True) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("shallow", [False, True], ids=["deep", "shallow"])
+def test_one_fault_makes_no_difference_to_a_clone(fault: PutFault, shallow: bool) -> None:
+    source, inner = prepared(), new_store()
+    store = FaultyStore(inner, puts=[fault])
+    Table(source.url, store=source).clone(table_over(store), shallow=shallow)
+    found = Table(inner.url, store=inner)
+    assert (found.version(), contents(found), found.check()) == (0, BEFORE, [])
+    assert [what for what, _ in store.injected] == [fault.value]
+
+
+def folder() -> LogStore:
+    store = new_store()
+    for number in range(3):
+        sink = BytesIO()
+        pq.write_table(rows("a", number).drop_columns(["part"]), sink)
+        store.put(f"part={'ab'[number % 2]}/{number}.parquet", sink.getvalue())
+    return store
+
+
+def convert(store: LogStore) -> bool:
+    return table_over(store).convert_to_delta({"part": "string"}).was_delta
+
+
+CONVERTED = [("a", 0), ("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_fault_makes_no_difference_to_a_conversion(fault: PutFault) -> None:
+    inner = folder()
+    store = FaultyStore(inner, puts=[fault])
+    assert not convert(store), "it is ours, and not the table of another"
+    found = Table(inner.url, store=inner)
+    assert (found.version(), contents(found), found.check(deep=True)) == (0, CONVERTED, [])
+    assert [what for what, _ in store.injected] == [fault.value]
+
+
+def test_a_crash_at_any_store_call_of_a_conversion_leaves_a_table_or_files_that_can_be_converted() -> None:
+    tracing = TracingStore(folder())
+    convert(tracing)
+    seen = set()
+    for at, call in enumerate(tracing.calls):
+        for after in (False, True):
+            inner = folder()
+            files = {entry.name: inner.get(entry.name) for entry in inner.walk()}
+            with pytest.raises(SimulatedCrash):
+                convert(CrashingStore(inner, at, after=after))
+            survivor = Table(inner.url, store=inner)
+            there = survivor.exists()
+            assert convert(inner) is there, (at, call, after)
+            assert (survivor.version(), contents(survivor), survivor.check(deep=True)) == (0, CONVERTED, []), (at, call, after)
+            assert all(inner.get(name) == data for name, data in files.items()), "files stay as they are"
+            seen.add(there)
+    assert seen == {False, True}

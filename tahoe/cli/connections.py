@@ -20,7 +20,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Connections", "Limits", "affordable", "protocol_of"]
+__all__ = ["Connections", "Limits", "accepted_at_once", "affordable", "protocol_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -223,6 +223,20 @@ def affordable(limits: Limits) -> Limits:
     return replace(limits, most=most, most_of_a_peer=min(limits.most_of_a_peer, max(most // 2, 1)))
 
 
+def accepted_at_once() -> int:
+    """How many connections are accepted before those that are too many are closed: of many that come at once each would be an open file,
+    and where no file can be opened any more, no request is answered.
+
+    It takes some turns of the event loop from the acceptance of a connection to the end of the one that makes room for it.
+    """
+    try:
+        import resource
+    except ImportError:
+        return _MOST_AT_ONCE
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MOST_AT_ONCE if allowed == resource.RLIM_INFINITY else max(1, min(_MOST_AT_ONCE, allowed // 16))
+
+
 def _peer(client: tuple[str, int] | None) -> str:
     """Whom an address counts for: itself; of IPv6 its /64, which one machine has as a whole."""
     address = client[0] if client else ""
@@ -236,6 +250,7 @@ def _peer(client: tuple[str, int] | None) -> str:
 
 
 _SWEEP_SECONDS = 0.25
+_MOST_AT_ONCE = 128
 _BODY = b'{"error":{"message":"Too many connections; try again.","type":"ServiceUnavailableException","code":503}}'
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-type: application/json\r\n"

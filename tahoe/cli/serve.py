@@ -100,11 +100,17 @@ def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
     """The server of a catalog, which listens nowhere yet: its `run` takes the sockets."""
     import uvicorn
 
-    from tahoe.cli.connections import affordable, protocol_of
+    from tahoe.cli.connections import accepted_at_once, affordable, protocol_of
 
-    return uvicorn.Server(
+    def let_many_wait(sockets: list[socket.socket]) -> None:
+        # The number that the event loop accepts at once is also that of connections which the system lets wait: there may be more of these.
+        for one in sockets:
+            one.listen(_WAITING)
+
+    server = uvicorn.Server(
         uvicorn.Config(
             _Application(catalog),
+            backlog=accepted_at_once(),
             interface="asgi3",
             http=protocol_of(affordable(limits)),
             lifespan="off",
@@ -116,15 +122,20 @@ def server_of(catalog: ReadOnlyCatalog, limits: Limits) -> uvicorn.Server:
             timeout_graceful_shutdown=_GOODBYE_SECONDS,
         )
     )
+    return _once_it_answers(server, let_many_wait)
 
 
 def _announced(server: uvicorn.Server, sentence: str) -> uvicorn.Server:
     """The server, which says the sentence once it answers requests and signals."""
+    return _once_it_answers(server, lambda _: typer.echo(sentence))
+
+
+def _once_it_answers(server: uvicorn.Server, then: Callable[[list[socket.socket]], None]) -> uvicorn.Server:
     begin = server.startup
 
     async def startup(sockets: list[socket.socket] | None = None) -> None:
         await begin(sockets)
-        typer.echo(sentence)
+        then(sockets or [])
 
     server.startup = startup  # type: ignore[method-assign]
     return server
@@ -200,3 +211,5 @@ class _Application:
 
 _THREADS = 64
 _GOODBYE_SECONDS = 10
+_WAITING = 2048
+"""So many connections may wait to be accepted."""

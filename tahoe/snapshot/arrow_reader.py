@@ -350,6 +350,7 @@ class FileReader:
         return scalar(deserialize(text, column.data_type), to_arrow_type(column.data_type))
 
     def columns_to_read(self, file_schema: pa.Schema) -> list[str]:
+        """The names in the file of the columns that are needed of it."""
         if self.is_plain and file_schema.equals(self.arrow_schema):
             return list(file_schema.names)
         file_type = pa.struct(file_schema)

@@ -59,10 +59,15 @@ class Served:
                 return error.code, json.loads(error.read() or b"{}")
 
 
-def start(root: Path, *words: str, **variables: str) -> tuple[subprocess.Popen[str], str]:
-    """The server as a process, and its address, which it prints once it listens."""
+def start(root: Path, *words: str, files: int | None = None, **variables: str) -> tuple[subprocess.Popen[str], str]:
+    """The server as a process, and its address, which it prints once it listens.
+
+    Args:
+        files: how many it may have open at once; None for what this process may.
+    """
+    bounded = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(root), "--port", "0", *words],
+        [*bounded, sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(root), "--port", "0", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

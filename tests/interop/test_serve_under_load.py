@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -69,6 +69,13 @@ def seconds_to_an_answer(port: int) -> float:
     return time.perf_counter() - begin
 
 
+def wait_for_answers(peers: Sequence[socket.socket]) -> None:
+    """Until each has been answered, or told that it is one too many, or sent away for a newer one."""
+    for peer in peers:
+        with suppress(ConnectionResetError):
+            peer.recv(1)
+
+
 def seconds_to_the_end(peer: socket.socket) -> float:
     """Until the server has closed the connection."""
     begin = time.perf_counter()
@@ -78,20 +85,42 @@ def seconds_to_the_end(peer: socket.socket) -> float:
     return time.perf_counter() - begin
 
 
-def test_a_request_is_answered_in_a_second_beside_600_connections_that_keep_the_server_waiting(root: Path) -> None:
+def test_a_request_is_answered_at_once_beside_600_connections_that_keep_the_server_waiting(root: Path) -> None:
+    """At once: long before the first of them is given up. The quickest of five tells the server from a busy machine."""
     process, url = start(root)
     port = int(url.rpartition(":")[2])
     with process, ExitStack() as end:
         end.callback(process.kill)  # where it has not ended as it should
         with ExitStack() as held:
             for sent in (UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE, b""):
-                for _ in range(MANY):
-                    opened(held, port, sent)
-                assert max(seconds_to_an_answer(port) for _ in range(5)) < 1, sent
+                peers = [opened(held, port, sent) for _ in range(MANY)]
+                if sent == WHOLE:
+                    # Whoever comes while the most requests of one peer are being answered is told to come again: these must be over.
+                    wait_for_answers(peers)
+                assert min(seconds_to_an_answer(port) for _ in range(5)) < Limits().header_seconds / 5, sent
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate(timeout=20)
     assert re.search(r"connections: \d+ are open of at most \d+.*closed since the last such line: \d+ waiting for", complaints)
     assert len(complaints.splitlines()) < 10, "one line for many connections"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such bounds and signals")
+def test_many_connections_at_once_do_not_take_the_files_that_answers_need(root: Path) -> None:
+    """The server is stopped while they come, and finds them all at once: more than the files that it may open."""
+    process, url = start(root, files=256)
+    port = int(url.rpartition(":")[2])
+    with process, ExitStack() as end:
+        end.callback(process.kill)
+        with ExitStack() as held:
+            process.send_signal(signal.SIGSTOP)
+            for _ in range(MANY):
+                opened(held, port)
+            process.send_signal(signal.SIGCONT)
+            with urllib.request.urlopen(f"{url}/v1/namespaces/default/tables", timeout=60) as answer:
+                assert b'"name":"t"' in answer.read().replace(b" ", b"")
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=20)
+    assert "out of system resource" not in complaints
 
 
 @pytest.mark.parametrize("sent", [b"", UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE], ids=["nothing", "header", "body", "idle"])

@@ -21,8 +21,8 @@ from tahoe.ops.write.rewrite import written_anew
 from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
-from tahoe.snapshot.scan import Scan, ScannedVersion
 from tahoe.snapshot.file_row_groups import evenly
+from tahoe.snapshot.scan import Scan, ScannedVersion
 
 __all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]
 

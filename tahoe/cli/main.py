@@ -23,7 +23,7 @@ from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.cli.uniform import uniform
-from tahoe.cli.upkeep import check, clone, convert, fsck, generate, optimize, repair_log, restore, vacuum
+from tahoe.cli.upkeep import analyze, check, clone, convert, fsck, generate, optimize, repair_log, restore, vacuum
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 
@@ -46,6 +46,7 @@ app.command(short_help="files that nobody may need go")(vacuum)
 app.command(short_help="an older version comes back")(restore)
 app.command(name="repair-log", short_help="checkpoint and checksum are written anew")(repair_log)
 app.command(short_help="files that are gone from storage leave the log")(fsck)
+app.command(short_help="statistics of the files, by which queries skip, are made anew")(analyze)
 app.command(short_help="a table of its own with the same rows")(clone)
 app.command(short_help="lists of files for readers that know no log")(generate)
 app.command(short_help="Parquet files become a table where they are")(convert)

@@ -1,5 +1,5 @@
-"""`tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `convert`, `clone` and `generate`: what is wrong with a table, what
-keeps it in order, and what is made of it."""
+"""`tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `analyze`, `convert`, `clone` and `generate`: what is wrong with a
+table, what keeps it in order, and what is made of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tahoe.exceptions import InvalidRequest
 
 __all__ = [
     "TargetSize",
+    "analyze",
     "bytes_of",
     "check",
     "clone",
@@ -172,6 +173,21 @@ def fsck(path: Path, dry_run: DryRun = False, option: StorageOptions = [], json:
         return
     told = {"table": done.table, "checked": done.checked, "version": done.version, "dryRun": dry_run, "rows": done.rows}
     print_json({**told, "lost": [asdict(one) for one in done.lost]})
+
+
+def analyze(
+    path: Path,
+    where: Where = None,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006 - typer reads it, nobody changes it
+    json: AsJson = False,
+) -> None:
+    """Make the statistics of every file anew of its rows, as the table's properties ask for them now."""
+    done = open_table(path, option).compute_statistics(where, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    print_json({"table": done.table, "version": done.version, "dryRun": dry_run, "files": done.files, "changed": done.changed})
 
 
 PartitionBy = Annotated[

@@ -302,6 +302,18 @@ def test_fsck_tells_first_and_then_does(path: str) -> None:
     assert tahoe.Table(path).to_arrow().num_rows == 6
 
 
+def test_analyze_tells_first_and_then_does(path: str) -> None:
+    assert "0 need other statistics" in run("analyze", path, "--dry-run")
+    before = tahoe.Table(path).set_properties({"delta.dataSkippingNumIndexedCols": "0"})
+    assert "3 need other statistics" in run("analyze", path, "--dry-run")
+    assert tahoe.Table(path).version() == before
+    told = run_json("analyze", path, "--where", "month = 2")
+    assert (told["files"], told["changed"], told["version"], told["dryRun"]) == (1, 1, before + 1, False)
+    assert "2 have got other statistics" in run("analyze", path)
+    assert run_json("analyze", path)["version"] is None, "all are right now"
+    assert tahoe.Table(path).to_arrow().num_rows == 9
+
+
 def test_clone_and_generate_tell_first_and_then_do(path: str, tmp_path: Path) -> None:
     target = str(tmp_path / "clone")
     assert "would make" in run("clone", path, target, "--shallow", "--dry-run")

@@ -12,7 +12,7 @@ from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.pointers import Asked, Trouble
 from tahoe.uniform.formats.metadata import converted_timestamp_ms
 from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number
-from tahoe.uniform.others.foreign import find_foreign, foreign_writer
+from tahoe.uniform.others.foreign import find_foreign, foreign_writer, has_ours
 from tahoe.uniform.others.look import Current, look_at, newest_metadata
 from tahoe.uniform.others.record import ConversionRecord, read_record
 from tahoe.uniform.runtime import LastError, UniformRuntime
@@ -136,7 +136,7 @@ def _look(store: LogStore, target: Snapshot, runtime: UniformRuntime, asked: Ask
                 if current is not None and location == current.location:  # it was moved after all
                     errors.pop(name, None)
         if findings:
-            raise foreign_writer(store.url, findings)
+            raise foreign_writer(store.url, findings, has_ours=has_ours(store, look, record))
     except TahoeError as error:
         wrong = _error(target.version, error)
     catalog_errors = {name: _error(trouble.version, trouble.error) for name, trouble in errors.items()}

@@ -10,7 +10,7 @@ data is read. What a Delta table cannot have is refused by name, before anything
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ __all__ = ["IcebergRequest", "iceberg_table", "is_iceberg", "refuse_partition_co
 
 _FOLDER = "metadata"
 _METADATA = re.compile(r"(?:v(\d+)|(\d+)-[^/]+?)(?:\.gz)?\.metadata\.json")
+_HINT = "version-hint.text"
 _NOT_COPIED = ("delta.", "delta-", "tahoe-", "schema.name-mapping.")
 _VECTORS = {"delta.enableDeletionVectors": "true", "delta.feature.deletionVectors": "supported"}
 
@@ -117,10 +118,10 @@ def refuse_partition_columns(table: str, columns: StructType | None) -> None:
 
 
 def _newest_metadata(store: LogStore) -> str:
-    """The name of the metadata file with the highest number."""
+    """The name of the metadata file with the highest number; where a table without a catalog has its hint, it must lead there."""
     numbers: dict[int, list[str]] = {}
-    for listed in store.names_from(_FOLDER):
-        name = listed.rpartition("/")[2]
+    names = [listed.rpartition("/")[2] for listed in store.names_from(_FOLDER)]
+    for name in names:
         match = _METADATA.fullmatch(name)
         if match is not None:
             numbers.setdefault(int(match[1] or match[2]), []).append(f"{_FOLDER}/{name}")
@@ -130,6 +131,8 @@ def _newest_metadata(store: LogStore) -> str:
             code="DELTA_TABLE_NOT_FOUND",
             table=store.url,
         )
+    if _HINT in names:
+        _check_hint(store, numbers)
     newest, *others = sorted(numbers[max(numbers)])
     if others:
         raise InvalidRequest(
@@ -139,6 +142,24 @@ def _newest_metadata(store: LogStore) -> str:
             table=store.url,
         )
     return newest
+
+
+def _check_hint(store: LogStore, numbers: Collection[int]) -> None:
+    """Raise `InvalidRequest` where the hint does not lead to the highest number. It may be behind: a writer that died between the two files
+    leaves it so, and readers go on from it as long as the next number is there."""
+    text = store.get(f"{_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1
+    found = number
+    while found + 1 in numbers:
+        found += 1
+    if number not in numbers or found != max(numbers):
+        raise InvalidRequest(
+            f"The Iceberg table at {store.url} says in {_FOLDER}/{_HINT} that its version is {text[:20]!r}, from which its metadata files do "
+            f"not lead to the newest of them, {max(numbers)}. Which one holds, the engine that wrote it knows: let it commit once more, or remove "
+            "the files that no version needs.",
+            code="TAHOE_ICEBERG_METADATA_AMBIGUOUS",
+            table=store.url,
+        )
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------------

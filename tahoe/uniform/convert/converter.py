@@ -31,7 +31,7 @@ from tahoe.uniform.convert.publish import Publication, publish
 from tahoe.uniform.convert.slices import SliceEncoder
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import metadata_name, seal_metadata
-from tahoe.uniform.others.foreign import find_foreign, foreign_writer
+from tahoe.uniform.others.foreign import find_foreign, foreign_writer, has_ours
 from tahoe.uniform.others.held import LATELY_MS
 from tahoe.uniform.others.look import Current, Look, look_at
 from tahoe.uniform.others.record import ConversionRecord, read_record
@@ -205,7 +205,7 @@ def _without_foreign(store: LogStore, look: Look, answers: Mapping[str, str | No
     if not findings:
         return record
     if not discard:
-        raise foreign_writer(store.url, findings)
+        raise foreign_writer(store.url, findings, has_ours=has_ours(store, look, record))
     theirs = {finding.location for finding in findings if finding.kind == "metadata"}
     return ConversionRecord(discarded=record.discarded | theirs)
 

@@ -22,7 +22,7 @@ from tahoe.wording import counted
 if TYPE_CHECKING:
     from tahoe.uniform.others.foreign_rows import ForeignTable
 
-__all__ = ["Finding", "ForeignSnapshot", "find_foreign", "foreign_writer", "newest_of_ours"]
+__all__ = ["Finding", "ForeignSnapshot", "find_foreign", "foreign_writer", "has_ours", "newest_of_ours"]
 
 _SUFFIX = ".metadata.json"
 # A snapshot counts, whether or not its files can be listed.
@@ -98,20 +98,34 @@ def find_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None],
     return findings
 
 
-def foreign_writer(table: str, findings: Sequence[Finding]) -> ForeignWriter:
-    """The error that stops a conversion; its facts hold ``snapshots``, ``files`` and ``rows``."""
+def foreign_writer(table: str, findings: Sequence[Finding], *, has_ours: bool = True) -> ForeignWriter:
+    """The error that stops a conversion; its facts hold ``snapshots``, ``files`` and ``rows``.
+
+    Args:
+        has_ours: whether there is metadata of Tahoe's own, on top of which another may have written. Else it was there before: the Delta
+            table may have been converted from it.
+    """
+    what = "; ".join(finding.sentence for finding in findings)
     snapshots = [snapshot for finding in findings for snapshot in finding.snapshots]
     return ForeignWriter(
-        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: "
-        + "; ".join(finding.sentence for finding in findings)
-        + ". None of it is in the Delta table, and nothing is converted until it is settled. "
-        "Take over rows that were appended: tahoe uniform repair --adopt; or leave the changes out: tahoe uniform repair --discard.",
+        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: {what}. None of it is in the "
+        "Delta table, and nothing is converted until it is settled. "
+        "Take over rows that were appended: tahoe uniform repair --adopt; or leave the changes out: tahoe uniform repair --discard."
+        if has_ours
+        else f"The folder of the Delta table {table} has metadata of an Iceberg table that Tahoe did not write: {what}. Where the Delta table "
+        "was converted from it, all of its rows are in the Delta table; an engine that still commits there does so to another table. Nothing "
+        "is converted until you have seen to it that none does, and said so: tahoe uniform repair --discard. (Files stay where they are.)",
         table=table,
         locations=[finding.location for finding in findings],
         snapshots=[snapshot.snapshot_id for snapshot in snapshots],
         files=[file for snapshot in snapshots for file in snapshot.added_files or ()],
         rows=sum(snapshot.added_rows for snapshot in snapshots),
     )
+
+
+def has_ours(store: LogStore, look: Look, record: ConversionRecord) -> bool:
+    """Whether Tahoe has made an Iceberg side of the table: its record says so, or there is metadata of it."""
+    return record.number >= 0 or newest_of_ours(store, look) is not None
 
 
 def newest_of_ours(store: LogStore, look: Look) -> dict[str, Any] | None:

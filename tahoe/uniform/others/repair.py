@@ -7,7 +7,7 @@ that a row of the table passes, and have statistics, ids and constraints as all 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -120,15 +120,29 @@ def _refuse_all_but_appends(store: LogStore, look: Look, finding: Finding, forei
             raise _refused(store, f"{snapshot} is not a plain append")
     theirs = json.loads(store.get(finding.location.removeprefix(f"{store.url}/")))
     ours = newest_of_ours(store, look)
+    if ours is None:
+        raise _refused(store, f"{finding.location} was there before the table's Iceberg side, and is no change of it")
+    _refuse_another_history(store, finding, theirs, {snapshot["snapshot-id"] for snapshot in ours.get("snapshots", ())})
     for key in _UNCHANGED:
-        if ours is not None and _comparable(theirs.get(key)) != _comparable(ours.get(key)):
+        if _comparable(theirs.get(key)) != _comparable(ours.get(key)):
             raise _refused(store, f"{finding.location} has another value of '{key}' than the table")
+
+
+def _refuse_another_history(store: LogStore, finding: Finding, theirs: Mapping[str, Any], ours: Collection[int]) -> None:
+    """Raise for snapshots that do not follow one of ours. They are those of a table that was there before, from which the Delta table may
+    have been converted: its rows would be there twice."""
+    parents = {snapshot["snapshot-id"]: snapshot.get("parent-snapshot-id") for snapshot in theirs.get("snapshots", ())}
+    known = {*ours, *(snapshot.snapshot_id for snapshot in finding.snapshots)}
+    for snapshot in finding.snapshots:
+        parent = parents.get(snapshot.snapshot_id)
+        if parent not in known and (parent is not None or ours):
+            raise _refused(store, f"{snapshot} does not follow a snapshot of the table's Iceberg side, but is of another history")
 
 
 def _refused(store: LogStore, why: str) -> Unsupported:
     return Unsupported(
-        f"The changes of another writer cannot be taken over into table {store.url}: {why}, and only appended rows can. Make the change "
-        "with a Delta writer, then: tahoe uniform repair --discard.",
+        f"The changes of another writer cannot be taken over into table {store.url}: {why}, and only rows that were appended to that side "
+        "can. Make the change with a Delta writer where it is missing, then: tahoe uniform repair --discard.",
         code="TAHOE_UNIFORM_CANNOT_ADOPT",
         table=store.url,
     )

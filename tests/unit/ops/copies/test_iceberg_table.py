@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import sys
@@ -363,6 +364,41 @@ def test_what_is_no_iceberg_table_or_ambiguous_is_refused(catalog, tmp_path):
     assert caught.value.code == "DELTA_CONVERSION_UNSUPPORTED_COLUMN_MAPPING"
     (Path(theirs.location().removeprefix("file://")) / "metadata" / "00002-x.metadata.json").write_text("{}")
     assert refused(table, CorruptTable) == "TAHOE_CORRUPT_ICEBERG_METADATA"
+
+
+@pytest.mark.parametrize(("hint", "is_read"), [("2", True), ("1", True), ("3", False), ("0", False), ("", False), ("2x", False)])
+def test_a_hint_leads_to_the_newest_metadata_or_the_table_is_refused(catalog, hint, is_read):
+    """A table without a catalog: versions 1, 2 and 4, of which the last is that of a writer that died. It is in nobody's way but ours."""
+    theirs = made(catalog)
+    theirs.append(ROWS)
+    folder = Path(theirs.location().removeprefix("file://")) / "metadata"
+    text = Path(theirs.metadata_location.removeprefix("file://")).read_text()
+    for file in folder.glob("*.metadata.json"):
+        file.unlink()
+    for number in (1, 2):
+        (folder / f"v{number}.metadata.json").write_text(text)
+    (folder / "version-hint.text").write_text(hint)
+    table = of(theirs)
+    if is_read:
+        assert table.convert_to_delta(dry_run=True).files == 1
+    (folder / "v4.metadata.json").write_text("{}")
+    assert refused(table, InvalidRequest) == "TAHOE_ICEBERG_METADATA_AMBIGUOUS"
+    (folder / "v4.metadata.json").unlink()
+    if is_read:
+        assert table.convert_to_delta().version == 0 and in_order(table.to_arrow()) == in_order(ROWS)
+    else:
+        assert refused(table, InvalidRequest) == "TAHOE_ICEBERG_METADATA_AMBIGUOUS"
+
+
+def test_metadata_that_is_gzipped_is_read(catalog):
+    theirs = made(catalog)
+    theirs.append(ROWS)
+    plain = Path(theirs.metadata_location.removeprefix("file://"))
+    zipped = plain.with_name(plain.name.replace(".metadata.json", ".gz.metadata.json"))
+    zipped.write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    assert of(theirs).convert_to_delta().files == 1
+    assert in_order(of(theirs).to_arrow()) == in_order(ROWS)
 
 
 def test_a_table_without_a_snapshot_becomes_an_empty_one(catalog):

@@ -78,7 +78,7 @@ def converted(catalog: SqlCatalog) -> Table:
 def test_an_iceberg_table_once_it_is_said_that_nobody_writes_it_any_more(catalog: SqlCatalog) -> None:
     table = converted(catalog)
     version = table.set_properties(V2)
-    with pytest.raises(ForeignWriter, match="all of its rows are in the Delta table.*repair --discard") as caught:
+    with pytest.raises(ForeignWriter, match=r"all of its rows are in the Delta table.*repair --discard") as caught:
         table.uniform.sync()
     assert "--adopt" not in str(caught.value)
     assert table.uniform.status().iceberg_version is None

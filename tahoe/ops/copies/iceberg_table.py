@@ -10,9 +10,10 @@ data is read. What a Delta table cannot have is refused by name, before anything
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
@@ -144,18 +145,20 @@ def _newest_metadata(store: LogStore) -> str:
     return newest
 
 
-def _check_hint(store: LogStore, numbers: Collection[int]) -> None:
+def _check_hint(store: LogStore, numbers: Mapping[int, Sequence[str]]) -> None:
     """Raise `InvalidRequest` where the hint does not lead to the highest number. It may be behind: a writer that died between the two files
     leaves it so, and readers go on from it as long as the next number is there."""
     text = store.get(f"{_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else -1
     found = number
-    while found + 1 in numbers:
+    while f"{_FOLDER}/v{found + 1}.metadata.json" in numbers.get(found + 1, ()):
         found += 1
-    if number not in numbers or found != max(numbers):
+    newest = max(numbers)
+    # Files that a catalog has named lie beside those of a table without one where two engines keep two tables in one folder.
+    if number not in numbers or found != newest or any(not name.startswith(f"{_FOLDER}/v") for name in chain(*numbers.values())):
         raise InvalidRequest(
             f"The Iceberg table at {store.url} says in {_FOLDER}/{_HINT} that its version is {text[:20]!r}, from which its metadata files do "
-            f"not lead to the newest of them, {max(numbers)}. Which one holds, the engine that wrote it knows: let it commit once more, or remove "
+            f"not lead to the newest of them, {newest}. Which one holds, the engine that wrote it knows: let it commit once more, or remove "
             "the files that no version needs.",
             code="TAHOE_ICEBERG_METADATA_AMBIGUOUS",
             table=store.url,

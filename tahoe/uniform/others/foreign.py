@@ -108,13 +108,13 @@ def foreign_writer(table: str, findings: Sequence[Finding], *, has_ours: bool = 
     what = "; ".join(finding.sentence for finding in findings)
     snapshots = [snapshot for finding in findings for snapshot in finding.snapshots]
     return ForeignWriter(
-        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: {what}. None of it is in the "
-        "Delta table, and nothing is converted until it is settled. "
+        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: {what}. None of it is in "
+        "the Delta table, and nothing is converted until it is settled. "
         "Take over rows that were appended: tahoe uniform repair --adopt; or leave the changes out: tahoe uniform repair --discard."
         if has_ours
         else f"The folder of the Delta table {table} has metadata of an Iceberg table that Tahoe did not write: {what}. Where the Delta table "
-        "was converted from it, all of its rows are in the Delta table; an engine that still commits there does so to another table. Nothing "
-        "is converted until you have seen to it that none does, and said so: tahoe uniform repair --discard. (Files stay where they are.)",
+        "was converted from it, all of its rows are in the Delta table; an engine that still commits there does so to another table. "
+        "Nothing is converted until you have seen to it that none does, and said so: tahoe uniform repair --discard. (Files stay where they are.)",
         table=table,
         locations=[finding.location for finding in findings],
         snapshots=[snapshot.snapshot_id for snapshot in snapshots],

@@ -1,8 +1,8 @@
 """Compaction of many small files without Spark: Tahoe against deltalake, on copies of one table, and clustering beside it.
 
 Every measurement is a process of its own, peak memory included; that modules are loaded and the table's newest version is read, which
-deltalake does when a table is opened, counts for neither. Goal: at most 1.2 times deltalake's time, and at most its memory; clustering by four columns
-at most 1.3 times the time of a plain rewrite into as many files.
+deltalake does when a table is opened, counts for neither. Goal: at most 1.2 times deltalake's time, and at most its memory; clustering by
+four columns at most 1.3 times the time of a plain rewrite into as many files.
 
     python benchmarks/optimize.py [--rows 20000000] [--files 400] [--tiny 10000] [--rounds 3]
 """

@@ -112,9 +112,10 @@ def foreign_writer(table: str, findings: Sequence[Finding], *, has_ours: bool = 
         "the Delta table, and nothing is converted until it is settled. "
         "Take over rows that were appended: tahoe uniform repair --adopt; or leave the changes out: tahoe uniform repair --discard."
         if has_ours
-        else f"The folder of the Delta table {table} has metadata of an Iceberg table that Tahoe did not write: {what}. Where the Delta table "
-        "was converted from it, all of its rows are in the Delta table; an engine that still commits there does so to another table. "
-        "Nothing is converted until you have seen to it that none does, and said so: tahoe uniform repair --discard. (Files stay where they are.)",
+        else f"The folder of the Delta table {table} has metadata of an Iceberg table that Tahoe did not write: {what}. Where the Delta "
+        "table was converted from it, all of its rows are in the Delta table; an engine that still commits there does so to another table. "
+        "Nothing is converted until you have seen to it that none does, and said so: tahoe uniform repair --discard. (Its files stay where "
+        "they are.)",
         table=table,
         locations=[finding.location for finding in findings],
         snapshots=[snapshot.snapshot_id for snapshot in snapshots],

@@ -95,7 +95,8 @@ def whole(sessions: dict[str, SparkSession], mine: SparkSession, folder: str) ->
     """Way → a query over all rows."""
     schema = mine.read.parquet(f"{folder}/parquet").schema
     runs: dict[str, Callable[[], object]] = {
-        name: partial(run, lambda one=one: one.readStream.format("delta").load(f"{folder}/rows")) for name, one in sessions.items()
+        name: partial(run, lambda one=one: one.readStream.format("delta").load(f"{folder}/rows"))
+        for name, one in sessions.items()
     }
     return runs | {"parquet": partial(run, lambda: mine.readStream.schema(schema).parquet(f"{folder}/parquet"))}
 

@@ -45,7 +45,9 @@ def rewind(checkpoint: Path, kept: int) -> None:
 
 def written(jvm: SparkSession, path: str) -> None:
     """Five files in the first version, four more in the third, and changes of rows for the feed."""
-    jvm.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    jvm.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
     for first, files in ((0, 5), (100, 4)):
         rows = jvm.range(first, first + 20).selectExpr("id", "'x' v").repartition(files)
         rows.write.format("delta").mode("append").save(path)

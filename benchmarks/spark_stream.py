@@ -30,8 +30,6 @@ from pyspark.sql import DataFrame, SparkSession
 import tahoe.cache
 from benchmarks._spark import beside_delta_spark, by_turns, rows, session, show
 from tahoe import Table
-from tahoe.spark.stream.micro_batches import MicroBatches
-from tahoe.stream.source_options import SourceOptions
 
 SPLITS = 16
 LOOKS = 200
@@ -154,16 +152,17 @@ def visible(sessions: dict[str, SparkSession], folder: str, rounds: int) -> dict
 
 
 def empty_trigger(spark: SparkSession, path: str) -> float:
-    """Seconds of all that Spark asks of a source in a trigger that finds nothing: the median."""
-    batches = MicroBatches(spark, Table(path), SourceOptions(), {})
-    position = batches.latest_offset(None, "all")
+    """Seconds of all that Spark asks of a source in a trigger that finds nothing, with the way to the JVM and back: the median."""
+    source = spark.readStream.format("delta").load(path)._jdf.queryExecution().analyzed().dataSource().createSource(path)
+    limit, optional = source.getDefaultReadLimit(), spark._jvm.java.util.Optional  # type: ignore[union-attr]
+    done = source.latestOffset(None, limit)
     seconds = []
     for _ in range(LOOKS):
         started = time.perf_counter()
-        if batches.latest_offset(position, "some") != position:
+        if source.latestOffset(done, limit).json() != done.json():
             raise RuntimeError("the table has moved")
-        batches.newest(None, None)
-        batches.metrics(position, None)
+        source.reportLatestOffset()
+        source.metrics(optional.of(done))
         seconds.append(time.perf_counter() - started)
     return statistics.median(seconds)
 

@@ -83,5 +83,5 @@ def test_either_goes_on_where_the_other_was(
         jvm.sql(f"UPDATE delta.`{path}` SET v = 'z' WHERE id = 502")
     # Both look at what the other did last when they start.
     both = [batches(one(jvm, path, options), tmp_path / "at") for one in (first, second)]
-    assert [row[0] for row in both[0][0]][0] == 500
+    assert both[0][0][0][0] == 500
     assert both[1] == []

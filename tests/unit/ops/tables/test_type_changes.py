@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,25 +12,10 @@ from tahoe import Table
 from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType
+from tests.type_pairs import PAIRS
 
 P = PrimitiveType
 WIDENS = {"delta.enableTypeWidening": "true", "delta.enableChangeDataFeed": "true"}
-D = Decimal
-PAIRS: list[tuple[DataType, DataType, object, object, object]] = [
-    (P("byte"), P("short"), -128, -128, 1000),
-    (P("short"), P("long"), 300, 300, 2**40),
-    (P("integer"), P("long"), 2**31 - 1, 2**31 - 1, 2**31),
-    (P("float"), P("double"), 0.1, 0.10000000149011612, 0.1),
-    (P("byte"), P("double"), 7, 7.0, 7.5),
-    (P("integer"), P("double"), 2**31 - 1, 2147483647.0, -0.5),
-    (P("date"), P("timestamp_ntz"), date(2020, 2, 29), datetime(2020, 2, 29), datetime(2020, 2, 29, 0, 0, 0, 1)),
-    (DecimalType(6, 2), DecimalType(8, 2), D("9999.99"), D("9999.99"), D("123456.78")),
-    (DecimalType(6, 2), DecimalType(20, 4), D("-0.05"), D("-0.0500"), D("-0.0501")),
-    (P("byte"), DecimalType(10, 0), -5, D("-5"), D("1234567890")),
-    (P("integer"), DecimalType(12, 2), 2**31 - 1, D("2147483647.00"), D("2147483647.01")),
-    (P("long"), DecimalType(20, 0), 2**62, D(2**62), D("9" * 20)),
-    (P("long"), DecimalType(25, 3), -(2**63), D(-(2**63)).quantize(D("0.001")), D("0.001")),
-]
 each_pair = pytest.mark.parametrize(
     ("old", "new", "before", "after", "later"), PAIRS, ids=lambda one: str(one) if isinstance(one, DataType) else ""
 )
@@ -132,9 +117,7 @@ def test_partition_values_and_bounds_of_a_checkpoint_count_as_the_new_type(tmp_p
     assert fresh.to_arrow(filter=f"c = {literal(after, new)}").num_rows == 3
     assert fresh.to_arrow(filter=f"p = {literal(partition, new)} and c is not null").num_rows == (3 if partition != later else 4)
     assert len(fresh.files(filter=f"c > {literal(max(after, later), new)}")) == 0 or str(old) in ("float", "date")
-    fresh.overwrite(
-        pa.table({"p": pa.array([partition], wide), "c": pa.array([later], wide)}), dynamic_partitions=True
-    )
+    fresh.overwrite(pa.table({"p": pa.array([partition], wide), "c": pa.array([later], wide)}), dynamic_partitions=True)
     assert {row["c"] for row in fresh.to_arrow().to_pylist()} == {later}
     assert not fresh.check(deep=True)
 
@@ -153,12 +136,12 @@ def test_appending_wider_values_widens_the_table_where_schemas_are_merged(tmp_pa
     ]
     table.append(rows(range(2, 3), 5, P("short")), merge_schema=True)
     assert table.schema().field("c").data_type == P("long")
-    table.append(rows(range(3, 4), D("1.50"), DecimalType(25, 2)), merge_schema=True)
+    table.append(rows(range(3, 4), Decimal("1.50"), DecimalType(25, 2)), merge_schema=True)
     assert [str(change["toType"]) for change in table.schema().field("c").metadata["delta.typeChanges"]] == [
         "long",
         "decimal(25,2)",
     ]
-    assert [row[1] for row in shown(table)] == [D("1.00"), D(2**31), D("5.00"), D("1.50")]
+    assert [row[1] for row in shown(table)] == [Decimal("1.00"), Decimal(2**31), Decimal("5.00"), Decimal("1.50")]
     assert not table.check(deep=True)
 
 
@@ -166,9 +149,9 @@ def test_a_table_that_is_overwritten_with_another_schema_records_no_types_of_fil
     table = made(tmp_path / "t", P("integer"))
     table.append(rows(range(1), 1, P("integer")))
     table.change_column("c", data_type=P("long"))
-    table.overwrite(pa.table({"c": pa.array([D("1.5")], pa.decimal128(22, 1))}), overwrite_schema=True)
+    table.overwrite(pa.table({"c": pa.array([Decimal("1.5")], pa.decimal128(22, 1))}), overwrite_schema=True)
     assert table.schema().field("c").metadata == {}
-    assert table.to_arrow().to_pylist() == [{"c": D("1.5")}]
+    assert table.to_arrow().to_pylist() == [{"c": Decimal("1.5")}]
 
 
 def test_a_merge_with_schema_evolution_widens_what_its_clauses_assign_to(tmp_path):

@@ -15,6 +15,7 @@ from tahoe.schema.widening import WIDENING_MODES
 
 __all__ = [
     "AUTOMATIC_WIDENING",
+    "AUTO_MERGE",
     "ChangeRange",
     "ReadRequest",
     "boolean_option",
@@ -26,6 +27,8 @@ __all__ = [
     "widening_mode",
 ]
 
+AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
+"""The session's setting that asks every write and MERGE for schema evolution."""
 AUTOMATIC_WIDENING = "spark.databricks.delta.typeWidening.allowAutomaticWidening"
 """The session's setting that `widening_mode` reads."""
 

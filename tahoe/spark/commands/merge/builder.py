@@ -16,7 +16,7 @@ from tahoe.ops.merge.explained import MergeExplained
 from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions
 from tahoe.spark.commands.merge.merge import explain_merge, merge
 from tahoe.spark.commands.merge.statement import MergeRequest
-from tahoe.spark.names.options import AUTOMATIC_WIDENING, widening_mode
+from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.table import Table
 
 __all__ = ["RESULT", "DeltaMergeBuilder", "merge_builder"]
@@ -30,8 +30,6 @@ RESULT = StructType(
     ]
 )
 """The columns of what `DeltaMergeBuilder.execute` returns."""
-
-_AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 def merge_builder(
@@ -133,7 +131,7 @@ class DeltaMergeBuilder:
 
     def _evolving(self) -> MergeRequest:
         """The request; a setting of the session may ask for schema evolution too, and says what that widens."""
-        automatic = str(self._spark.conf.get(_AUTO_MERGE, "false")).lower() == "true"
+        automatic = str(self._spark.conf.get(AUTO_MERGE, "false")).lower() == "true"
         if not automatic and not self._request.schema_evolution:
             return self._request
         mode = widening_mode(self._spark.conf.get(AUTOMATIC_WIDENING, None))

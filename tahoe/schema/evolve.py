@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tahoe.exceptions import InvalidRequest, SchemaMismatch
-from tahoe.schema.mapping import explode, reuse_mapping, without_mapping
+from tahoe.schema.mapping import explode, reuse_mapping
 from tahoe.schema.types import (
     ArrayType,
     DataType,
@@ -23,7 +23,7 @@ from tahoe.schema.types import (
     StructField,
     StructType,
 )
-from tahoe.schema.widening import NO_WIDENING, Widening
+from tahoe.schema.widening import NO_WIDENING, Widening, fresh
 
 __all__ = [
     "as_nullable",
@@ -171,7 +171,7 @@ def merge_schemas(table_schema: StructType, data_schema: StructType, widening: W
         SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS`` where types cannot be brought together, or a name given twice.
     """
     check_duplicates(data_schema)
-    merged = _merge_struct(table_schema, without_mapping(data_schema), (), widening)
+    merged = _merge_struct(table_schema, fresh(data_schema), (), widening)
     check_duplicates(merged)
     return merged
 
@@ -179,7 +179,7 @@ def merge_schemas(table_schema: StructType, data_schema: StructType, widening: W
 def replace_schema(table_schema: StructType, data_schema: StructType) -> StructType:
     """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their ids."""
     check_duplicates(data_schema)
-    return reuse_mapping(as_nullable(without_mapping(data_schema)), table_schema)
+    return reuse_mapping(as_nullable(fresh(data_schema)), table_schema)
 
 
 def without_void(data_type: _Type) -> _Type:

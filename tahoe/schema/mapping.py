@@ -20,7 +20,6 @@ __all__ = [
     "MAX_ID_KEY",
     "NESTED_IDS_KEY",
     "PHYSICAL_NAME_KEY",
-    "TYPE_CHANGES_KEY",
     "assign_ids",
     "assign_nested_ids",
     "check_mapping",
@@ -39,8 +38,6 @@ MAX_ID_KEY = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY = "delta.columnMapping.physicalName"
 NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
-TYPE_CHANGES_KEY = "delta.typeChanges"
-"""What a field records of the types that it had (`tahoe.schema.widening`)."""
 
 _Type = TypeVar("_Type", bound=DataType)
 
@@ -179,11 +176,9 @@ def reuse_mapping(new: StructType, old: StructType) -> StructType:
 
 
 def without_mapping(schema: StructType) -> StructType:
-    """The schema without ids, physical names and what it records of earlier types: a schema that came from another table must not bring
-    what is about the files of that one."""
-    own = (*_KEYS, TYPE_CHANGES_KEY)
+    """The schema without ids and physical names: a schema that came from another table must not bring its own."""
     return transform_fields(
-        schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k not in own})
+        schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k not in _KEYS})
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, Unsupported
-from tahoe.schema.mapping import TYPE_CHANGES_KEY, explode, transform_fields, transform_with_path
+from tahoe.schema.mapping import explode, transform_fields, transform_with_path, without_mapping
 from tahoe.schema.types import (
     ArrayType,
     DataType,
@@ -29,6 +29,7 @@ __all__ = [
     "WIDENING_MODES",
     "Widening",
     "check_type_changes",
+    "fresh",
     "is_iceberg_widening",
     "is_lossless",
     "is_widening",
@@ -39,6 +40,8 @@ __all__ = [
     "without_type_changes",
 ]
 
+TYPE_CHANGES_KEY = "delta.typeChanges"
+"""What a field records of the types that it had."""
 WIDENING_MODES = ("ALWAYS", "SAME_FAMILY_TYPE", "NEVER")
 """What schema evolution may widen by itself: whatever may be widened, numbers into numbers of their kind and dates into timestamps without
 a zone only, or nothing. The reference's names, of its setting ``typeWidening.allowAutomaticWidening``."""
@@ -118,6 +121,12 @@ def without_type_changes(schema: StructType) -> StructType:
     return transform_fields(
         schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k != TYPE_CHANGES_KEY})
     )
+
+
+def fresh(schema: StructType) -> StructType:
+    """The schema as a new table has it: one that came from another table must not bring what is about the files of that one, neither ids and
+    physical names nor earlier types."""
+    return without_type_changes(without_mapping(schema))
 
 
 def widened(table: DataType, data: DataType, widening: Widening) -> Any:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe import Table
 from tahoe.schema.arrow import to_arrow_type
 from tests.interop.engines import canonical
+from tests.renamed_columns import RENAMED, STARTS, renamed_table
 from tests.type_pairs import PAIRS
 
 pytestmark = pytest.mark.jvm
@@ -73,4 +74,20 @@ def test_a_table_widened_by_one_is_read_equal_by_both_with_its_feed(jvm: SparkSe
     jvm.sql(f"UPDATE delta.`{path}` SET id = id + 10 WHERE id = 1")
     assert sorted(table.to_arrow(columns=["id"]).column("id").to_pylist()) == [2, 11]
     assert same(table.to_arrow(), jvm.read.format("delta").load(path))
+    assert table.check(deep=True) == []
+
+
+@pytest.mark.parametrize("mode", STARTS.values(), ids=STARTS)
+def test_columns_renamed_dropped_and_added_again_are_the_same_to_the_jvm(jvm: SparkSession, path: str, mode: str | None) -> None:
+    table = renamed_table(path, mode)
+    assert same(table.to_arrow(), jvm.read.format("delta").load(path))
+    jvm.sql(f"UPDATE delta.`{path}` SET a = 7, `{RENAMED}` = id + 1 WHERE `P art=1` = 'p1'")
+    jvm.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN a TO `a a`")
+    jvm.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN l")
+    jvm.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (l BIGINT, a STRING)")
+    jvm.sql(f"INSERT INTO delta.`{path}` (id, `P art=1`, l, a) VALUES (9, 'p1', 5, 'new')")
+    assert same(table.to_arrow(), jvm.read.format("delta").load(path))
+    assert [row["a a"] for row in table.to_arrow(filter="id = 1").to_pylist()] == [7]
+    newest = table.version()
+    assert same_feed(jvm, table, newest, newest)
     assert table.check(deep=True) == []

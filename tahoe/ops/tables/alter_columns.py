@@ -32,9 +32,8 @@ from tahoe.schema.column_edits import (
     with_field,
     without_column,
 )
-from tahoe.schema.mapping import without_mapping
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from tahoe.schema.widening import is_widening
+from tahoe.schema.widening import fresh, is_widening
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -76,7 +75,7 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
     Raises:
         InvalidRequest: a column that must not be null, a parent or sibling that is not there; `SchemaMismatch` for a name given twice.
     """
-    added = [replace(one, column=without_mapping(StructType((one.column,))).fields[0]) for one in columns]
+    added = [replace(one, column=fresh(StructType((one.column,))).fields[0]) for one in columns]
     for one in added:
         if _demands_values(StructType((one.column,))):
             raise InvalidRequest(
@@ -186,7 +185,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     Raises:
         InvalidRequest: what the files do not allow; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` says what.
     """
-    config, wanted = snapshot.config, without_mapping(columns)
+    config, wanted = snapshot.config, fresh(columns)
     schema, gone = replaced_columns(config, wanted)
     for path in gone:
         refuse_clustering(snapshot, path)

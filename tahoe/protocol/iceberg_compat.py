@@ -224,7 +224,7 @@ def _check_types(config: TableConfig, version: int) -> None:
                 raise _violation(
                     config,
                     "UNSUPPORTED_DATA_TYPE",
-                    f"has column '{name}' of type {part}, which Iceberg does not have. Drop the column, or cast it.",
+                    f"has column '{name}' of type {part}, which the Iceberg side cannot show. Drop the column, or cast it.",
                     column=name,
                 )
         if version > 1:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tahoe.lazy import pc
+from tahoe.schema.arrow_values import nulls
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -82,14 +83,14 @@ def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rul
         target: the Arrow type to build; field names, nullability and metadata are taken over.
         path: where the array is below its column, for errors.
     """
-    if array.type == target and not isinstance(data_type, StructType | ArrayType | MapType):
-        return array
     if data_type == _VARIANT and not pa.types.is_null(array.type):
         return _conform_variant(array, target, path)
+    if array.type == target and not isinstance(data_type, StructType | ArrayType | MapType):
+        return array
     if pa.types.is_dictionary(array.type):
         return conform(array.dictionary_decode(), data_type, target, rule, path)
     if data_type == PrimitiveType("void") or pa.types.is_null(array.type):
-        return pa.nulls(len(array), target)
+        return nulls(len(array), target)
     match data_type:
         case StructType():
             return _conform_struct(array, data_type, target, rule, path)
@@ -226,7 +227,7 @@ def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType,
         position = rule.find(array.type, column)
         wanted = target.field(index).type
         if position is None:
-            children.append(pa.nulls(len(array), wanted))
+            children.append(nulls(len(array), wanted))
         else:
             children.append(conform(array.field(position), column.data_type, wanted, rule, (*path, column.name)))
     fields = [target.field(index) for index in range(target.num_fields)]

@@ -330,8 +330,8 @@ class _FileReader:
             name = ".".join(error.path)
             raise Unsupported(
                 f"Column '{name}' of data file '{self.task.name}' is a shredded variant (feature variantShredding), which is read with "
-                "Spark alone: spark.read.format('delta'), from PySpark 4.1 on. Select other columns, or write the file anew without "
-                "shredding: unset delta.enableVariantShredding, and run OPTIMIZE or REORG on Spark.",
+                "Spark alone: spark.read.format('delta'). Select other columns; or unset delta.enableVariantShredding, and overwrite the "
+                "table with its rows on Spark.",
                 code="DELTA_UNSUPPORTED_DATA_TYPES",
                 file=self.task.name,
                 column=name,

@@ -91,3 +91,28 @@ def test_columns_renamed_dropped_and_added_again_are_the_same_to_the_jvm(jvm: Sp
     newest = table.version()
     assert same_feed(jvm, table, newest, newest)
     assert table.check(deep=True) == []
+
+
+def test_variants_written_by_each_are_read_equal_by_both(jvm: SparkSession, path: str) -> None:
+    jvm.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v VARIANT, s STRUCT<w: VARIANT>) USING delta TBLPROPERTIES "
+        "('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')"
+    )
+    values = """id, IF(id % 3 < 2, parse_json(concat('{"a":', id, '}')), NULL) v, named_struct('w', parse_json('[1]')) s"""
+    jvm.sql(f"INSERT INTO delta.`{path}` SELECT {values} FROM range(6)")
+    table = Table(path)
+    table.append(table.to_arrow(filter="id = 0").set_column(0, "id", pa.array([7])))
+    table.append(pa.table({"id": [8]}))
+    table.delete("id = 1")
+    jvm.sql(f"UPDATE delta.`{path}` SET v = parse_json('true') WHERE id = 3")
+    table.optimize()
+    theirs = jvm.read.format("delta").load(path).selectExpr("id", "to_json(v) v")
+    assert {row.id: row.v for row in theirs.collect()} == {
+        0: '{"a":0}', 2: None, 3: "true", 4: '{"a":4}', 5: None,
+        7: '{"a":0}', 8: None,
+    }
+    assert sorted(table.to_arrow(columns=["id"], filter="v is null")["id"].to_pylist()) == [2, 5, 8]
+    feed = jvm.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(path)
+    assert feed.groupBy("_change_type").count().count() == len(set(table.changes(1)["_change_type"].to_pylist()))
+    assert feed.count() == len(table.changes(1))
+    assert table.check(deep=True) == []

@@ -108,8 +108,13 @@ def test_variants_written_by_each_are_read_equal_by_both(jvm: SparkSession, path
     table.optimize()
     theirs = jvm.read.format("delta").load(path).selectExpr("id", "to_json(v) v")
     assert {row.id: row.v for row in theirs.collect()} == {
-        0: '{"a":0}', 2: None, 3: "true", 4: '{"a":4}', 5: None,
-        7: '{"a":0}', 8: None,
+        0: '{"a":0}',
+        2: None,
+        3: "true",
+        4: '{"a":4}',
+        5: None,
+        7: '{"a":0}',
+        8: None,
     }
     assert sorted(table.to_arrow(columns=["id"], filter="v is null")["id"].to_pylist()) == [2, 5, 8]
     feed = jvm.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(path)

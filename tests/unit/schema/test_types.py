@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError
+from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.schema.types import (
     ArrayType,
     DataType,

@@ -27,7 +27,7 @@ _WORKS = """
     optimizeWrite.enabled optimizeWrite.maxShufflePartitions properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
     vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion
-    write.txnVersion.autoReset.enabled
+    typeWidening.allowAutomaticWidening write.txnVersion.autoReset.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
@@ -105,7 +105,15 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled=false
             streaming.unsafeReadOnNullabilityChange.enabled=false streaming.unsafeReadOnPartitionColumnChanges.enabled=false
             typeWidening.allowTypeChangeStreamingDeltaSource=true typeWidening.bypassStreamingTypeChangeCheck=false
-            typeWidening.enableStreamingSchemaTracking=false
+            typeWidening.allowIntegralDecimalCoercion=true typeWidening.enableStreamingSchemaTracking=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Which types may become wider is the specification's to say, for Iceberg's readers too; columns of a DataFrame show nothing of it.",
+        """
+            typeWidening.allowUnsupportedIcebergTypeChanges=false typeWidening.bypassUnsupportedTypeChangeCheck=false
+            typeWidening.removeSchemaMetadata=true
         """,
     ),
     (
@@ -155,9 +163,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
             tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000 tableFeatures.fastDropFeature.enabled=true
             tableFeatures.fastDropFeature.generateDVTombstones.enabled tableFeatures.testFeatures.enabled=true
-            typeWidening.allowAutomaticWidening typeWidening.allowIntegralDecimalCoercion=true
-            typeWidening.allowUnsupportedIcebergTypeChanges=false typeWidening.bypassUnsupportedTypeChangeCheck=false
-            typeWidening.removeSchemaMetadata=true variant.disableVariantTableFeatureForSpark40=false
+            variant.disableVariantTableFeatureForSpark40=false
             variant.forceUsePreviewTableFeature=false variantShredding.collectVariantDataSkippingStats=true
             variantShredding.forceUsePreviewTableFeature=true variantShredding.guardVariantInStatsSchema.enabled=true
             variantShredding.parseFooterForStats=false

@@ -12,10 +12,11 @@ from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, Tahoe
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import FEATURES, check_readable, check_writable, features_of
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
-from tahoe.schema.evolve import check_duplicates, check_type_changes
+from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
 from tahoe.schema.types import DecimalType, PrimitiveType, StructType
 from tahoe.schema.walk import all_fields, struct_fields
+from tahoe.schema.widening import NO_WIDENING, Widening, check_type_changes
 
 __all__ = ["TableConfig", "features_wanted_by"]
 
@@ -105,6 +106,16 @@ class TableConfig:
     def writes_v2_checkpoints(self) -> bool:
         """Whether checkpoints are to follow the V2 specification (PROTOCOL.md, "V2 Checkpoint Table Feature")."""
         return self.properties.checkpoint_policy == "v2" and "v2Checkpoint" in self.features
+
+    def automatic_widening(self, mode: str) -> Widening:
+        """Which types schema evolution may make wider in this table (PROTOCOL.md, "Type Widening").
+
+        Args:
+            mode: one of `tahoe.schema.widening.WIDENING_MODES`.
+        """
+        if not self.properties.enable_type_widening:
+            return NO_WIDENING
+        return Widening(mode, for_iceberg="iceberg" in self.properties.universal_format_enabled_formats)
 
     @property
     def in_commit_timestamps(self) -> bool:

@@ -1,8 +1,8 @@
 """Table features, one row each (PROTOCOL.md, "Valid Feature Names in Table Features" and each feature's section).
 
 Code asks the table: what a protocol implies, what a table's metadata makes active, what this version can read and write.
-A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row. Tables with variants
-are readable but for their variant columns, which `tahoe.schema.arrow` refuses by name where they are asked for.
+A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row. Shredded
+variants are read with Spark alone; without it `tahoe.snapshot.arrow_reader` refuses such a column of a file by name.
 """
 
 from __future__ import annotations
@@ -116,16 +116,10 @@ _ROWS = (
     TableFeature("timestampNtz", reader=True, wanted_by_field=_is_of("timestamp_ntz")),
     TableFeature("timestampWithoutTimezone", reader=True),
     TableFeature("vacuumProtocolCheck", reader=True, removal=_PROPERTY_OFF),
-    TableFeature("variantType", reader=True, wanted_by_field=_is_of("variant"), writable=False),
-    TableFeature("variantType-preview", reader=True, writable=False),
-    TableFeature(
-        "variantShredding",
-        reader=True,
-        requires=("variantType",),
-        wanted_by_property="delta.enableVariantShredding",
-        writable=False,
-    ),
-    TableFeature("variantShredding-preview", reader=True, writable=False),
+    TableFeature("variantType", reader=True, wanted_by_field=_is_of("variant")),
+    TableFeature("variantType-preview", reader=True),
+    TableFeature("variantShredding", reader=True, requires=("variantType",), wanted_by_property="delta.enableVariantShredding"),
+    TableFeature("variantShredding-preview", reader=True),
     TableFeature("typeWidening", reader=True, wanted_by_property="delta.enableTypeWidening", removal=_REWRITE),
     TableFeature("typeWidening-preview", reader=True, removal=_REWRITE),
     TableFeature(

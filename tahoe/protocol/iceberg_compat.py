@@ -13,7 +13,6 @@ The checks run when a commit is prepared, over values: what breaks a rule never 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,8 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES
 from tahoe.protocol.properties import TableProperties
 from tahoe.schema.mapping import explode, nested_ids_of
-from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes_of
 
 __all__ = [
     "DELETES_PROPERTY",
@@ -40,7 +40,6 @@ DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
 _ALLOWED = frozenset(
     ("byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "timestamp", "timestamp_ntz", "date")
 )
-_WIDER = {"byte": 0, "short": 1, "integer": 2, "long": 3}
 _ROW_TRACKING = "delta.enableRowTracking"
 
 
@@ -225,19 +224,20 @@ def _check_types(config: TableConfig, version: int) -> None:
                 raise _violation(
                     config,
                     "UNSUPPORTED_DATA_TYPE",
-                    f"has column '{name}' of type {part}, which Iceberg does not have. Drop the column, or cast it.",
+                    f"has column '{name}' of type {part}, which the Iceberg side cannot show. Drop the column, or cast it.",
                     column=name,
                 )
         if version > 1:
             _check_nested_ids(config, name, column)
-        for change in column.metadata.get("delta.typeChanges") or ():
-            if not _allowed_widening(str(change.get("fromType")), str(change.get("toType"))):
+        for below, old, new in type_changes_of(column):
+            if is_widening(old, new) and not is_iceberg_widening(old, new):
+                whole = ".".join((*path, *below))
                 raise _violation(
                     config,
                     "UNSUPPORTED_TYPE_WIDENING",
-                    f"has column '{name}', widened from {change.get('fromType')} to {change.get('toType')}, which "
-                    "Iceberg cannot follow. Write the data to a new table.",
-                    column=name,
+                    f"has column '{whole}', widened from {old} to {new}, which Iceberg cannot follow. Leave the type as it is, or turn "
+                    "UniForm off; where the files are of both types already, write the data to a new table.",
+                    column=whole,
                 )
     for column in config.partition_schema:
         if isinstance(column.data_type, (StructType, ArrayType, MapType)):
@@ -288,20 +288,6 @@ def _partitioned_differently(config: TableConfig, previous: TableConfig) -> bool
 def _physical(config: TableConfig) -> list[str]:
     """Physical names: a renamed partition column is still the same partitioning."""
     return [column.physical_name for column in config.partition_schema]
-
-
-def _allowed_widening(before: str, after: str) -> bool:
-    if before in _WIDER and after in _WIDER:
-        return _WIDER[before] <= _WIDER[after]
-    if (before, after) == ("float", "double"):
-        return True
-    old, new = _decimal(before), _decimal(after)
-    return old is not None and new is not None and old.scale == new.scale and old.precision <= new.precision
-
-
-def _decimal(name: str) -> DecimalType | None:
-    match = re.fullmatch(r"decimal\((\d+),\s*(-?\d+)\)", name)
-    return DecimalType(int(match[1]), int(match[2])) if match else None
 
 
 def _parts(data_type: DataType) -> Iterator[DataType]:

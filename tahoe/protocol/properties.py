@@ -144,6 +144,11 @@ class TableProperties:
         return bool(self.get("delta.randomizeFilePrefixes"))
 
     @property
+    def enable_type_widening(self) -> bool:
+        """Whether the types of columns may become wider."""
+        return bool(self.get("delta.enableTypeWidening"))
+
+    @property
     def universal_format_enabled_formats(self) -> tuple[str, ...]:
         """Other formats that the table is to be readable as, such as ``iceberg``."""
         return tuple(self.get("delta.universalFormat.enabledFormats"))

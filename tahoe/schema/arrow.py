@@ -7,8 +7,13 @@ import pyarrow as pa
 from tahoe.exceptions import Unsupported
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["from_arrow_schema", "from_arrow_type", "to_arrow_schema", "to_arrow_type"]
+__all__ = ["VARIANT", "from_arrow_schema", "from_arrow_type", "is_variant", "to_arrow_schema", "to_arrow_type"]
 
+VARIANT = pa.struct(
+    [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, metadata={b"variant": b"true"})]
+)
+"""A variant: its two parts as data files have them (PROTOCOL.md, "Variant data in Parquet"), marked as PySpark marks them. Arrow has no type
+for it that Python knows."""
 _TO_ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
     "long": pa.int64(),
@@ -23,22 +28,14 @@ _TO_ARROW: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
+    "variant": VARIANT,
 }
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC.
-
-    Raises `Unsupported` for a variant.
-    """
+    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC, `VARIANT`."""
     match data_type:
         case PrimitiveType(name):
-            if name not in _TO_ARROW:
-                raise Unsupported(
-                    f"Values of type '{name}' cannot be read into Arrow by this version of Tahoe.",
-                    code="DELTA_UNSUPPORTED_DATA_TYPES",
-                    type=name,
-                )
             return _TO_ARROW[name]
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
@@ -51,17 +48,17 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema with the table's logical names. Raises `Unsupported` naming all columns that Arrow cannot hold, and the others."""
-    refused = [column.name for column in schema if _holds_variant(column.data_type)]
-    if refused:
-        others = ", ".join(column.name for column in schema if column.name not in refused) or "there are none"
-        raise Unsupported(
-            f"These columns have values of type variant, which this version of Tahoe cannot read: {', '.join(refused)}. "
-            f"Select other columns: {others}.",
-            code="DELTA_UNSUPPORTED_DATA_TYPES",
-            columns=refused,
-        )
+    """The Arrow schema with the table's logical names."""
     return pa.schema([_to_arrow_field(column) for column in schema])
+
+
+def is_variant(data_type: pa.DataType) -> bool:
+    """Whether an Arrow type is marked as a variant: a struct of `value` and `metadata`, this with the metadata ``variant`` = ``true``."""
+    if not pa.types.is_struct(data_type):
+        return False
+    parts = {field.name: field for field in data_type.fields}
+    mark = (parts["metadata"].metadata or {}).get(b"variant") if set(parts) == {"value", "metadata"} else None
+    return mark is not None and mark.lower() == b"true"
 
 
 def from_arrow_type(data_type: pa.DataType) -> DataType:
@@ -81,6 +78,8 @@ def from_arrow_type(data_type: pa.DataType) -> DataType:
                 type=str(data_type),
             )
         return DecimalType(data_type.precision, data_type.scale)
+    if is_variant(data_type):
+        return PrimitiveType("variant")
     if types.is_struct(data_type):
         return StructType(tuple(_from_arrow_field(data_type.field(i)) for i in range(data_type.num_fields)))
     if types.is_map(data_type):
@@ -131,17 +130,6 @@ _FROM_ARROW = [
     (pa.types.is_binary_view, "binary"),
     (pa.types.is_null, "void"),
 ]
-
-
-def _holds_variant(data_type: DataType) -> bool:
-    match data_type:
-        case ArrayType(element):
-            return _holds_variant(element)
-        case MapType(key, value):
-            return _holds_variant(key) or _holds_variant(value)
-        case StructType(fields):
-            return any(_holds_variant(column.data_type) for column in fields)
-    return data_type == PrimitiveType("variant")
 
 
 def _to_arrow_field(column: StructField) -> pa.Field:

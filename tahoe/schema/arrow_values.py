@@ -16,7 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["array", "combined", "empty_table", "scalar"]
+from tahoe.schema.arrow import is_variant
+
+__all__ = ["array", "combined", "empty_table", "nulls", "scalar"]
 
 
 def array(values: Sequence[Any], data_type: pa.DataType) -> pa.Array:
@@ -39,6 +41,17 @@ def combined(values: pa.ChunkedArray) -> pa.Array:
 def empty_table(schema: pa.Schema) -> pa.Table:
     """As `schema.empty_table()`."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def nulls(count: int, data_type: pa.DataType) -> pa.Array:
+    """As `pyarrow.nulls`; the parts of a variant that is null are empty, since Parquet may hold no null there."""
+    if is_variant(data_type):
+        parts = [pa.repeat(pa.scalar(b"", pa.binary()), count) for _ in data_type.fields]
+    elif pa.types.is_struct(data_type) and data_type.num_fields:
+        parts = [nulls(count, field.type) for field in data_type.fields]
+    else:
+        return pa.nulls(count, data_type)
+    return pa.StructArray.from_arrays(parts, fields=data_type.fields, mask=pa.repeat(pa.scalar(True), count))
 
 
 def scalar(value: Any, data_type: pa.DataType | None = None) -> pa.Scalar:

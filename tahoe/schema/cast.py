@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tahoe.lazy import pc
+from tahoe.schema.arrow_values import nulls
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Cast",
     "Find",
     "Rule",
+    "ShreddedVariant",
     "conform",
     "find_by_id",
     "find_logical",
@@ -49,6 +51,7 @@ class Rule:
 
 FIELD_ID = b"PARQUET:field_id"
 """The key under which Arrow's metadata holds a field's id in a Parquet file."""
+_VARIANT = PrimitiveType("variant")
 _LARGEST = pa.decimal128(38, 0)
 
 
@@ -63,6 +66,14 @@ class CannotCast(Exception):
         self.reason = reason
 
 
+class ShreddedVariant(Exception):
+    """A variant that a file holds taken apart into columns of its own (PROTOCOL.md, "Variant Shredding"); `path` is where."""
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        super().__init__(".".join(path))
+        self.path = path
+
+
 def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rule, path: tuple[str, ...] = ()) -> pa.Array:
     """The array as Arrow type `target`, which has the shape of `data_type` and any names.
 
@@ -72,12 +83,14 @@ def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rul
         target: the Arrow type to build; field names, nullability and metadata are taken over.
         path: where the array is below its column, for errors.
     """
+    if data_type == _VARIANT and not pa.types.is_null(array.type):
+        return _conform_variant(array, target, path)
     if array.type == target and not isinstance(data_type, StructType | ArrayType | MapType):
         return array
     if pa.types.is_dictionary(array.type):
         return conform(array.dictionary_decode(), data_type, target, rule, path)
     if data_type == PrimitiveType("void") or pa.types.is_null(array.type):
-        return pa.nulls(len(array), target)
+        return nulls(len(array), target)
     match data_type:
         case StructType():
             return _conform_struct(array, data_type, target, rule, path)
@@ -214,7 +227,7 @@ def _conform_struct(array: pa.Array, data_type: StructType, target: pa.DataType,
         position = rule.find(array.type, column)
         wanted = target.field(index).type
         if position is None:
-            children.append(pa.nulls(len(array), wanted))
+            children.append(nulls(len(array), wanted))
         else:
             children.append(conform(array.field(position), column.data_type, wanted, rule, (*path, column.name)))
     fields = [target.field(index) for index in range(target.num_fields)]
@@ -241,6 +254,24 @@ def _conform_map(array: pa.Array, data_type: MapType, target: pa.DataType, rule:
     items = conform(array.items, data_type.value_type, target.item_type, rule, (*path, "value"))
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries])
+
+
+def _conform_variant(array: pa.Array, target: pa.DataType, path: tuple[str, ...]) -> pa.Array:
+    """The two parts of a variant, under whatever order; where there is no variant they are empty, since neither may be null."""
+    names = [field.name for field in array.type.fields] if pa.types.is_struct(array.type) else []
+    if "typed_value" in names:
+        raise ShreddedVariant(path)
+    if not {"value", "metadata"} <= set(names):
+        raise CannotCast(array.type, target, path, "a variant is a struct of value and metadata, both binary")
+    parts = [array.field(names.index(field.name)) for field in target.fields]
+    if not all(_is_bytes(part.type) for part in parts):
+        raise CannotCast(array.type, target, path, "value and metadata of a variant are binary")
+    parts = [part.cast(pa.binary()) for part in parts]
+    missing = array.is_null()
+    if any(pc.any(pc.and_(part.is_null(), pc.invert(missing))).as_py() for part in parts if part.null_count):
+        raise CannotCast(array.type, target, path, "value and metadata of a variant must not be null")
+    filled = [part.fill_null(b"") if part.null_count else part for part in parts]
+    return pa.StructArray.from_arrays(filled, fields=target.fields, mask=missing if array.null_count else None)
 
 
 def _to_timestamp(array: pa.Array, target: pa.DataType, *, floor: bool) -> pa.Array:

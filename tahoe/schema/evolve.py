@@ -7,14 +7,13 @@ schemas are merged; a column that the data does not have becomes null; types may
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, Unsupported
-from tahoe.schema.mapping import explode, reuse_mapping, without_mapping
+from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.schema.mapping import explode, reuse_mapping
 from tahoe.schema.types import (
     ArrayType,
     DataType,
@@ -23,8 +22,8 @@ from tahoe.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
-    schema_from_json,
 )
+from tahoe.schema.widening import NO_WIDENING, Widening, fresh
 
 __all__ = [
     "as_nullable",
@@ -33,20 +32,14 @@ __all__ = [
     "check_column_names",
     "check_duplicates",
     "check_holds_data",
-    "check_type_changes",
     "check_writable",
-    "is_lossless",
-    "is_widening",
     "merge_schemas",
-    "preview_type_changes",
     "replace_schema",
     "without_void",
 ]
 
-TYPE_CHANGES_KEY = "delta.typeChanges"
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
-_INTEGRALS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
-_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_INTEGRALS = {"byte", "short", "integer", "long"}
 _TIMES = {"date", "timestamp", "timestamp_ntz"}
 _VOID = PrimitiveType("void")
 _Type = TypeVar("_Type", bound=DataType)
@@ -165,21 +158,20 @@ def can_store(source: DataType, target: DataType) -> bool:
     return isinstance(source, PrimitiveType) and source.name in _TIMES and target.name in _TIMES
 
 
-def merge_schemas(table_schema: StructType, data_schema: StructType, *, type_widening: bool = False) -> StructType:
+def merge_schemas(table_schema: StructType, data_schema: StructType, widening: Widening = NO_WIDENING) -> StructType:
     """The table's schema with the columns and nested fields that only the data has, at the end of their struct, nullable.
 
-    Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it; a void
-    field takes the data's type.
+    Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it, unless that is
+    to become wider; a void field takes the data's type.
 
     Args:
-        type_widening: whether ``delta.enableTypeWidening`` is on. A column that would then become wider is `Unsupported`, since
-            this version of Tahoe does not write that change.
+        widening: which types become those of the data. What came before is recorded by `tahoe.schema.widening.with_type_changes`.
 
     Raises:
         SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS`` where types cannot be brought together, or a name given twice.
     """
     check_duplicates(data_schema)
-    merged = _merge_struct(table_schema, without_mapping(data_schema), (), type_widening)
+    merged = _merge_struct(table_schema, fresh(data_schema), (), widening)
     check_duplicates(merged)
     return merged
 
@@ -187,22 +179,7 @@ def merge_schemas(table_schema: StructType, data_schema: StructType, *, type_wid
 def replace_schema(table_schema: StructType, data_schema: StructType) -> StructType:
     """The schema that overwriting with ``overwriteSchema`` gives: the data's, nullable; unchanged columns keep their ids."""
     check_duplicates(data_schema)
-    return reuse_mapping(as_nullable(without_mapping(data_schema)), table_schema)
-
-
-def is_widening(source: DataType, target: DataType) -> bool:
-    """Whether the type change is one that the specification allows (PROTOCOL.md, "Type Widening"). Equal types are none."""
-    match source, target:
-        case PrimitiveType(old), DecimalType(precision, scale) if old in _INTEGRALS:
-            return precision - scale >= (20 if old == "long" else 10)
-        case DecimalType(), DecimalType():
-            more_scale = target.scale - source.scale
-            return source != target and more_scale >= 0 and target.precision - source.precision >= more_scale
-        case PrimitiveType(old), PrimitiveType(new):
-            if old in _INTEGRALS and new in _INTEGRALS:
-                return _INTEGRALS[old] < _INTEGRALS[new]
-            return (old, new) == ("date", "timestamp_ntz") or (new == "double" and old in ("byte", "short", "integer", "float"))
-    return False
+    return reuse_mapping(as_nullable(fresh(data_schema)), table_schema)
 
 
 def without_void(data_type: _Type) -> _Type:
@@ -219,62 +196,6 @@ def without_void(data_type: _Type) -> _Type:
         case _:
             return data_type
     return result  # type: ignore[return-value]
-
-
-def is_lossless(source: DataType, target: DataType) -> bool:
-    """Whether every value of `source` is one of `target`, and files of the one can be read as the other.
-
-    More than `is_widening`: the preview of type widening let an integer become every decimal that holds it (a byte decimal(3 + k1, k2),
-    not decimal(10 + k1, k2)), and tables of that time are read by the reference's kernel. No writer may make such a change today.
-    """
-    match source, target:
-        case PrimitiveType(old), DecimalType(precision, scale) if old in _DIGITS:
-            return precision - scale >= _DIGITS[old]
-    return is_widening(source, target)
-
-
-def check_type_changes(schema: StructType) -> None:
-    """Refuse to read a table one of whose columns went through a type change that may have lost values (`is_lossless`).
-
-    Raises `Unsupported`, ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types; `CorruptTable` for a change
-    that is not told as the specification demands.
-    """
-    for path, column in explode(schema):
-        changes = column.metadata.get(TYPE_CHANGES_KEY) or ()
-        for change in changes if isinstance(changes, list | tuple) else [changes]:
-            if not isinstance(change, dict) or not {"fromType", "toType"} <= set(change):
-                raise CorruptTable(
-                    f"Column '{'.'.join(path)}' has a type change ({TYPE_CHANGES_KEY}) without fromType and toType: "
-                    f"{json.dumps(change)[:200]}. Restore the metaData action of the log.",
-                    code="TAHOE_CORRUPT_SCHEMA",
-                    column=".".join(path),
-                )
-            old, new = _type_named(change["fromType"]), _type_named(change["toType"])
-            if not is_lossless(old, new):
-                name = ".".join((*path, *filter(None, str(change.get("fieldPath") or "").split("."))))
-                raise Unsupported(
-                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that the specification "
-                    "does not allow. Rewrite the table with the client that changed it.",
-                    code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
-                    column=name,
-                )
-
-
-def preview_type_changes(schema: StructType) -> dict[str, str]:
-    """The columns that went, in whole or in part, through a change that only the preview of type widening allowed (`is_lossless`, not
-    `is_widening`), each with the change in words. For a schema that has passed `check_type_changes`."""
-    found = {}
-    for path, column in explode(schema):
-        for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
-            old, new = _type_named(change["fromType"]), _type_named(change["toType"])
-            if not is_widening(old, new):
-                found[path[0]] = f"{old} to {new}"
-    return found
-
-
-def _type_named(value: object) -> DataType:
-    field = {"name": "type", "type": value, "nullable": True}
-    return schema_from_json(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
 
 
 def _check_struct(data: StructType, table: StructType, path: tuple[str, ...]) -> None:
@@ -308,42 +229,34 @@ def _check_type(data: DataType, table: DataType, path: tuple[str, ...]) -> None:
             raise _incompatible(data, table, path, "DELTA_METADATA_MISMATCH")
 
 
-def _merge_struct(table: StructType, data: StructType, path: tuple[str, ...], type_widening: bool) -> StructType:
+def _merge_struct(table: StructType, data: StructType, path: tuple[str, ...], widening: Widening) -> StructType:
     merged = []
     for column in table:
         other = data.find(column.name)
         if other is not None:
-            merged_type = _merge_type(column.data_type, other.data_type, (*path, column.name), type_widening)
+            merged_type = _merge_type(column.data_type, other.data_type, (*path, column.name), widening)
             column = replace(column, data_type=merged_type)
         merged.append(column)
     added = [column for column in data if table.find(column.name) is None]
     return StructType((*merged, *as_nullable(StructType(tuple(added)))))
 
 
-def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], type_widening: bool) -> DataType:
+def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], widening: Widening) -> DataType:
     match table, data:
         case StructType(), StructType():
-            return _merge_struct(table, data, path, type_widening)
+            return _merge_struct(table, data, path, widening)
         case ArrayType(), ArrayType():
-            return replace(
-                table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), type_widening)
-            )
+            return replace(table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), widening))
         case MapType(), MapType():
             return replace(
                 table,
-                key_type=_merge_type(table.key_type, data.key_type, (*path, "key"), type_widening),
-                value_type=_merge_type(table.value_type, data.value_type, (*path, "value"), type_widening),
+                key_type=_merge_type(table.key_type, data.key_type, (*path, "key"), widening),
+                value_type=_merge_type(table.value_type, data.value_type, (*path, "value"), widening),
             )
     if table == _VOID:
         return as_nullable(data)
-    if type_widening and is_widening(table, data):
-        raise Unsupported(
-            f"Column '{'.'.join(path)}' would be widened from {table} to {data} (feature typeWidening), which this version of "
-            f"Tahoe reads but does not write. Cast the data to {table}, or change the column's type with another client first.",
-            code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-            column=".".join(path),
-            features=["typeWidening"],
-        )
+    if widening.allows(table, data):
+        return data
     if not can_store(data, table):
         raise _incompatible(data, table, path, "DELTA_FAILED_TO_MERGE_FIELDS")
     return table

@@ -30,6 +30,7 @@ __all__ = [
     "physical_path",
     "reuse_mapping",
     "transform_fields",
+    "transform_with_path",
     "without_mapping",
 ]
 
@@ -171,7 +172,7 @@ def reuse_mapping(new: StructType, old: StructType) -> StructType:
         kept = {key: before.metadata[key] for key in _KEYS if key in before.metadata}
         return replace(column, metadata={**kept, **column.metadata})
 
-    return _transform_with_path(new, reuse, ())
+    return transform_with_path(new, reuse)
 
 
 def without_mapping(schema: StructType) -> StructType:
@@ -194,15 +195,13 @@ def transform_fields(data_type: _Type, change: Callable[[StructField], StructFie
 
     `change` may alter name, nullability and metadata; the children of what it returns are transformed next.
     """
-    return _transform_with_path(data_type, lambda _, column: change(column), ())
+    return transform_with_path(data_type, lambda _, column: change(column))
 
 
-_KEYS = (ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY)
-
-
-def _transform_with_path(
-    data_type: _Type, change: Callable[[tuple[str, ...], StructField], StructField], path: tuple[str, ...]
+def transform_with_path(
+    data_type: _Type, change: Callable[[tuple[str, ...], StructField], StructField], path: tuple[str, ...] = ()
 ) -> _Type:
+    """As `transform_fields`; `change` is given the field path of `explode` too."""
     result: Any
     match data_type:
         case StructType(fields):
@@ -210,19 +209,22 @@ def _transform_with_path(
             for column in fields:
                 inner = (*path, column.name)
                 new = change(inner, column)
-                changed.append(replace(new, data_type=_transform_with_path(new.data_type, change, inner)))
+                changed.append(replace(new, data_type=transform_with_path(new.data_type, change, inner)))
             result = StructType(tuple(changed))
         case ArrayType(element, contains_null):
-            result = ArrayType(_transform_with_path(element, change, (*path, "element")), contains_null)
+            result = ArrayType(transform_with_path(element, change, (*path, "element")), contains_null)
         case MapType(key, value, value_contains_null):
             result = MapType(
-                _transform_with_path(key, change, (*path, "key")),
-                _transform_with_path(value, change, (*path, "value")),
+                transform_with_path(key, change, (*path, "key")),
+                transform_with_path(value, change, (*path, "value")),
                 value_contains_null,
             )
         case _:
             result = data_type
     return result  # type: ignore[no-any-return]
+
+
+_KEYS = (ID_KEY, PHYSICAL_NAME_KEY, NESTED_IDS_KEY)
 
 
 def _explode_type(data_type: DataType) -> Iterator[tuple[tuple[str, ...], StructField]]:

@@ -282,7 +282,8 @@ def _named(name: str, path: tuple[str, ...]) -> DataType:
         return DecimalType(precision, scale)
     where = f" of column '{'.'.join(path)}'" if path else ""
     raise Unsupported(
-        f"The type '{name[:200]}'{where} is not supported by this version of Tahoe.",
+        f"The type '{name[:200]}'{where} is not supported by this version of Tahoe. Use a client that knows it; where it may, "
+        "that can write the values to a column of another type.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
         type=name,
         column=".".join(path),

@@ -35,8 +35,8 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import array, scalar
-from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.widening import is_widening
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches

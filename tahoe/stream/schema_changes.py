@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.evolve import is_widening
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.schema.widening import is_widening
 from tahoe.stream.position import check_same_table
 
 __all__ = ["ReadAs"]

@@ -104,7 +104,7 @@ def _checked(snapshot: Snapshot, name: str) -> Path:
             column=name,
         )
     data_type = fields[-1].data_type
-    if not isinstance(data_type, PrimitiveType | DecimalType) or data_type == PrimitiveType("void"):
+    if not isinstance(data_type, PrimitiveType | DecimalType) or data_type in (PrimitiveType("void"), PrimitiveType("variant")):
         raise InvalidRequest(
             f"Rows of table {table} cannot be clustered by column {name}: its type {data_type} has no order. Name another.",
             code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",

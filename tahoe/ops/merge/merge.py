@@ -178,7 +178,8 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     check_duplicates(source)
     schema = snapshot.schema
     if statement.schema_evolution:
-        schema = evolved_schema(schema, source, statement.clauses, statement.target_alias)
+        widening = snapshot.config.automatic_widening("ALWAYS")
+        schema = evolved_schema(schema, source, statement.clauses, statement.target_alias, widening)
     config = snapshot.config
     if schema != config.schema:
         transaction.set_metadata(with_schema(config, schema, transaction.clock))

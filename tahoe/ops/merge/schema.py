@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest
@@ -12,6 +12,7 @@ from tahoe.expr.tree.expression import Reference
 from tahoe.ops.merge.clauses import Action, Clause
 from tahoe.schema.evolve import check_writable, merge_schemas
 from tahoe.schema.types import DataType, StructType
+from tahoe.schema.widening import NO_WIDENING, Widening, widened
 
 __all__ = ["StarPair", "evolved_schema", "star_pairs"]
 
@@ -27,22 +28,42 @@ class StarPair:
 
 
 def evolved_schema(
-    target: StructType, source: StructType, clauses: Sequence[Clause[Any]], target_alias: str | None
+    target: StructType,
+    source: StructType,
+    clauses: Sequence[Clause[Any]],
+    target_alias: str | None,
+    widening: Widening = NO_WIDENING,
 ) -> StructType:
-    """The target's schema with the columns that its clauses may add: all of the source's for ``*``, else those assigned to.
+    """The target's schema with the columns that its clauses may add: all of the source's for ``*``, else those assigned to. Columns that are
+    assigned to become as wide as the source's of the same name, where the table allows it.
 
     Raises:
         SchemaMismatch: types that cannot be brought together.
         InvalidRequest: an assignment to what is a column of neither.
     """
     if any(clause.is_star for clause in clauses):
-        return merge_schemas(target, source)
+        return merge_schemas(target, source, widening)
     whole = merge_schemas(target, StructType(tuple(column for column in source if target.find(column.name) is None)))
     seen = whole if target_alias is None else {target_alias: whole}
     places = [parse_expression(key, seen) for clause in clauses for key in clause.values or {}]
-    assigned_to = {place.path[0] for place in places if isinstance(place, Reference)}
+    paths = [place.path for place in places if isinstance(place, Reference)]
+    assigned_to = {path[0] for path in paths}
     known = set(target.names)
-    return StructType(tuple(column for column in whole if column.name in known or column.name in assigned_to))
+    evolved = StructType(tuple(column for column in whole if column.name in known or column.name in assigned_to))
+    wider: StructType = widened(evolved, _assigned(source, paths), widening)
+    return wider
+
+
+def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
+    """The source's columns, and fields of its structs, of the names that are assigned to."""
+    kept = []
+    for column in source:
+        below = [path[1:] for path in paths if path[0].lower() == column.name.lower()]
+        if () in below:
+            kept.append(column)
+        elif below and isinstance(column.data_type, StructType):
+            kept.append(replace(column, data_type=_assigned(column.data_type, below)))
+    return StructType(tuple(kept))
 
 
 def star_pairs(action: Action, source: StructType, schema: StructType, *, evolving: bool) -> tuple[StarPair, ...]:

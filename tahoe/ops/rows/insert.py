@@ -41,6 +41,7 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_same_types, check_writable, merge_schemas, replace_schema
 from tahoe.schema.types import StructType
+from tahoe.schema.widening import NO_WIDENING
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.data_reader import DataFiles
@@ -81,6 +82,8 @@ class WriteOptions:
         dynamic_partitions: with ``overwrite``, replace only the partitions that the new rows have.
         app: application id and version of an idempotent write.
         data_change: False when the rows are only laid out anew.
+        automatic_widening: which types `merge_schema` makes wider in a table with ``delta.enableTypeWidening``; one of
+            `tahoe.schema.widening.WIDENING_MODES`.
         same_types: whether columns must have the types of the table's, as a DataFrame's must; else they are cast as SQL's INSERT
             stores values, and a value that does not fit is an error.
     """
@@ -97,6 +100,7 @@ class WriteOptions:
     app: tuple[str, int] | None = None
     data_change: bool = True
     same_types: bool = False
+    automatic_widening: str = "ALWAYS"
 
     def __post_init__(self) -> None:
         overwrite = self.mode == "overwrite"
@@ -226,15 +230,15 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
     config = snapshot.config
     if options.mode == "overwrite" and options.overwrite_schema:
         schema = replace_schema(config.schema, data_schema)
-        changed = with_schema(config, schema, transaction.clock, options.partition_by)
+        changed = with_schema(config, schema, transaction.clock, options.partition_by, files_stay=False)
     else:
         _check_partitioning(config, options.partition_by)
         schema = config.schema
-        widens = options.merge_schema and bool(config.properties.get("delta.enableTypeWidening"))
-        if options.same_types and not widens:
+        widening = config.automatic_widening(options.automatic_widening) if options.merge_schema else NO_WIDENING
+        if options.same_types and widening == NO_WIDENING:
             check_same_types(data_schema, schema)
         if options.merge_schema:
-            schema = merge_schemas(schema, data_schema, type_widening=widens)
+            schema = merge_schemas(schema, data_schema, widening)
             if options.same_types:
                 check_same_types(data_schema, schema)
             check_dependents(config, schema)

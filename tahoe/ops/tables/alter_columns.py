@@ -32,8 +32,8 @@ from tahoe.schema.column_edits import (
     with_field,
     without_column,
 )
-from tahoe.schema.mapping import without_mapping
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.widening import fresh, is_widening
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -75,7 +75,7 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
     Raises:
         InvalidRequest: a column that must not be null, a parent or sibling that is not there; `SchemaMismatch` for a name given twice.
     """
-    added = [replace(one, column=without_mapping(StructType((one.column,))).fields[0]) for one in columns]
+    added = [replace(one, column=fresh(StructType((one.column,))).fields[0]) for one in columns]
     for one in added:
         if _demands_values(StructType((one.column,))):
             raise InvalidRequest(
@@ -185,7 +185,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
     Raises:
         InvalidRequest: what the files do not allow; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` says what.
     """
-    config, wanted = snapshot.config, without_mapping(columns)
+    config, wanted = snapshot.config, fresh(columns)
     schema, gone = replaced_columns(config, wanted)
     for path in gone:
         refuse_clustering(snapshot, path)
@@ -235,7 +235,7 @@ def _check_type(snapshot: Snapshot, column: StructField, wanted: DataType, path:
                 code=f"DELTA_CANNOT_UPDATE_{code}_FIELD",
                 column=name,
             )
-    if old != PrimitiveType("void"):
+    if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, wanted)):
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=wanted))
     refuse_dependents(snapshot.config, path)
 
@@ -244,12 +244,17 @@ def _unsupported_change(snapshot: Snapshot, name: str, old: StructField, new: St
     def shown(column: StructField) -> str:
         return f"{column.data_type}{'' if column.nullable else ' NOT NULL'}"
 
-    remedy = (
-        "Rows that are there are not held against it; add a constraint instead: ALTER TABLE … ADD CONSTRAINT … CHECK "
-        f"({quote_identifier(name)} IS NOT NULL)."
-        if old.data_type == new.data_type
-        else "This version of Tahoe does not widen types (feature typeWidening); overwrite the table with overwriteSchema to change one."
-    )
+    if old.data_type == new.data_type:
+        remedy = (
+            "Rows that are there are not held against it; add a constraint instead: ALTER TABLE … ADD CONSTRAINT … CHECK "
+            f"({quote_identifier(name)} IS NOT NULL)."
+        )
+    elif is_widening(old.data_type, new.data_type):
+        remedy = "Set 'delta.enableTypeWidening' = 'true' on the table first; readers then need the feature typeWidening."
+    else:
+        remedy = (
+            "That is no wider type as the feature typeWidening knows them; overwrite the table with overwriteSchema to change it."
+        )
     return InvalidRequest(
         f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name} of table {snapshot.config.table} from {shown(old)} to "
         f"{shown(new)}. {remedy}",

@@ -17,6 +17,7 @@ from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.evolve import check_column_names, check_duplicates
 from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from tahoe.schema.widening import with_type_changes
 from tahoe.txn.transaction import Operation
 
 __all__ = ["create_operation", "new_metadata", "with_properties", "with_schema"]
@@ -62,12 +63,22 @@ def new_metadata(
     )
 
 
-def with_schema(config: TableConfig, schema: StructType, clock: Clock, partition_by: Sequence[str] | None = None) -> Metadata:
-    """The table's metadata with another schema; new columns get ids where column mapping is on.
+def with_schema(
+    config: TableConfig,
+    schema: StructType,
+    clock: Clock,
+    partition_by: Sequence[str] | None = None,
+    *,
+    files_stay: bool = True,
+) -> Metadata:
+    """The table's metadata with another schema; new columns get ids where column mapping is on, and wider types are recorded.
 
     Args:
-        partition_by: another partitioning, when the whole table is overwritten; None keeps it.
+        partition_by: another partitioning, or other names for it; None keeps it.
+        files_stay: False where no file of the earlier schema is left, so that there are no earlier types to record.
     """
+    if files_stay and config.properties.enable_type_widening:
+        schema = with_type_changes(config.schema, schema)
     check_duplicates(schema)
     columns = _partition_columns(schema, config.partition_columns if partition_by is None else partition_by)
     schema, configuration = _mapped(schema, dict(config.metadata.configuration), existing_table=False, clock=clock)

@@ -8,6 +8,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.column_edits import Path, name_of
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.widening import is_widening
 
 __all__ = ["replaced_columns"]
 
@@ -76,7 +77,8 @@ class _Replacing:
                 self._loosens(old.value_contains_null, new.value_contains_null, path)
                 key = self._type(old.key_type, new.key_type, (*path, "key"))
                 return replace(old, key_type=key, value_type=self._type(old.value_type, new.value_type, (*path, "value")))
-        self._need(old in (new, PrimitiveType("void")), f"changing data type of {name_of(path)} from {old} to {new}")
+        widens = self._config.properties.enable_type_widening and is_widening(old, new)
+        self._need(widens or old in (new, PrimitiveType("void")), f"changing data type of {name_of(path)} from {old} to {new}")
         return new
 
     def _loosens(self, before: bool, after: bool, path: Path) -> None:

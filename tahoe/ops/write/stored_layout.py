@@ -13,7 +13,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
 from tahoe.protocol.partition import serialize
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.arrow_values import scalar
+from tahoe.schema.arrow_values import nulls, scalar
 from tahoe.schema.cast import FIELD_ID, GIVEN, CannotCast, conform, find_logical, nulls_where_forbidden
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import nested_ids_of
@@ -73,7 +73,7 @@ class Layout:
         for column, target in zip(self.columns, self.schema, strict=True):
             position = find_logical(source, column)
             if position is None:
-                arrays.append(pa.nulls(table.num_rows, target.type))
+                arrays.append(nulls(table.num_rows, target.type))
                 continue
             chunks = [self._values(chunk, column, target.type) for chunk in table.column(position).chunks]
             arrays.append(chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, target.type))

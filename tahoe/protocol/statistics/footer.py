@@ -32,7 +32,8 @@ __all__ = ["footer_statistics", "shows_nan"]
 def footer_statistics(metadata: pq.FileMetaData, indexed: Sequence[Leaf], *, by_id: bool, prefix_length: int) -> FileStatistics:
     """As `tahoe.protocol.statistics.collect.statistics_of_footer`, which is what other modules call."""
     built = StatisticsBuilder(metadata.num_rows)
-    positions = _positions(metadata, by_id)
+    variants = frozenset(_key(leaf, by_id) for leaf in indexed if leaf[-1].data_type == _VARIANT)
+    positions = _positions(metadata, by_id, variants)
     if positions is None:
         return built.statistics()
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
@@ -68,6 +69,7 @@ def shows_nan(metadata: pq.FileMetaData) -> bool:
 
 
 _Key = tuple[str, ...] | int
+_VARIANT = PrimitiveType("variant")
 _LAST_KNOWN_PARQUET_MR = 17
 _EPOCH = date(1970, 1, 1)
 _PER_SECOND = {"milliseconds": 10**3, "microseconds": 10**6}
@@ -90,10 +92,11 @@ def _key(leaf: Leaf, by_id: bool) -> _Key:
     return tuple(column.physical_name for column in leaf)
 
 
-def _positions(metadata: pq.FileMetaData, by_id: bool) -> dict[_Key, int] | None:
-    """Where the first leaf of each column is among the file's leaves; None where the file's shape is not understood."""
+def _positions(metadata: pq.FileMetaData, by_id: bool, variants: frozenset[_Key]) -> dict[_Key, int] | None:
+    """Where the first leaf of each column is among the file's leaves, of a variant the one that every value has; None where the file's shape
+    is not understood."""
     try:
-        leaves = list(_walk(metadata.schema.to_arrow_schema(), ()))
+        leaves = list(_walk(metadata.schema.to_arrow_schema(), (), variants))
     except pa.ArrowException:
         return None
     if not leaves and metadata.num_columns:
@@ -103,10 +106,9 @@ def _positions(metadata: pq.FileMetaData, by_id: bool) -> dict[_Key, int] | None
     for path, column, width in leaves:
         if not metadata.schema.column(position).path.startswith(".".join(path)):
             return None
-        if not by_id:
-            positions[path] = position
-        elif (identifier := (column.metadata or {}).get(b"PARQUET:field_id")) is not None:
-            positions[int(identifier)] = position
+        key = path if not by_id else _id_of(column)
+        if key is not None:
+            positions[key] = position + (_before_metadata(column.type) if key in variants else 0)
         position += width
     if position != metadata.num_columns:
         return None
@@ -114,14 +116,31 @@ def _positions(metadata: pq.FileMetaData, by_id: bool) -> dict[_Key, int] | None
     return None if by_id and not positions else positions
 
 
-def _walk(fields: pa.Schema | pa.StructType, prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.Field, int]]:
-    """Each column that is no struct, with the number of leaves that it takes in the file."""
+def _walk(
+    fields: pa.Schema | pa.StructType, prefix: tuple[str, ...], variants: frozenset[_Key]
+) -> Iterator[tuple[tuple[str, ...], pa.Field, int]]:
+    """Each column that is no struct but of a variant, with the number of leaves that it takes in the file."""
     for column in fields:
         path = (*prefix, column.name)
-        if pa.types.is_struct(column.type):
-            yield from _walk(column.type.fields, path)
+        if pa.types.is_struct(column.type) and path not in variants and _id_of(column) not in variants:
+            yield from _walk(column.type.fields, path, variants)
         else:
             yield path, column, _width(column.type)
+
+
+def _id_of(column: pa.Field) -> int | None:
+    identifier = (column.metadata or {}).get(b"PARQUET:field_id")
+    return None if identifier is None else int(identifier)
+
+
+def _before_metadata(variant: pa.DataType) -> int:
+    """How many leaves of a variant come before `metadata`, which every value has, shredded or not, so that its NULLs are the variant's."""
+    before = 0
+    for field in variant.fields if pa.types.is_struct(variant) else ():
+        if field.name == "metadata":
+            return before
+        before += _width(field.type)
+    return 0
 
 
 def _width(kind: pa.DataType) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tahoe.knobs.of_options import writer_given
 from tahoe.knobs.of_sessions import session_has
 from tahoe.ops.rows.insert import WriteOptions
-from tahoe.spark.names.options import boolean_option, hadoop_options, illegal_option
+from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop_options, illegal_option, widening_mode
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
 
@@ -85,6 +85,7 @@ def insert_request(
         app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=boolean_option(given, "dataChange", True),
         same_types=same_types,
+        automatic_widening=widening_mode(settings.get(AUTOMATIC_WIDENING)),
     )
     files = FileOptions(
         compression=given.get("compression"),

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.knobs.of_options import STREAM_READER_OPTIONS, reader_given
+from tahoe.schema.widening import WIDENING_MODES
 
 __all__ = [
+    "AUTOMATIC_WIDENING",
+    "AUTO_MERGE",
     "ChangeRange",
     "ReadRequest",
     "boolean_option",
@@ -21,7 +24,13 @@ __all__ = [
     "read_request",
     "travelling",
     "version_of",
+    "widening_mode",
 ]
+
+AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
+"""The session's setting that asks every write and MERGE for schema evolution."""
+AUTOMATIC_WIDENING = "spark.databricks.delta.typeWidening.allowAutomaticWidening"
+"""The session's setting that `widening_mode` reads."""
 
 _CHANGE_FEED = ("readchangefeed", "readchangedata")
 
@@ -128,6 +137,17 @@ def travelling(request: ReadRequest) -> ReadRequest | None:
 
 
 _IN_PATH = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))", re.DOTALL)
+
+
+def widening_mode(text: str | None) -> str:
+    """What the session lets schema evolution widen, one of `WIDENING_MODES`; all that may be widened where it says nothing.
+
+    Raises `InvalidRequest` for another text.
+    """
+    mode = "ALWAYS" if text is None else text.strip().upper()
+    if mode not in WIDENING_MODES:
+        raise illegal_option(AUTOMATIC_WIDENING, str(text), f"must be one of {', '.join(WIDENING_MODES)}")
+    return mode
 
 
 def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:

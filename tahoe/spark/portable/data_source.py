@@ -81,11 +81,9 @@ class DeltaDataSource(DataSource):
         changes = self._changes()
         if changes is not None:
             _check_schema(schema, changes.schema, changes.store)
-            _refuse_variants(changes.schema, changes.store)
             return _ChangeReader(changes)
         snapshot = self._snapshot()
         _check_schema(schema, snapshot.schema, snapshot.store)
-        _refuse_variants(snapshot.schema, snapshot.store)
         pushes = _option(self._given, "pushFilters", "false").lower() == "true"
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
@@ -314,19 +312,6 @@ def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> No
             f"Table {store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
-
-
-def _refuse_variants(schema: StructType, store: LogStore) -> None:
-    """Spark asks a Python data source for all columns, whatever is selected, so one that Arrow has no type for refuses the table."""
-    try:
-        to_arrow_schema(schema)
-    except Unsupported as error:
-        raise Unsupported(
-            f"Table {store.url}: {error.message.partition('Select')[0]}Spark asks the portable data source for all columns, whatever is "
-            "selected. Call tahoe.enable(spark) first, or read the others without Spark: tahoe.Table(path).to_arrow(columns=[…]).",
-            code=error.code,
-            table=store.url,
-        ) from None
 
 
 def _delete(store: LogStore, add: AddFile) -> None:

@@ -21,9 +21,9 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
-from tahoe.schema.evolve import preview_type_changes
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.widening import preview_type_changes
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install, raising

@@ -1,7 +1,9 @@
 """INSERT into a Delta table, as far as Spark's analyzer does not know what it means there.
 
     INSERT INTO t (a, b) …             columns that are left out are computed, where they are generated, else NULL
-    INSERT WITH SCHEMA EVOLUTION …     columns that only the query has are added by the commit that brings the rows (Spark 4.2 and later)
+    INSERT WITH SCHEMA EVOLUTION …     columns that only the query has are added by the commit that brings the rows, and columns become
+                                       wider where the table widens types (Spark 4.2 and later; with the session's setting
+                                       schema.autoMerge.enabled every INSERT does, on every Spark)
 
 Every other INSERT is resolved and cast by Spark, and arrives at `tahoe.spark.catalog.writable`.
 """
@@ -18,6 +20,7 @@ from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.jvm.stand_ins import stand_in
+from tahoe.spark.names.options import AUTO_MERGE
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import Target, target_of
@@ -29,7 +32,8 @@ _FILLS = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 
 
 def _insert(spark: SparkSession, plan: JavaObject) -> Command | None:
-    evolves = has_field(plan, "withSchemaEvolution") and bool(plan.withSchemaEvolution())
+    asked = has_field(plan, "withSchemaEvolution") and bool(plan.withSchemaEvolution())
+    evolves = asked or (str(spark.conf.get(AUTO_MERGE, "false")).lower() == "true" and not any(_parts(plan).values()))
     if not evolves and plan.userSpecifiedCols().isEmpty() and not plan.byName():
         return None
     target = target_of(spark, plan.table())
@@ -131,16 +135,21 @@ def _evolving(spark: SparkSession, plan: JavaObject, target: Target) -> Command:
     def run() -> None:
         rows = Jvm.of(spark).frame(spark._jsparkSession, query, spark)
         table = target.named.table
-        named = rows if by_name else _named(rows, listed or table.schema().names, target)
+        named = rows if by_name else _named(rows, listed or table.schema().names, target, only=bool(listed))
         request = insert_request(mode, None, target.options, settings_of(spark), merge_schema=True, same_types=False)
         insert(table, named, request)
 
     return Command("INSERT WITH SCHEMA EVOLUTION", run)
 
 
-def _refuse_parts(plan: JavaObject, target: Target) -> None:
+def _parts(plan: JavaObject) -> dict[str, bool]:
+    """The clauses with which schema evolution does not go, and whether the statement has them."""
     replaces = any(getattr(plan, name)().isDefined() for name in field_names(plan) if name.startswith("replaceCriteria"))
-    for is_there, words in ((not plan.partitionSpec().isEmpty(), "PARTITION"), (replaces, "REPLACE")):
+    return {"PARTITION": not plan.partitionSpec().isEmpty(), "REPLACE": replaces}
+
+
+def _refuse_parts(plan: JavaObject, target: Target) -> None:
+    for words, is_there in _parts(plan).items():
         if is_there:
             raise Unsupported(
                 f"INSERT WITH SCHEMA EVOLUTION into {target.named.name} may not have {words}. Add the columns first (ALTER "
@@ -150,9 +159,9 @@ def _refuse_parts(plan: JavaObject, target: Target) -> None:
             )
 
 
-def _named(rows: DataFrame, names: Sequence[str], target: Target) -> DataFrame:
-    """Rows by position: the table's names, then the query's own for the columns that it has more."""
-    if len(rows.columns) < len(names):
+def _named(rows: DataFrame, names: Sequence[str], target: Target, *, only: bool) -> DataFrame:
+    """Rows by position: these names, then, unless these are the `only` ones, the query's own for the columns that it has more."""
+    if len(rows.columns) < len(names) or (only and len(rows.columns) > len(names)):
         raise InvalidRequest(
             f"Cannot write to {target.named.name}: it has the columns {', '.join(names)}, and the query {len(rows.columns)}. Give all, or "
             "list the columns, or write BY NAME.",

@@ -10,7 +10,7 @@ from tahoe.exceptions import Unsupported
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.protocol.clustering import FEATURE
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
-from tahoe.schema.mapping import without_mapping
+from tahoe.schema.widening import fresh
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
@@ -103,7 +103,7 @@ def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinit
     features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ()) if name != FEATURE}
     kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _OWN}
     return TableDefinition(
-        without_mapping(snapshot.schema),
+        fresh(snapshot.schema),
         snapshot.partition_columns,
         {**features, **kept, **properties},
         snapshot.metadata.description,

@@ -68,6 +68,9 @@ _SETTINGS = {
     "spark.sql.parquet.fieldId.write.enabled": "true",
 }
 
+_UNSHREDDED = {"spark.sql.variant.writeShredding.enabled": "false"}
+"""PySpark 4.1 and later take variants apart by themselves, which only tables that say so may have (PROTOCOL.md, "Variant Shredding")."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
@@ -200,7 +203,8 @@ def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, opt
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out: Any = layout.applied(data)
     is_optimized = optimizes(spark, config, options.optimized)
-    session = jvm.session_with(spark, {**_SETTINGS, **(settings_of_bins(spark) if is_optimized else {})})
+    shredding = {} if config.is_active("variantShredding") else _UNSHREDDED
+    session = jvm.session_with(spark, {**_SETTINGS, **shredding, **(settings_of_bins(spark) if is_optimized else {})})
     rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
     job = (rebalanced(rows, layout.folders) if is_optimized else rows).write.format("parquet").mode("error")
     for key, value in {**_bloom_filters(config), **options.hadoop}.items():

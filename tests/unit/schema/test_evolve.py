@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tahoe.exceptions import InvalidRequest, SchemaMismatch, Unsupported
+from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.evolve import (
     can_store,
     check_column_names,
     check_duplicates,
     check_holds_data,
-    check_type_changes,
     check_writable,
-    is_widening,
     merge_schemas,
     replace_schema,
     without_void,
 )
 from tahoe.schema.mapping import ID_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.widening import Widening
 
 P = PrimitiveType
 
@@ -216,12 +213,11 @@ def test_merging_types_that_cannot_be_stored_names_both_and_the_remedy():
         assert part in str(raised.value)
 
 
-def test_a_wider_type_is_cast_unless_type_widening_is_on_which_is_refused_by_name():
-    table, data = struct(a=P("integer")), struct(a=P("long"))
+def test_a_wider_type_is_cast_unless_the_table_widens_types():
+    table, data = struct(a=P("integer"), l=ArrayType(P("float"))), struct(a=P("long"), l=ArrayType(P("double")))
     assert merge_schemas(table, data) == table
-    with pytest.raises(Unsupported, match="typeWidening"):
-        merge_schemas(table, data, type_widening=True)
-    assert merge_schemas(data, table, type_widening=True) == data
+    assert merge_schemas(table, data, Widening("ALWAYS")) == data
+    assert merge_schemas(data, table, Widening("ALWAYS")) == data
 
 
 def test_overwriting_takes_the_schema_of_the_data_with_the_ids_of_what_stays():
@@ -230,58 +226,6 @@ def test_overwriting_takes_the_schema_of_the_data_with_the_ids_of_what_stays():
     assert replaced.names == ["b", "a"]
     assert replaced.field("b").nullable
     assert replaced.field("a").field_id == 1
-
-
-WIDENING = [
-    ("byte", "short"),
-    ("byte", "long"),
-    ("short", "integer"),
-    ("integer", "long"),
-    ("float", "double"),
-    ("short", "double"),
-]
-WIDENING += [("date", "timestamp_ntz")]
-NO_WIDENING = [
-    ("long", "integer"),
-    ("long", "double"),
-    ("double", "float"),
-    ("date", "timestamp"),
-    ("string", "binary"),
-    ("long", "long"),
-]
-
-
-@pytest.mark.parametrize(("source", "target"), WIDENING)
-def test_the_specification_lets_types_be_widened(source, target):
-    assert is_widening(P(source), P(target))
-
-
-@pytest.mark.parametrize(("source", "target"), NO_WIDENING)
-def test_other_changes_are_no_widening(source, target):
-    assert not is_widening(P(source), P(target))
-
-
-@given(st.integers(1, 38), st.integers(0, 10), st.integers(-3, 10), st.integers(-3, 10))
-def test_decimals_widen_by_k1_and_k2_as_the_specification_says(precision, scale, k1, k2):
-    new = DecimalType(precision + k1, scale + k2)
-    assert is_widening(DecimalType(precision, scale), new) == (k1 >= k2 >= 0 and (k1, k2) != (0, 0))
-    assert is_widening(P("short"), DecimalType(10 + k1, k2)) == (k1 >= k2)
-    assert is_widening(P("long"), DecimalType(20 + k1, k2)) == (k1 >= k2)
-
-
-def changed(old, new, **more):
-    change = {"fromType": old, "toType": new, **more}
-    return StructType((StructField("c", MapType(P("string"), P("long")), metadata={"delta.typeChanges": [change]}),))
-
-
-def test_type_changes_of_the_specification_are_read():
-    check_type_changes(changed("integer", "long", fieldPath="value"))
-    check_type_changes(changed("decimal(6, 2)", "decimal(10, 4)", fieldPath="value"))
-
-
-def test_a_type_change_that_the_specification_does_not_know_is_refused_with_its_column():
-    with pytest.raises(Unsupported, match=r"'c\.value' was changed from long to integer \(feature typeWidening\)"):
-        check_type_changes(changed("long", "integer", fieldPath="value"))
 
 
 VOID = P("void")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError
+from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.schema.types import (
     ArrayType,
     DataType,
@@ -98,6 +98,16 @@ def test_what_is_no_schema_is_damage_that_is_named(text: str) -> None:
         schema_from_json(text)
 
 
-def test_a_type_that_is_not_here_is_refused_by_name() -> None:
-    with pytest.raises(TahoeError, match="geometry"):
-        schema_from_json('{"type":"struct","fields":[{"name":"a","type":"geometry","nullable":true,"metadata":{}}]}')
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("geometry", "geometry(OGC:CRS84)", "geography(OGC:CRS84, spherical)"),
+        *("timestamp_nanos", "timestamp_ntz_nanos", "time(6)"),
+        *("interval", "interval year to month", "interval day to second"),
+    ],
+)
+def test_a_type_that_is_not_here_is_refused_by_its_name_and_the_column_s(name: str) -> None:
+    with pytest.raises(Unsupported) as error:
+        schema_from_json(f'{{"type":"struct","fields":[{{"name":"a","type":"{name}","nullable":true,"metadata":{{}}}}]}}')
+    assert error.value.code == "DELTA_UNSUPPORTED_DATA_TYPES"
+    assert f"'{name}' of column 'a'" in error.value.message

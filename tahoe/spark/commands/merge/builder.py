@@ -16,6 +16,7 @@ from tahoe.ops.merge.explained import MergeExplained
 from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions
 from tahoe.spark.commands.merge.merge import explain_merge, merge
 from tahoe.spark.commands.merge.statement import MergeRequest
+from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.table import Table
 
 __all__ = ["RESULT", "DeltaMergeBuilder", "merge_builder"]
@@ -29,8 +30,6 @@ RESULT = StructType(
     ]
 )
 """The columns of what `DeltaMergeBuilder.execute` returns."""
-
-_AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 def merge_builder(
@@ -131,9 +130,12 @@ class DeltaMergeBuilder:
         return explain_merge(self._spark, self._table, self._evolving())
 
     def _evolving(self) -> MergeRequest:
-        """The request; a setting of the session may ask for schema evolution too."""
-        automatic = str(self._spark.conf.get(_AUTO_MERGE, "false")).lower() == "true"
-        return replace(self._request, schema_evolution=True) if automatic else self._request
+        """The request; a setting of the session may ask for schema evolution too, and says what that widens."""
+        automatic = str(self._spark.conf.get(AUTO_MERGE, "false")).lower() == "true"
+        if not automatic and not self._request.schema_evolution:
+            return self._request
+        mode = widening_mode(self._spark.conf.get(AUTOMATIC_WIDENING, None))
+        return replace(self._request, schema_evolution=True, automatic_widening=mode)
 
     def _with(self, kind: Kind, action: Action, condition: Any, values: Mapping[str, str | Column] | None) -> DeltaMergeBuilder:
         clause = Clause(kind, action, checked_expression(condition), values)

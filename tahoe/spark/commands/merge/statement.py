@@ -50,6 +50,8 @@ class MergeRequest:
         source: read once.
         on: where it is true, a row of the source matches a row of the target.
         alias: a name that may stand for the target in all expressions.
+        automatic_widening: which types schema evolution makes wider, in a table with type widening; one of
+            `tahoe.schema.widening.WIDENING_MODES`.
         options: Hadoop's, for the target's storage.
     """
 
@@ -57,6 +59,7 @@ class MergeRequest:
     on: Term
     clauses: tuple[Clause[Term], ...] = ()
     schema_evolution: bool = False
+    automatic_widening: str = "ALWAYS"
     alias: Alias | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -141,7 +144,8 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
     _refuse_our_names([*source.names, *config.schema.names], config.table)
     schema = config.schema
     if request.schema_evolution:
-        schema = evolved_schema(schema, source, request.clauses, last_of(request.alias))
+        widening = config.automatic_widening(request.automatic_widening)
+        schema = evolved_schema(schema, source, request.clauses, last_of(request.alias), widening)
     if schema == config.schema:
         return config
     transaction.set_metadata(with_schema(config, schema, transaction.clock))

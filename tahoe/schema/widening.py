@@ -1,0 +1,240 @@
+"""Type widening: which type of a column may become which, automatically or on request, and what the schema records of it.
+
+PROTOCOL.md, "Type Widening". Files keep the types that they were written with; readers convert. Pure functions over Delta's types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.schema.mapping import explode, transform_fields, transform_with_path, without_mapping
+from tahoe.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    schema_from_json,
+)
+
+__all__ = [
+    "NO_WIDENING",
+    "TYPE_CHANGES_KEY",
+    "WIDENING_MODES",
+    "Widening",
+    "check_type_changes",
+    "fresh",
+    "is_iceberg_widening",
+    "is_lossless",
+    "is_widening",
+    "preview_type_changes",
+    "type_changes_of",
+    "widened",
+    "with_type_changes",
+    "without_type_changes",
+]
+
+TYPE_CHANGES_KEY = "delta.typeChanges"
+"""What a field records of the types that it had."""
+WIDENING_MODES = ("ALWAYS", "SAME_FAMILY_TYPE", "NEVER")
+"""What schema evolution may widen by itself: whatever may be widened, numbers into numbers of their kind and dates into timestamps without
+a zone only, or nothing. The reference's names, of its setting ``typeWidening.allowAutomaticWidening``."""
+_INTEGRALS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """Which types schema evolution makes wider by itself.
+
+    Args:
+        mode: one of `WIDENING_MODES`.
+        for_iceberg: whether the table is shown as Iceberg too, which follows fewer changes.
+    """
+
+    mode: str
+    for_iceberg: bool = False
+
+    def allows(self, old: DataType, new: DataType) -> bool:
+        """Whether a column of type `old` becomes one of type `new`."""
+        if self.mode == "NEVER" or not is_widening(old, new):
+            return False
+        if self.mode == "SAME_FAMILY_TYPE" and not _is_same_family(old, new):
+            return False
+        return not self.for_iceberg or is_iceberg_widening(old, new)
+
+
+NO_WIDENING = Widening("NEVER")
+
+
+def is_widening(source: DataType, target: DataType) -> bool:
+    """Whether the type change is one that the specification allows (PROTOCOL.md, "Type Widening"). Equal types are none."""
+    match source, target:
+        case PrimitiveType(old), DecimalType(precision, scale) if old in _INTEGRALS:
+            return precision - scale >= (20 if old == "long" else 10)
+        case DecimalType(), DecimalType():
+            more_scale = target.scale - source.scale
+            return source != target and more_scale >= 0 and target.precision - source.precision >= more_scale
+        case PrimitiveType(old), PrimitiveType(new):
+            if old in _INTEGRALS and new in _INTEGRALS:
+                return _INTEGRALS[old] < _INTEGRALS[new]
+            return (old, new) == ("date", "timestamp_ntz") or (new == "double" and old in ("byte", "short", "integer", "float"))
+    return False
+
+
+def is_iceberg_widening(source: DataType, target: DataType) -> bool:
+    """Whether Iceberg follows a type change that Delta allows (PROTOCOL.md, "Writer Requirements for Type Widening")."""
+    match source, target:
+        case PrimitiveType(old), PrimitiveType(new):
+            return (old in _INTEGRALS and new in _INTEGRALS) or (old, new) == ("float", "double")
+        case DecimalType(), DecimalType():
+            return source.scale == target.scale
+    return False
+
+
+def with_type_changes(old: StructType, new: StructType) -> StructType:
+    """The new schema, in which each field whose type became wider, itself or in its elements, keys and values, records that in its metadata.
+
+    Fields are the same where names and physical names are.
+    """
+    before = dict(explode(old))
+
+    def recorded(path: tuple[str, ...], column: StructField) -> StructField:
+        was = before.get(path)
+        if was is None or was.physical_name != column.physical_name:
+            return column
+        changes = [_told(*one) for one in _changes(was.data_type, column.data_type, ())]
+        earlier = list(column.metadata.get(TYPE_CHANGES_KEY) or ())
+        return replace(column, metadata={**column.metadata, TYPE_CHANGES_KEY: [*earlier, *changes]}) if changes else column
+
+    return transform_with_path(new, recorded)
+
+
+def without_type_changes(schema: StructType) -> StructType:
+    """The schema without what it records of wider types: true once every file has the types of the schema."""
+    return transform_fields(
+        schema, lambda column: replace(column, metadata={k: v for k, v in column.metadata.items() if k != TYPE_CHANGES_KEY})
+    )
+
+
+def fresh(schema: StructType) -> StructType:
+    """The schema as a new table has it: one that came from another table must not bring what is about the files of that one, neither ids and
+    physical names nor earlier types."""
+    return without_type_changes(without_mapping(schema))
+
+
+def widened(table: DataType, data: DataType, widening: Widening) -> Any:
+    """The table's type, made as wide as the data's where that is allowed; nothing is added, and nothing refused."""
+    match table, data:
+        case StructType(), StructType():
+            pairs = ((column, data.find(column.name)) for column in table)
+            return StructType(
+                tuple(
+                    column if found is None else replace(column, data_type=widened(column.data_type, found.data_type, widening))
+                    for column, found in pairs
+                )
+            )
+        case ArrayType(), ArrayType():
+            return replace(table, element_type=widened(table.element_type, data.element_type, widening))
+        case MapType(), MapType():
+            key, value = widened(table.key_type, data.key_type, widening), widened(table.value_type, data.value_type, widening)
+            return replace(table, key_type=key, value_type=value)
+    return data if widening.allows(table, data) else table
+
+
+def is_lossless(source: DataType, target: DataType) -> bool:
+    """Whether every value of `source` is one of `target`, and files of the one can be read as the other.
+
+    More than `is_widening`: the preview of type widening let an integer become every decimal that holds it (a byte decimal(3 + k1, k2),
+    not decimal(10 + k1, k2)), and tables of that time are read by the reference's kernel. No writer may make such a change today.
+    """
+    match source, target:
+        case PrimitiveType(old), DecimalType(precision, scale) if old in _DIGITS:
+            return precision - scale >= _DIGITS[old]
+    return is_widening(source, target)
+
+
+def check_type_changes(schema: StructType) -> None:
+    """Refuse to read a table one of whose columns went through a type change that may have lost values (`is_lossless`).
+
+    Raises `Unsupported`, ``DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA``, naming the column and both types; `CorruptTable` for a change
+    that is not told as the specification demands.
+    """
+    for path, column in explode(schema):
+        for change in _entries(column):
+            if not isinstance(change, dict) or not {"fromType", "toType"} <= set(change):
+                raise CorruptTable(
+                    f"Column '{'.'.join(path)}' has a type change ({TYPE_CHANGES_KEY}) without fromType and toType: "
+                    f"{json.dumps(change)[:200]}. Restore the metaData action of the log.",
+                    code="TAHOE_CORRUPT_SCHEMA",
+                    column=".".join(path),
+                )
+            old, new = _type_named(change["fromType"]), _type_named(change["toType"])
+            if not is_lossless(old, new):
+                name = ".".join((*path, *filter(None, str(change.get("fieldPath") or "").split("."))))
+                raise Unsupported(
+                    f"Column '{name}' was changed from {old} to {new} (feature typeWidening), a change that the specification "
+                    "does not allow. Rewrite the table with the client that changed it.",
+                    code="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+                    column=name,
+                )
+
+
+def preview_type_changes(schema: StructType) -> dict[str, str]:
+    """The columns that went, in whole or in part, through a change that only the preview of type widening allowed (`is_lossless`, not
+    `is_widening`), each with the change in words. For a schema that has passed `check_type_changes`."""
+    found = {}
+    for path, column in explode(schema):
+        for change in column.metadata.get(TYPE_CHANGES_KEY) or ():
+            old, new = _type_named(change["fromType"]), _type_named(change["toType"])
+            if not is_widening(old, new):
+                found[path[0]] = f"{old} to {new}"
+    return found
+
+
+def _type_named(value: object) -> DataType:
+    field = {"name": "type", "type": value, "nullable": True}
+    return schema_from_json(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
+
+
+def type_changes_of(column: StructField) -> Iterator[tuple[tuple[str, ...], DataType, DataType]]:
+    """The type changes that a field records: the path below it (``element``, ``key``, ``value``), the type before and the type after. For a
+    schema that has passed `check_type_changes`."""
+    for change in _entries(column):
+        path = tuple(filter(None, str(change.get("fieldPath") or "").split(".")))
+        yield path, _type_named(change["fromType"]), _type_named(change["toType"])
+
+
+def _entries(column: StructField) -> list[Any]:
+    changes = column.metadata.get(TYPE_CHANGES_KEY) or ()
+    return list(changes) if isinstance(changes, list | tuple) else [changes]
+
+
+def _is_same_family(old: DataType, new: DataType) -> bool:
+    match old, new:
+        case PrimitiveType(one), PrimitiveType(other):
+            return not (one in _INTEGRALS and other == "double")
+    return isinstance(old, DecimalType)
+
+
+def _changes(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType, DataType]]:
+    """What became wider in one field. Structs are left out: their fields record their own."""
+    match old, new:
+        case ArrayType(), ArrayType():
+            yield from _changes(old.element_type, new.element_type, (*path, "element"))
+        case MapType(), MapType():
+            yield from _changes(old.key_type, new.key_type, (*path, "key"))
+            yield from _changes(old.value_type, new.value_type, (*path, "value"))
+        case _ if is_widening(old, new):
+            yield path, old, new
+
+
+def _told(path: tuple[str, ...], old: DataType, new: DataType) -> dict[str, str]:
+    told = {"fromType": str(old.to_json_value()), "toType": str(new.to_json_value())}
+    return {**told, "fieldPath": ".".join(path)} if path else told

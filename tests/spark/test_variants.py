@@ -1,0 +1,74 @@
+"""Variants on Spark: written unshredded unless the table says otherwise, changed, and read back by Spark and by Arrow."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+from tahoe import Table
+from tahoe.log.replay import add_files
+from tahoe.tables import DeltaTable
+
+ROWS = """SELECT id, IF(id % 3 < 2, parse_json(concat('{"a":', id, '}')), NULL) v, named_struct('w', parse_json('[1]')) s FROM range(6)"""
+
+
+def made(spark, path: str, properties: str) -> Table:
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v VARIANT, s STRUCT<w: VARIANT>) USING delta TBLPROPERTIES ({properties})"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` {ROWS}")
+    return Table(path)
+
+
+def shown(spark, path: str) -> dict[int, str | None]:
+    return {row.id: row.v for row in spark.read.format("delta").load(path).selectExpr("id", "to_json(v) v").collect()}
+
+
+def kinds(table: Table) -> set[str]:
+    return {
+        str(pq.read_schema(table.url.removeprefix("file://") + "/" + add.path).field(1).type)
+        for add in add_files(table.snapshot().files())
+    }
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_they_are_written_and_changed_by_both(spark, plain, tmp_path, vectors):
+    properties = f"'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = '{vectors}'"
+    path = str(tmp_path / "t")
+    table = made(spark, path, properties)
+    assert kinds(table) == {"struct<value: binary not null, metadata: binary not null>"}
+    rows = spark.read.format("delta").load(path)
+    assert [row.id for row in rows.where("variant_get(v, '$.a', 'int') = 3").collect()] == [3]
+    assert sorted(row.id for row in rows.where("v IS NULL").select("id").collect()) == [2, 5]
+    assert sorted(table.to_arrow(columns=["id"], filter="v IS NULL")["id"].to_pylist()) == [2, 5]
+    table.append(table.to_arrow(filter="id = 0").set_column(0, "id", [[7]]))
+    changed = DeltaTable.forPath(spark, path)
+    changed.delete("id = 4")
+    changed.update("id = 1", {"v": "parse_json('\"u\"')"})
+    source = spark.sql("SELECT 3L id, parse_json('true') v UNION ALL SELECT 9L, parse_json('null')")
+    merge = changed.alias("t").merge(source.alias("s"), "s.id = t.id")
+    merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "s.v"}).execute()
+    changed.optimize().executeCompaction()
+    expected = {0: '{"a":0}', 1: '"u"', 2: None, 3: "true", 5: None, 7: '{"a":0}', 9: "null"}
+    assert shown(spark, path) == shown(plain, path) == expected
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(path)
+    deleted = feed.where("_change_type = 'delete'").selectExpr("to_json(v) v")
+    assert [row.v for row in deleted.collect()] == ['{"a":4}']
+    assert not table.check(deep=True)
+
+
+def test_only_a_table_that_says_so_gets_them_taken_apart(spark, tmp_path):
+    if spark.version < "4.1":
+        pytest.skip("PySpark 4.0 writes no shredded variants")
+    path = str(tmp_path / "t")
+    table = made(spark, path, "'delta.enableVariantShredding' = 'true'")
+    assert {"variantType", "variantShredding"} <= table.snapshot().config.protocol.reader_features
+    assert all("typed_value" in kind for kind in kinds(table))
+    assert shown(spark, path) == {0: '{"a":0}', 1: '{"a":1}', 2: None, 3: '{"a":3}', 4: '{"a":4}', 5: None}
+    rows = spark.read.format("delta").load(path)
+    assert rows.where("v IS NOT NULL AND variant_get(v, '$.a', 'int') > 2").count() == 2
+    assert not table.check(deep=True)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableVariantShredding' = 'false')")
+    spark.sql(f"UPDATE delta.`{path}` SET id = id")
+    assert not any("typed_value" in kind for kind in kinds(table))
+    assert table.to_arrow().num_rows == 6

@@ -13,7 +13,7 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
-from tahoe.spark.jvm.bridge import JavaObject, is_classic
+from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import location_of, parts_of, path_of
@@ -73,9 +73,8 @@ def _to_table(
         # In Spark's words: a view, a table of another format, or one of a catalog of its own.
         return original(writer, tableName)
     request = _request(spark, asked)
-    place, entry = _place(spark, writer, asked, parts)
-    query = start_query(spark, table_at(spark, place, asked.options), asked, request, path=place, entry=entry)
-    return writer._sq(query)  # type: ignore[no-any-return]
+    place = _place(spark, writer, asked, parts)
+    return writer._sq(start_query(spark, table_at(spark, place, asked.options), asked, request, path=place))  # type: ignore[no-any-return]
 
 
 def _tell(writer: Any, format: str | None, mode: str | None, partition_by: Any, name: str | None, options: Any) -> None:
@@ -114,16 +113,15 @@ def _is_other(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     return path_of(parts) is None and delta_entry(spark, parts) is None and spark.catalog.tableExists(".".join(f"`{one}`" for one in parts))
 
 
-def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[str, ...]) -> tuple[str, JavaObject | None]:
-    """Where the table is, and its entry; a table that is not there is made."""
+def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[str, ...]) -> str:
+    """Where the table is; one that is not there is made."""
     path = path_of(parts)
     entry = None if path is not None else delta_entry(spark, parts)
-    if path is not None and table_at(spark, path, asked.options).exists():
-        return path, None
-    if entry is None:
+    if entry is not None:
+        return location_of(entry)
+    if path is None or not table_at(spark, path, asked.options).exists():
         columns = nullable_schema(from_spark_schema(writer._df.schema))
         definition = TableDefinition(columns, asked.partition_by or (), cluster_by=asked.cluster_by)
         location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
         make_table(spark, Creation(parts, "create", definition, location))
-        entry = None if path is not None else delta_entry(spark, parts)
-    return (path, None) if path is not None else (location_of(entry), entry)
+    return path if path is not None else location_of(delta_entry(spark, parts))

@@ -167,14 +167,11 @@ def _columns(java: JavaObject, field: str, method: str) -> tuple[str, ...] | Non
     return tuple(str(one) for one in items(java.call(method, []).get()))
 
 
-def start_query(
-    spark: SparkSession, table: Table, asked: AskedOfStream, request: Insert, *, path: str, entry: JavaObject | None = None
-) -> JavaObject:
+def start_query(spark: SparkSession, table: Table, asked: AskedOfStream, request: Insert, *, path: str) -> JavaObject:
     """Start the query; Spark's own ``StreamingQuery``.
 
     Args:
         path: of the table, as the query shows it.
-        entry: the ``CatalogTable`` of a table that was named.
     """
     jvm = Jvm.of(spark)
     sink = compiled_object(
@@ -183,7 +180,9 @@ def start_query(
     pair = jvm.java_class("scala.Tuple2")("path", path)
     options = getattr(asked.java.field("extraOptions"), "$plus")(pair)
     given = jvm.java_class("java.util.ArrayList")()
-    for one in (sink, options, True, jvm.option(None), jvm.option(entry)):
+    # Spark would refresh a table that it knows by its name after each batch, in a way that only its own relations stand; what is cached of
+    # the table is cached anew by Tahoe's own commits.
+    for one in (sink, options, True, jvm.option(None), jvm.option(None)):
         given.add(one)
     return asked.java.call("startQuery", given)
 

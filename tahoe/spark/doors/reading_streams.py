@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import DataStreamReader
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tahoe.spark.doors.reading import one_path
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
@@ -81,16 +81,16 @@ class _Given:
         """Looks into the reader."""
         jvm, java = Jvm.of(reader._spark), reader._jreader
         found = {str(field.getName()): field for field in java.getClass().getDeclaredFields()}
-        values = {}
+        values: dict[str, Any] = {}
         for name in _FIELDS & found.keys():
             found[name].setAccessible(True)
             values[name] = found[name].get(java)
-        schema, name = values["userSpecifiedSchema"], values.get("userProvidedSourceName")
+        schema, called = values["userSpecifiedSchema"], values.get("userProvidedSourceName")
         return cls(
             values["source"],
             jvm.dictionary(values["extraOptions"].originalMap()),
             schema.get() if schema.isDefined() else None,
-            str(name.get()) if name is not None and name.isDefined() else None,
+            str(called.get()) if called is not None and called.isDefined() else None,
         )
 
 

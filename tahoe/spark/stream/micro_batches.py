@@ -9,16 +9,20 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from tahoe.log.files.paths import commit_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.stream.batch_frames import batch_frame
 from tahoe.stream.admission import UNLIMITED
-from tahoe.stream.position import Position
+from tahoe.stream.position import BASE_INDEX, Position
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
 
 __all__ = ["MicroBatches"]
+
+_MOST_COMMITS = 256
+"""Ahead of a query that are read to tell what waits there; to be read they are anyway."""
 
 
 class MicroBatches:
@@ -74,5 +78,28 @@ class MicroBatches:
         """The rows up to there are dealt with: nothing is to be done."""
 
     def metrics(self, consumed: str | None, _end: None) -> str:
-        """Names and values, a line each."""
-        return ""
+        """How far behind the query is, for its progress: names and values, a line each.
+
+        The version that it has come to, the table's newest, how many versions it has not read whole, for how long the first of them has
+        been there, and how many files and bytes wait, where that can be told without reading more than some commits.
+        """
+        if consumed is None:
+            return ""
+        position, newest = Position.parse(consumed), self._newest.version
+        is_whole = position.index == BASE_INDEX and not position.is_initial_snapshot
+        behind = max(newest - position.version + 1, 0)
+        told = {
+            "version": position.version - 1 if is_whole else position.version,
+            "newestVersion": newest,
+            "versionsBehind": behind,
+            "millisecondsBehind": self._milliseconds_behind(position) if behind else 0,
+        }
+        waiting = self._source.waiting(position, newest, _MOST_COMMITS)
+        if waiting is not None:
+            told |= {"numFilesOutstanding": waiting.files, "numBytesOutstanding": waiting.bytes}
+        return "\n".join(f"{name}\n{value}" for name, value in told.items())
+
+    def _milliseconds_behind(self, position: Position) -> int:
+        """For how long the first commit that is not read whole has been there, by the storage's clock."""
+        first = self._table.store.head(commit_name(position.version))
+        return 0 if first is None else max(self._table.clock.now_ms() - first.modified_ms, 0)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Literal
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.knobs.of_options import stream_reader_given
 from tahoe.spark.names.options import boolean_option, illegal_option
 from tahoe.stream.source_options import SourceOptions
 
-__all__ = ["Moment", "stream_options"]
+__all__ = ["no_travel", "stream_options"]
 
 
-class Moment(Protocol):
-    """Gives the instant that the text of a timestamp means (`tahoe.spark.names.snapshots.moment`)."""
-
-    def __call__(self, text: str, /) -> datetime: ...
-
-
-def stream_options(options: Mapping[str, str], moment: Moment) -> SourceOptions:
+def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]) -> SourceOptions:
     """What the options of a stream's reader ask for.
+
+    Args:
+        moment: gives the instant that the text of a timestamp means (`tahoe.spark.names.snapshots.moment`).
 
     Raises:
         InvalidRequest: ``DELTA_ILLEGAL_OPTION``, ``DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET``, ``DELTA_TIMESTAMP_INVALID``, and
@@ -59,9 +56,11 @@ def no_travel(what: str) -> InvalidRequest:
     )
 
 
-def _starting_version(text: str | None) -> Any:
-    if text is None or text.strip().lower() == "latest":
-        return None if text is None else "latest"
+def _starting_version(text: str | None) -> int | Literal["latest"] | None:
+    if text is None:
+        return None
+    if text.strip().lower() == "latest":
+        return "latest"
     if not text.strip().isdecimal():
         raise illegal_option("startingVersion", text, "must be a version, a number of 0 or more, or 'latest'")
     return int(text)
@@ -76,8 +75,8 @@ def _count(given: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-_UNITS = {"": 1, "b": 1} | {
-    f"{letter}{end}": 1024**power for power, letter in enumerate("kmgtp", start=1) for end in ("", "b", "ib")
+_UNITS: dict[str, int] = {"": 1, "b": 1} | {
+    f"{letter}{end}": 1 << (10 * power) for power, letter in enumerate("kmgtp", start=1) for end in ("", "b", "ib")
 }
 
 

@@ -66,7 +66,7 @@ def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject
 
 
 def _check_schema(jvm: Jvm, snapshot: Snapshot, columns: JavaObject, given: JavaObject) -> None:
-    same = jvm.java_class("org.apache.spark.sql.types.DataType").equalsIgnoreCompatibleNullability(columns, given)
+    same = jvm.catalyst("types.DataTypeUtils").equalsIgnoreNullability(columns, given)
     if given.nonEmpty() and not same:
         raise InvalidRequest(
             f"schema(…) says that table {snapshot.store.url} has the columns {given.toDDL()}, and it has {columns.toDDL()}. Leave schema(…) "

@@ -39,14 +39,19 @@ def main() -> None:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     spark = tahoe.enable(builder.getOrCreate())
-    print("ready", flush=True)
+    _say("ready")
     first = _query(spark, folder, "a", "b")
     if task["point"] is None and task["until"] == "end":
         first.awaitTermination()
     # Else both run side by side, and the second goes as far as the first has come when it starts.
     _query(spark, folder, "b", "c").awaitTermination()
     first.awaitTermination()
-    print("done", flush=True)
+    _say("done")
+
+
+def _say(word: str) -> None:
+    sys.stdout.write(word + "\n")
+    sys.stdout.flush()
 
 
 def _query(spark: SparkSession, folder: str, source: str, target: str) -> Any:

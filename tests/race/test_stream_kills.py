@@ -102,6 +102,7 @@ def test_a_chain_that_is_killed_between_any_two_logs_has_every_row_once(tmp_path
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
 def test_two_hundred_kills_of_a_hundred_thousand_rows(tmp_path: Path) -> None:
     kills, rows = (int(os.environ.get(f"TAHOE_STREAM_{name}", usual)) for name, usual in (("KILLS", 200), ("ROWS", 100_000)))
     chain = Chain(tmp_path, seed=int(os.environ.get("TAHOE_STREAM_SEED", "2")))
@@ -115,5 +116,5 @@ def test_two_hundred_kills_of_a_hundred_thousand_rows(tmp_path: Path) -> None:
         if runs % 7 == 0:
             # A stream that reads the table sees nothing of it.
             chain.table("b").optimize()
-    print(f"{chain.rows} rows, killed {dict(chain.kills)}")
+    sys.stderr.write(f"{chain.rows} rows, killed {dict(chain.kills)}\n")
     chain.finish()

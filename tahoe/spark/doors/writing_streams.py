@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.spark.commands.create import TableDefinition
@@ -15,13 +16,12 @@ from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import location_of, parts_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 from tahoe.spark.names.settings import settings_of
+from tahoe.spark.sink.batches import columns_of
 from tahoe.spark.sink.sink import AskedOfStream, start_query
 from tahoe.spark.sink.sink_request import sink_request
-from tahoe.spark.write.fitting import nullable_schema
 
 __all__ = ["wrap_stream_writer"]
 
@@ -80,27 +80,32 @@ def _to_table(
 def _tell(writer: Any, format: str | None, mode: str | None, partition_by: Any, name: str | None, options: Any) -> None:
     """Tell the writer what it is told last, as PySpark does."""
     writer.options(**options)
-    for given, tell in ((mode, writer.outputMode), (partition_by, writer.partitionBy), (format, writer.format), (name, writer.queryName)):
+    for given, tell in (
+        (mode, writer.outputMode),
+        (partition_by, writer.partitionBy),
+        (format, writer.format),
+        (name, writer.queryName),
+    ):
         if given is not None:
             tell(given)
 
 
 def _request(spark: SparkSession, asked: AskedOfStream) -> Insert:
-    return sink_request(
-        asked.output_mode, asked.partition_by, asked.options, settings_of(spark), cluster_by=asked.cluster_by
-    )
+    return sink_request(asked.output_mode, asked.partition_by, asked.options, settings_of(spark), cluster_by=asked.cluster_by)
 
 
 def _one_path(path: str | None, asked: AskedOfStream) -> str:
     in_options = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
     if path is not None and in_options is not None:
         raise InvalidRequest(
-            "The path is given twice, as the option 'path' and as an argument of start(); leave one out.", code="TAHOE_AMBIGUOUS_TABLE"
+            "The path is given twice, as the option 'path' and as an argument of start(); leave one out.",
+            code="TAHOE_AMBIGUOUS_TABLE",
         )
     given = path if path is not None else in_options
     if given is None:
         raise InvalidRequest(
-            "The table's path is not specified. Name it: start(path), or its name: toTable(name).", code="DELTA_MISSING_PATH_OPTION"
+            "The table's path is not specified. Name it: start(path), or its name: toTable(name).",
+            code="DELTA_MISSING_PATH_OPTION",
         )
     return given
 
@@ -110,7 +115,11 @@ def _is_other(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     catalog = spark._jsparkSession.sessionState().catalog()
     if len(parts) == 1 and catalog.getTempView(parts[0]).isDefined():
         return True
-    return path_of(parts) is None and delta_entry(spark, parts) is None and spark.catalog.tableExists(".".join(f"`{one}`" for one in parts))
+    return (
+        path_of(parts) is None
+        and delta_entry(spark, parts) is None
+        and spark.catalog.tableExists(".".join(f"`{one}`" for one in parts))
+    )
 
 
 def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[str, ...]) -> str:
@@ -120,8 +129,7 @@ def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[
     if entry is not None:
         return location_of(entry)
     if path is None or not table_at(spark, path, asked.options).exists():
-        columns = nullable_schema(from_spark_schema(writer._df.schema))
-        definition = TableDefinition(columns, asked.partition_by or (), cluster_by=asked.cluster_by)
+        definition = TableDefinition(columns_of(writer._df), asked.partition_by or (), cluster_by=asked.cluster_by)
         location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
         make_table(spark, Creation(parts, "create", definition, location))
     return path if path is not None else location_of(delta_entry(spark, parts))

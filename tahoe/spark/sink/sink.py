@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import Unsupported
+from tahoe.exceptions import TahoeError, Unsupported
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
@@ -23,8 +25,7 @@ from tahoe.spark.jvm.errors import thrown
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_path
-from tahoe.spark.scan.file_index import FileIndex
-from tahoe.spark.sink.batches import Batch, write_batch
+from tahoe.spark.sink.batches import write_batch
 from tahoe.table import Table
 
 __all__ = ["AskedOfStream", "start_query"]
@@ -200,8 +201,8 @@ class _Batches(Proxied):
         try:
             root = hadoop_path(self._table.url)
             data = _frame(self._spark, rows)
-            write_batch(self._table, Batch(query, number, data, root in roots.split("\n")), self._request)
-        except Exception as error:
+            write_batch(self._table, query, number, data, self._request, reads_target=root in roots.split("\n"))
+        except (TahoeError, PySparkException, Py4JJavaError) as error:
             return thrown(jvm, error)
         return None
 

@@ -92,6 +92,16 @@ class Source:
         """The position after all that is in the table now. Commits up to there are not looked at: what stops a stream stops it there."""
         return self._before(self.latest().version + 1)
 
+    def resume(self, done: Position) -> None:
+        """A stream goes on that has read up to there, maybe with another schema: what was read and what comes must go together.
+
+        Raises: as `plan`, where the table is another one, or lost or renamed a column since.
+        """
+        done.check_table(self.read.metadata.id, self.store.url)
+        version = done.version if done.is_initial_snapshot or done.index >= 0 else done.version - 1
+        if 0 <= version <= self.latest().version:
+            self._check_version(version)
+
     def plan(self, start: Position | None, limits: Limits | None = None, up_to: Position | None = None) -> Position:
         """How far the batch after `start` goes; `start` itself where there is nothing yet.
 

@@ -63,7 +63,10 @@ public class TableStream implements org.apache.spark.sql.execution.streaming.Sou
   public org.apache.spark.sql.connector.read.streaming.Offset reportLatestOffset() { return offset(answer("newest", null, null)); }
 
   public org.apache.spark.sql.Dataset getBatch(scala.Option start, org.apache.spark.sql.execution.streaming.Offset end) {
-    if (isThrownAway()) return null;
+    if (isThrownAway()) {
+      answer("resume", null, end.json());
+      return null;
+    }
     String from = start.isEmpty() ? null : ((org.apache.spark.sql.execution.streaming.Offset) start.get()).json();
     return (org.apache.spark.sql.Dataset) answer("batch", from, end.json());
   }

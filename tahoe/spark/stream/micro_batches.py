@@ -50,6 +50,10 @@ class MicroBatches:
         self._newest = self._table.snapshot()
         return self._newest
 
+    def resume(self, _start: None, end: str) -> None:
+        """The query is started again, and all up to there is done."""
+        self._source.resume(Position.parse(end))
+
     def prepare_for_available_now(self, _start: None, _end: None) -> None:
         """The query runs up to what is in the table now, and stops then."""
         self._end = self._source.end_now()

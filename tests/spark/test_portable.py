@@ -154,6 +154,8 @@ for name in (f"{last}", f".{last}.crc"):
     Path(at, "commits", name).unlink(missing_ok=True)
 spark.createDataFrame([(100, 1)], "id long, p int").write.format("delta").mode("append").save(folder + "/source")
 again = run(rows(), "copy", checkpointLocation=at)
+if not admits:  # one batch is a run there, and that was the one done again
+    again = run(rows(), "copy", checkpointLocation=at)
 print("= each once", sorted(row.id for row in spark.read.format("delta").load(folder + "/copy").collect()), again.id == first.id)
 if sys.argv[3] == "more":
     run(rows().groupBy("p").count(), "counts", "complete", checkpointLocation=folder + "/counting")

@@ -383,5 +383,5 @@ def test_what_is_no_table_or_one_version_of_it_is_refused(spark: SparkSession, p
 def test_other_formats_and_sessions_without_delta_stay_as_they_are(spark: SparkSession, plain: SparkSession, path: str) -> None:
     assert spark.readStream.format("rate").load().columns == ["timestamp", "value"]
     Table(path).append(ids(1))
-    with pytest.raises(Exception, match="not supported by this version"):
-        plain.readStream.format("delta").load(path).writeStream.format("noop").start().awaitTermination()
+    rows = plain.readStream.format("delta").load(path)
+    assert rows._jdf.queryExecution().analyzed().getClass().getSimpleName() == "StreamingRelationV2"

@@ -393,7 +393,7 @@ class TestTwoQueriesOnOneCheckpoint:
         first.processAllAvailable()
         spark.conf.set("spark.sql.streaming.stopActiveRunOnRestart", "false")
         try:
-            with pytest.raises(Exception, match="CONCURRENT_QUERY"):
+            with pytest.raises(Exception, match="same id is already active"):
                 writer.start(path)
         finally:
             spark.conf.unset("spark.sql.streaming.stopActiveRunOnRestart")

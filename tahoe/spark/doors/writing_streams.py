@@ -105,7 +105,7 @@ def _one_path(path: str | None, asked: AskedOfStream) -> str:
     if given is None:
         raise InvalidRequest(
             "The table's path is not specified. Name it: start(path), or its name: toTable(name).",
-            code="DELTA_MISSING_PATH_OPTION",
+            code="DELTA_PATH_DOES_NOT_EXIST",
         )
     return given
 

@@ -16,6 +16,7 @@ from tahoe.knobs.knob import Knob, State
 from tahoe.knobs.of_options import READER_OPTIONS, STREAM_READER_OPTIONS, WRITER_OPTIONS
 from tahoe.knobs.of_properties import PROPERTIES
 from tahoe.knobs.of_sessions import CONFS
+from tahoe.knobs.of_streams import STREAM_WRITER_OPTIONS
 from tests.statements.differences import DIFFERENCES, Difference
 from tests.statements.lives import LIVES
 
@@ -102,6 +103,7 @@ def _settings() -> Iterator[str]:
         "options of writers": WRITER_OPTIONS,
         "options of readers": READER_OPTIONS,
         "options of readers of streams": STREAM_READER_OPTIONS,
+        "options of writers of streams": STREAM_WRITER_OPTIONS,
         "settings of a session": CONFS,
     }
     for kind, knobs in kinds.items():

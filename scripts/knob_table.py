@@ -8,6 +8,7 @@ from tahoe.knobs.knob import Knob, State
 from tahoe.knobs.of_options import READER_OPTIONS, STREAM_READER_OPTIONS, WRITER_OPTIONS
 from tahoe.knobs.of_properties import PROPERTIES
 from tahoe.knobs.of_sessions import CONFS
+from tahoe.knobs.of_streams import STREAM_WRITER_OPTIONS
 
 HEAD = """# Settings
 
@@ -20,6 +21,7 @@ SECTIONS = (
     ("Options of writers", "option", WRITER_OPTIONS),
     ("Options of readers", "option", READER_OPTIONS),
     ("Options of readers of streams", "option", STREAM_READER_OPTIONS),
+    ("Options of writers of streams", "option", STREAM_WRITER_OPTIONS),
     ("Settings of a session", "setting", CONFS),
 )
 

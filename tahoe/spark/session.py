@@ -23,6 +23,7 @@ from tahoe.spark.doors.reading import wrap_reader
 from tahoe.spark.doors.reading_streams import wrap_stream_reader
 from tahoe.spark.doors.wrapping import ENABLED, is_enabled, takes_names, wrap
 from tahoe.spark.doors.writing import wrap_writer
+from tahoe.spark.doors.writing_streams import wrap_stream_writer
 from tahoe.spark.doors.writing_v2 import wrap_writer_v2
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
@@ -80,6 +81,7 @@ def _wrap_classic() -> None:
     wrap_stream_reader()
     wrap_writer()
     wrap_writer_v2()
+    wrap_stream_writer()
     wrap_catalog()
     wrap(SparkSession, "newSession", _new_session)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tahoe.table import Table
@@ -123,6 +124,47 @@ table.uniform.sync()
 UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
 print("= converted", table.uniform.sync(rebuild=True).files_added == len(table.snapshot().files()))
 """
+STREAMS_ON_CONNECT = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+import tahoe
+folder, java_options = sys.argv[1:3]
+builder = SparkSession.builder.remote("local[2]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
+builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.ui.showConsoleProgress", "false")
+spark = builder.config("spark.driver.extraJavaOptions", java_options).getOrCreate()
+admits = hasattr(__import__("pyspark.sql.streaming", fromlist=["x"]), "datasource")
+source = tahoe.Table(folder + "/source")
+def rows():
+    reader = spark.readStream.format("delta")
+    return (reader.option("maxFilesPerTrigger", 1) if admits else reader).load(folder + "/source")
+def run(frame, target, mode="append", **options):
+    writer = frame.writeStream.format("delta").outputMode(mode).options(**options)
+    try:
+        query = writer.trigger(availableNow=True).start(folder + "/" + target)
+        query.awaitTermination(120)
+        return query
+    except Exception as error:
+        return error
+at = folder + "/at"
+first = run(rows(), "copy", partitionBy="p", checkpointLocation=at)
+print("= copied", spark.read.format("delta").load(folder + "/copy").count())
+last = max(int(one.name) for one in Path(at, "commits").glob("[0-9]*"))
+for name in (f"{last}", f".{last}.crc"):
+    Path(at, "commits", name).unlink(missing_ok=True)
+spark.createDataFrame([(100, 1)], "id long, p int").write.format("delta").mode("append").save(folder + "/source")
+again = run(rows(), "copy", checkpointLocation=at)
+if not admits:  # one batch is a run there, and that was the one done again
+    again = run(rows(), "copy", checkpointLocation=at)
+print("= each once", sorted(row.id for row in spark.read.format("delta").load(folder + "/copy").collect()), again.id == first.id)
+if sys.argv[3] == "more":
+    run(rows().groupBy("p").count(), "counts", "complete", checkpointLocation=folder + "/counting")
+    print("= counted", sorted(map(tuple, spark.read.format("delta").load(folder + "/counts").collect())))
+    spark.conf.set("spark.sql.streaming.checkpointLocation", folder + "/any")
+    print("= refused", "TAHOE_NO_CHECKPOINT_LOCATION" in str(run(rows(), "copy")))
+    feed = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 3).load(folder + "/source")
+    print("= refused", "reads no change data feed" in str(run(feed, "copy", checkpointLocation=folder + "/f")))
+"""
 
 ON_A_CLUSTER = """
 import sys
@@ -172,6 +214,32 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, java_options)
         "= converted True",
     ]
     assert Table(path).check() == []
+
+
+def streams_on_connect(folder: Path, java_options: str, further: str) -> list[str]:
+    source = Table(str(folder / "source"))
+    source.append(pa.table({"id": pa.array([0, 1]), "p": pa.array([0, 1], pa.int32())}))
+    source.set_properties({"delta.enableChangeDataFeed": "true"})
+    told = run(STREAMS_ON_CONNECT, str(folder), java_options, further)
+    copy = Table(str(folder / "copy"))
+    assert copy.check() == [] and copy.snapshot().partition_columns == ("p",)
+    numbers = [one["operationParameters"]["epochId"] for one in copy.history()]
+    assert numbers == ["1", "0"]
+    return told
+
+
+COPIED = ["= copied 2", "= each once [0, 1, 100] True"]
+
+
+# Over five seconds: as above, and a query asks a Python process for each step of each batch.
+def test_on_spark_connect_a_table_is_a_source_and_a_sink_of_streams(tmp_path, java_options):
+    assert streams_on_connect(tmp_path, java_options, "no more") == COPIED
+
+
+@pytest.mark.soak
+def test_on_spark_connect_streams_of_counts_and_what_is_refused(tmp_path, java_options):
+    counted = ["= counted [(0, 1), (1, 2)]", "= refused True", "= refused True"]
+    assert streams_on_connect(tmp_path, java_options, "more") == [*COPIED, *counted]
 
 
 # Over five seconds: a driver, a worker's two executors and their Python processes are started; only so is it seen what travels to executors.

@@ -26,9 +26,18 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import TahoeError
-from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
-__all__ = ["install", "kept_for_the_caller", "raising", "raising_with_values", "told_once", "without_task_failures"]
+__all__ = [
+    "install",
+    "kept_for_the_caller",
+    "origin_of",
+    "raising",
+    "raising_with_values",
+    "thrown",
+    "told_once",
+    "without_task_failures",
+]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -88,6 +97,29 @@ def kept_for_the_caller(function: Callable[Parameters, Result]) -> Callable[Para
             raise _Kept(f"tahoe-error-{_ERRORS.keep(error)}-kept") from error
 
     return call
+
+
+def thrown(jvm: Jvm, error: Exception) -> JavaObject:
+    """What a query that runs by itself shall stop with: the JVM's own exception where it raised one, else one with the error's own text.
+
+    Spark shows that text wherever it tells of the query. The error's number stands where none is shown, in the exception's stack.
+    """
+    origin = origin_of(error)
+    if origin is not None:
+        return origin
+    text = str(error) if isinstance(error, TahoeError) else f"{type(error).__name__}: {error}"
+    exception = jvm.java_class("org.apache.spark.SparkException")(text)
+    frame = "java.lang.StackTraceElement"
+    mark = jvm.java_class(frame)("tahoe", f"tahoe-error-{_ERRORS.keep(error)}-kept", None, -1)
+    exception.setStackTrace(jvm.array(frame, [mark]))
+    return exception
+
+
+def origin_of(error: BaseException | None) -> JavaObject | None:
+    """The JVM's exception that a Python one was made of."""
+    if isinstance(error, captured.CapturedException):
+        return error._origin
+    return error.java_exception if isinstance(error, Py4JJavaError) else None
 
 
 def raising(error: TahoeError) -> Column:
@@ -188,6 +220,7 @@ _TELLING_OF_TASKS = (
 )
 _COMMAND = threading.local()
 """How many of `told_once` this thread is in."""
+_OF_QUERIES = "org.apache.spark.sql.streaming.StreamingQueryException"
 _TELLING_OF_QUERIES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers, which print an error with the Java stack when they make it, whether or not somebody catches it."""
 _SILENCE = threading.Lock()
@@ -205,6 +238,9 @@ def install() -> None:
     original = captured.convert_exception
 
     def convert_exception(java_error: Any) -> Any:
+        # A query's own exception tells which query it was; what it stopped with is its cause, and comes here by itself.
+        if str(java_error.getClass().getName()) == _OF_QUERIES:
+            return original(java_error)
         # Utils.exceptionString has the whole chain of causes in one call.
         kept = _ERRORS.found(str(_exception_text(java_error)))
         return original(_undeclared(java_error)) if kept is None else kept.with_traceback(None)

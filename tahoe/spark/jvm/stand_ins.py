@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import PACKAGE, compiled_object
-from tahoe.spark.jvm.errors import kept_for_the_caller
+from tahoe.spark.jvm.errors import kept_for_the_caller, origin_of
 
 __all__ = ["PartialFunction", "Proxied", "answered", "is_stand_in", "stand_in"]
 
@@ -68,19 +67,12 @@ def answered(method: Callable[Parameters, Result]) -> Callable[Parameters, Resul
         try:
             return kept(*arguments, **named)
         except RuntimeError as error:
-            original = _origin(error.__cause__)
+            original = origin_of(error.__cause__)
             if original is None:
                 raise
             raise Py4JJavaError("", original) from None
 
     return call
-
-
-def _origin(error: BaseException | None) -> JavaObject | None:
-    """The JVM's exception that a Python one was made of."""
-    if isinstance(error, CapturedException):
-        return error._origin
-    return error.java_exception if isinstance(error, Py4JJavaError) else None
 
 
 class Proxied:

@@ -57,6 +57,8 @@ __all__ = [
 _Type = TypeVar("_Type", bound=DataType)
 # What the log keeps beside a column for writers; Spark would act on some of it, or show it as if it were the user's.
 _HIDDEN_KEYS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT", "parquet.field.id", "parquet.field.nested.ids")
+# Spark's own mark of the column that a running query has its event time in.
+_WATERMARK = "spark.watermarkDelayMs"
 
 
 def to_spark_schema(schema: StructType) -> SparkStruct:
@@ -71,7 +73,7 @@ def to_spark_type(data_type: DataType) -> SparkType:
 
 def from_spark_schema(schema: SparkStruct) -> StructType:
     """The Delta schema of a DataFrame's. Raises `Unsupported`, naming the column, for a type that Delta does not have."""
-    plain = SparkStruct([_without_user_types(column) for column in schema.fields])
+    plain = SparkStruct([_as_stored(column) for column in schema.fields])
     for column in plain.fields:
         try:
             schema_from_json(SparkStruct([column]).json())
@@ -409,8 +411,9 @@ def _physical(schema: StructType, name: str) -> StructField | None:
     return exact or next((column for column in schema if column.physical_name.lower() == lowered), None)
 
 
-def _without_user_types(column: SparkField) -> SparkField:
-    return SparkField(column.name, _plain_type(column.dataType), column.nullable, column.metadata)
+def _as_stored(column: SparkField) -> SparkField:
+    metadata = {key: value for key, value in column.metadata.items() if key != _WATERMARK}
+    return SparkField(column.name, _plain_type(column.dataType), column.nullable, metadata)
 
 
 def _plain_type(data_type: SparkType) -> SparkType:
@@ -419,7 +422,7 @@ def _plain_type(data_type: SparkType) -> SparkType:
         case UserDefinedType():
             return _plain_type(data_type.sqlType())
         case SparkStruct():
-            return SparkStruct([_without_user_types(column) for column in data_type.fields])
+            return SparkStruct([_as_stored(column) for column in data_type.fields])
         case SparkArray():
             return SparkArray(_plain_type(data_type.elementType), data_type.containsNull)
         case SparkMap():

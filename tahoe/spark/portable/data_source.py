@@ -9,11 +9,10 @@ snapshot is chosen once, when Spark asks for the schema; the same version is pla
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import datasource
@@ -21,13 +20,12 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import InvalidRequest, MetadataChangedException, StorageFailure, Unsupported
+from tahoe.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
 from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
 from tahoe.ops.write.writer import write_arrow
 from tahoe.process import UNIFORM_RUNTIME
-from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.arrow import to_arrow_schema
@@ -38,17 +36,18 @@ from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, insert_request
-from tahoe.spark.jvm.storage import storage_options
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
+from tahoe.spark.portable.given import option_of, partition_columns, table_of
+from tahoe.spark.portable.stream_reader import stream_reader
+from tahoe.spark.portable.stream_writer import stream_writer
+from tahoe.spark.portable.tasks import WrittenFiles, binned, discard
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
 
 __all__ = ["DeltaDataSource"]
 
-_TASK_BYTES = 128 * 1024 * 1024
 _UNIFORM_SECONDS = 60.0
 _CATALOG_SECONDS = 5.0  # a catalog may never answer
 
@@ -84,13 +83,12 @@ class DeltaDataSource(DataSource):
             return _ChangeReader(changes)
         snapshot = self._snapshot()
         _check_schema(schema, snapshot.schema, snapshot.store)
-        pushes = _option(self._given, "pushFilters", "false").lower() == "true"
+        pushes = option_of(self._given, "pushFilters", "false").lower() == "true"
         return _FilteringReader(snapshot) if pushes else _Reader(snapshot)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """What writes rows of these columns; all that can be refused is refused here, before a task runs."""
-        asked = _option(self._given, "partitionBy", "")
-        columns = [name.strip() for name in asked.split(",") if name.strip()] or None
+        columns = partition_columns(self._given)
         options = {key: value for key, value in self._given.items() if key.lower() != "partitionby"}
         request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
         if request.options.replace_where is not None:
@@ -99,28 +97,25 @@ class DeltaDataSource(DataSource):
                 code="TAHOE_OPTION_NOT_SUPPORTED",
                 option="replaceWhere",
             )
-        table = _table(_option(self._given, "path", ""), self._given)
+        table = table_of(option_of(self._given, "path", ""), self._given)
         return _Writer(table, from_spark_schema(schema), request)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
-        """Raises `Unsupported`: there is no streaming in this version of Tahoe."""
-        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
-
-    def simpleStreamReader(self, schema: SparkStruct) -> Any:  # noqa: N802
-        """Raises `Unsupported`, as `streamReader` does."""
-        raise Unsupported("Reading a Delta table as a stream is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
+        """What plans and reads the batches of a stream; its rows have the columns of the version that Spark was told."""
+        table = table_of(option_of(self._given, "path", ""), self._given)
+        return stream_reader(table, self._version, schema, self._given)
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
-        """Raises `Unsupported`, as `streamReader` does."""
-        raise Unsupported("Writing a stream to a Delta table is not supported by this version of Tahoe.", code="TAHOE_STREAMING")
+        """What writes the batches of a stream, each once; in output mode complete, `overwrite`, a batch replaces all rows."""
+        return stream_writer(table_of(option_of(self._given, "path", ""), self._given), schema, self._given, overwrite)
 
     def _changes(self) -> Feed | None:
         """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""
-        request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
+        request = read_request(option_of(self._given, "path", ""), self._given, has_schema=False)
         asked = request.changes
         if asked is None:
             return None
-        table = _table(request.path, self._given)
+        table = table_of(request.path, self._given)
         if self._range is None:
             first, last = (
                 None if text is None else parse_timestamp(text) for text in (asked.start_timestamp, asked.end_timestamp)
@@ -133,11 +128,11 @@ class DeltaDataSource(DataSource):
         return changes
 
     def _snapshot(self) -> Snapshot:
-        request = read_request(_option(self._given, "path", ""), self._given, has_schema=False)
-        table = _table(request.path, self._given)
+        request = read_request(option_of(self._given, "path", ""), self._given, has_schema=False)
+        table = table_of(request.path, self._given)
         if "@" in request.path and not table.exists() and (meant := travelling(request)) is not None:
             request = meant
-            table = _table(request.path, self._given)
+            table = table_of(request.path, self._given)
         if self._version is not None:
             return table.snapshot(self._version)
         snapshot = table.snapshot(request.version, request.timestamp)
@@ -168,7 +163,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
-        parts = [_Tasks(tasks) for tasks in _binned(self._planned.scan(self._predicate).tasks())]
+        parts = [_Tasks(tasks) for tasks in binned(self._planned.scan(self._predicate).tasks())]
         return parts or [_Tasks(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -211,17 +206,12 @@ class _ChangeReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
-        parts = [_ChangedFiles(files) for files in _binned(self._planned.files())]
+        parts = [_ChangedFiles(files) for files in binned(self._planned.files())]
         return parts or [_ChangedFiles(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ChangedFiles)
         return changed_rows(self._store, self._config, self._times, partition.files)
-
-
-@dataclass(frozen=True)
-class _Files(WriterCommitMessage):
-    adds: tuple[AddFile, ...]
 
 
 class _Writer(DataSourceArrowWriter):
@@ -238,7 +228,7 @@ class _Writer(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         first = next(iterator, None)
         if first is None:
-            return _Files(())
+            return WrittenFiles(())
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield first
@@ -253,10 +243,10 @@ class _Writer(DataSourceArrowWriter):
             max_rows_per_file=files.max_records_per_file,
             compression=files.compression,
         )
-        return _Files(tuple(adds))
+        return WrittenFiles(tuple(adds))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        adds = [add for message in messages if isinstance(message, _Files) for add in message.adds]
+        adds = [add for message in messages if isinstance(message, WrittenFiles) for add in message.adds]
         table = Table(self._store.url, store=self._store)
         transaction = table.begin()
         transaction.enforces = ENFORCED
@@ -277,32 +267,14 @@ class _Writer(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         for message in messages:
-            for add in message.adds if isinstance(message, _Files) else ():
-                _delete(self._store, add)
+            for add in message.adds if isinstance(message, WrittenFiles) else ():
+                discard(self._store, add)
 
 
 def _asked_of_rows(config: TableConfig) -> tuple[object, ...]:
     """What of the metadata the files were written for."""
     checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith("delta.constraints.")}
     return config.metadata.schema_string, config.partition_columns, checks
-
-
-_Sized = TypeVar("_Sized", ReadTask, ChangedFile)
-
-
-def _binned(files: Iterable[_Sized]) -> Iterator[tuple[_Sized, ...]]:
-    """The files of each task, in their order."""
-    files_of_bin: list[_Sized] = []
-    size = 0
-    for file in files:
-        more = file.size or 0
-        if files_of_bin and size + more > _TASK_BYTES:
-            yield tuple(files_of_bin)
-            files_of_bin, size = [], 0
-        files_of_bin.append(file)
-        size += more
-    if files_of_bin:
-        yield tuple(files_of_bin)
 
 
 def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> None:
@@ -312,22 +284,6 @@ def _check_schema(given: SparkStruct, schema: StructType, store: LogStore) -> No
             f"Table {store.url} has its own schema ({', '.join(names)}); leave schema(…) out and select columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
-
-
-def _delete(store: LogStore, add: AddFile) -> None:
-    with suppress(StorageFailure):
-        store.delete(decode_path(add.path, store.url))
-
-
-def _table(path: str, options: Mapping[str, str]) -> Table:
-    if not path:
-        raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
-    hadoop = {key: value for key, value in options.items() if key.startswith("fs.")}
-    return Table(path, storage_options=storage_options(path, hadoop))
-
-
-def _option(options: Mapping[str, str], name: str, default: str) -> str:
-    return next((value for key, value in options.items() if key.lower() == name.lower()), default)
 
 
 def _predicate(one: Any, schema: StructType) -> Predicate | None:

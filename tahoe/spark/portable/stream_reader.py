@@ -1,0 +1,160 @@
+"""The portable source: batches of a stream planned on the driver's side, in one process for the life of a query, and read by Python workers.
+
+    latestOffset ─► partitions(start, end) ─► tasks, a few files each ─► Arrow batches
+
+Offsets are positions of `tahoe.stream`, in delta-spark's JSON; ``{}`` is the place before the first batch. Versions of Spark before 4.2
+ask for the newest offset alone, so there a batch has no limits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.log.history import parse_timestamp
+from tahoe.protocol.actions import AddFile
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.snapshot.scan import BareVersion, Scan
+from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
+from tahoe.spark.portable.given import option_of
+from tahoe.spark.portable.tasks import binned
+from tahoe.spark.stream.stream_options import no_travel, stream_options
+from tahoe.stream.admission import UNLIMITED
+from tahoe.stream.position import Position
+from tahoe.stream.source import Source
+from tahoe.stream.source_options import SourceOptions
+from tahoe.stream.streamed_commit import IndexedFile
+from tahoe.table import Table
+
+__all__ = ["stream_reader"]
+
+_BEGIN: dict[str, Any] = {}
+
+
+def stream_reader(table: Table, version: int | None, schema: SparkStruct, options: Mapping[str, str]) -> DataSourceStreamReader:
+    """What Spark reads a table by as a stream.
+
+    Args:
+        version: whose columns Spark was told; None for the newest.
+        schema: as Spark has it.
+
+    Raises: as `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for the change data feed,
+        and for limits of a batch where this Spark has none.
+    """
+    path = option_of(options, "path", "")
+    if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
+        raise no_travel(f"the path '{path}'")
+    given = {key.lower(): value for key, value in options.items()}
+    asked = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
+    if any(boolean_option(given, name, False) for name in ("readChangeFeed", "readChangeData")):
+        raise _unsupported("readChangeFeed", "The portable source reads no change data feed as a stream")
+    snapshot = table.snapshot(version)
+    if schema.names != list(snapshot.schema.names):
+        raise InvalidRequest(
+            f"Table {table.url} has its own schema ({', '.join(snapshot.schema.names)}); leave schema(…) out and select columns instead.",
+            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+            table=table.url,
+        )
+    if _KIND is _StreamReader:
+        for name in ("maxFilesPerTrigger", "maxBytesPerTrigger"):
+            if name.lower() in given:
+                raise _unsupported(name, "This version of Spark sets no limits to the batches of a Python data source")
+    return _KIND(table, BareVersion(table.store, snapshot.version, snapshot.config), asked)
+
+
+def _unsupported(option: str, why: str) -> Unsupported:
+    return Unsupported(
+        f"The stream reader's option '{option}' is not supported here: {why}. Leave it out, or use a classic session with "
+        "tahoe.enable(spark), or tahoe.Table.tail.",
+        code="TAHOE_OPTION_NOT_SUPPORTED",
+        option=option,
+    )
+
+
+@dataclass(frozen=True)
+class _Files(InputPartition):
+    """The files of one Spark task, each with the version that brought it."""
+
+    files: tuple[IndexedFile, ...]
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Reads one table; sent to the workers as a plain value, which can only read."""
+
+    def __init__(self, table: Table, read: BareVersion, options: SourceOptions) -> None:
+        self._read = read
+        self._source: Source | None = Source(table.snapshot(read.version), table.snapshot, options)
+        self._end: Position | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_read": self._read, "_source": None, "_end": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+        """The place before the first batch."""
+        return _BEGIN
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - PySpark's name, of before 4.2
+        """The place after all that is in the table now."""
+        assert self._source is not None
+        return _offset(self._source.end_now())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The files between two places."""
+        assert self._source is not None
+        files = self._source.files(_position(start), Position.parse(json.dumps(end)))
+        return [_Files(part) for part in binned(files)] or [_Files(())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task's files."""
+        assert isinstance(partition, _Files)
+        target = to_arrow_schema(self._read.schema)
+        for version, files in groupby(partition.files, lambda file: file.version):
+            scan = Scan(BareVersion(self._read.store, version, self._read.config))
+            for batch in scan.batches_of([file.action for file in files if isinstance(file.action, AddFile)]):
+                yield batch if batch.schema.equals(target) else batch.cast(target)
+
+
+def _position(offset: dict[str, Any]) -> Position | None:
+    return None if offset == _BEGIN else Position.parse(json.dumps(offset))
+
+
+def _offset(position: Position) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(str(position))
+    return found
+
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+except ImportError:  # before Spark 4.2
+    _KIND: type[_StreamReader] = _StreamReader
+else:
+
+    class _AdmittingReader(_StreamReader, SupportsTriggerAvailableNow):
+        """Also says how far each batch goes."""
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
+            assert self._source is not None
+            self._end = self._source.end_now()
+
+        def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
+            """Any but all: the limits are those of the options."""
+            return ReadMaxFiles(1)
+
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+            assert self._source is not None
+            everything = UNLIMITED if isinstance(limit, ReadAllAvailable) else None
+            position = _position(start)
+            end = self._source.plan(position, everything, self._end)
+            # Spark compares offsets by their text, and another writer's text of one position may be another.
+            return start if end == position else _offset(end)
+
+    _KIND = _AdmittingReader

@@ -1,0 +1,1 @@
+"""Structured Streaming: a Delta table as what a query writes."""

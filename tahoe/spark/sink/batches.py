@@ -1,0 +1,49 @@
+"""The rows of a batch, written by a job of Spark's and committed once (`tahoe.ops.rows.stream_batch`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.types import StructType
+from tahoe.spark.commands.write_options import Insert
+from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.writer import write_files
+from tahoe.table import Table
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["columns_of", "write_batch"]
+
+
+def columns_of(data: DataFrame) -> StructType:
+    """The columns of a stream as a table has them."""
+    return nullable_schema(from_spark_schema(data.schema))
+
+
+def write_batch(
+    table: Table, query: str, number: int, data: DataFrame, request: Insert, *, reads_target: bool = False
+) -> int | None:
+    """Write the rows and commit; the version, or None where the table has the batch already.
+
+    Args:
+        query, number, reads_target: see `tahoe.ops.rows.stream_batch.Batch`.
+        data: the rows, which may be written by a job of their own.
+
+    Raises: see `tahoe.ops.rows.stream_batch.commit_batch`.
+    """
+
+    def write(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
+        with shown_jobs(data.sparkSession, transaction.clock):
+            return write_files(enforced(data, config), config, transaction.store, transaction.clock, request.files)
+
+    commit = partial(table.commit, user_metadata=request.user_metadata)
+    batch = Batch(query, number, columns_of(data), reads_target)
+    return commit_batch(CommitsTable(table.url, table.begin, commit), batch, request.options, write)

@@ -1,0 +1,222 @@
+"""A ``Sink`` of Structured Streaming: the object of the JVM that a query gives its batches to.
+
+    start ─► DeltaSink (Java) ──(query, number, rows)──► `tahoe.spark.sink.batches.write_batch`
+                    ▲                                              │
+                    └────────── nothing, or the exception to throw ┘
+
+Spark has no door for a sink that is an object, only for the class of a provider; so a query is started by the same private method of
+``DataStreamWriter`` by which Spark starts its own sinks (docs/design/026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.spark.commands.write_options import Insert
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.compiled import compiled_object
+from tahoe.spark.jvm.errors import thrown
+from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.jvm.storage import hadoop_path
+from tahoe.spark.sink.batches import write_batch
+from tahoe.table import Table
+
+__all__ = ["AskedOfStream", "start_query"]
+
+_SINK = """
+package tahoe;
+
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.datasources.*;
+
+public class DeltaSink implements org.apache.spark.sql.execution.streaming.Sink {
+  private final String text;
+  private final scala.Function4 batches;
+
+  public DeltaSink(String text, scala.Function4 batches) { this.text = text; this.batches = batches; }
+
+  public void addBatch(long number, org.apache.spark.sql.Dataset rows) {
+    Dataset data = (Dataset) rows;
+    // Spark tells a sink whose batch it is in no other way, and only on this thread.
+    String query = data.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId");
+    Object failure = batches.apply(query, Long.valueOf(number), data, scans(data.queryExecution().analyzed()));
+    if (failure != null) org.apache.spark.unsafe.Platform.throwException((Throwable) failure);
+  }
+
+  private static String scans(org.apache.spark.sql.catalyst.plans.logical.LogicalPlan plan) {
+    StringBuilder all = new StringBuilder();
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext()) {
+      Object leaf = leaves.next();
+      if (!(leaf instanceof LogicalRelation)) continue;
+      Object relation = ((LogicalRelation) leaf).relation();
+      if (!(relation instanceof HadoopFsRelation)) continue;
+      scala.collection.Iterator roots = ((HadoopFsRelation) relation).location().rootPaths().iterator();
+      while (roots.hasNext()) all.append(all.length() == 0 ? "" : "\\n").append(roots.next().toString());
+    }
+    return all.toString();
+  }
+
+  public String name() { return text; }
+  public String toString() { return text; }
+}
+"""
+_WRITER = """
+package tahoe;
+
+import java.lang.reflect.*;
+
+public class StreamWriter {
+  private final Object writer;
+
+  public StreamWriter(Object writer) { this.writer = writer; }
+
+  public Object field(String name) throws Exception {
+    Field field = writer.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(writer);
+  }
+
+  public Object call(String name, java.util.List arguments) throws Exception {
+    Method[] methods = writer.getClass().getDeclaredMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if (!methods[i].getName().equals(name) || methods[i].getParameterCount() != arguments.size()) continue;
+      methods[i].setAccessible(true);
+      try {
+        return methods[i].invoke(writer, arguments.toArray());
+      } catch (InvocationTargetException error) {
+        org.apache.spark.unsafe.Platform.throwException(error.getCause());
+      }
+    }
+    throw new NoSuchMethodException(writer.getClass().getName() + "." + name);
+  }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfStream:
+    """What the writer of a stream was told; Spark has private fields for it.
+
+    Args:
+        java: the writer of the JVM, behind what reaches its private members.
+        partition_by: as the data spells the columns; None where none are said.
+        cluster_by: likewise.
+    """
+
+    java: JavaObject
+    source: str
+    output_mode: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...] | None
+    cluster_by: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, spark: SparkSession, writer: JavaObject) -> AskedOfStream:
+        """Looks into a ``DataStreamWriter`` of the JVM.
+
+        Raises:
+            Unsupported: ``TAHOE_SPARK_VERSION``; this Spark's writer has other members.
+            AnalysisException: Spark's own, of a column to partition or cluster by that the data has not got.
+        """
+        jvm = Jvm.of(spark)
+        _check_members(writer)
+        java = compiled_object(jvm, "StreamWriter", lambda: ("StreamWriter", _WRITER), writer)
+        return cls(
+            java,
+            str(java.field("source")),
+            str(java.field("outputMode").toString()),
+            jvm.dictionary(java.field("extraOptions").originalMap()),
+            _columns(java, "partitioningColumns", "normalizedParCols"),
+            _columns(java, "clusteringColumns", "normalizedClusteringCols"),
+        )
+
+
+_FIELDS = {"source", "outputMode", "extraOptions", "partitioningColumns", "clusteringColumns"}
+_METHODS = {"startQuery": 5, "normalizedParCols": 0, "normalizedClusteringCols": 0}
+_CHECKED: set[str] = set()
+
+
+def _check_members(writer: JavaObject) -> None:
+    kind = writer.getClass()
+    if str(kind.getName()) in _CHECKED:
+        return
+    fields = {str(field.getName()) for field in kind.getDeclaredFields()}
+    methods = {(str(method.getName()), method.getParameterCount()) for method in kind.getDeclaredMethods()}
+    missing = [*sorted(_FIELDS - fields), *(name for name, count in _METHODS.items() if (name, count) not in methods)]
+    if missing:
+        from pyspark import __version__
+
+        raise Unsupported(
+            f"This version of Spark ({__version__}) is not one whose streams Tahoe can write: {kind.getName()} has no {', '.join(missing)}. "
+            "Use PySpark 4.0 to 4.3, or foreachBatch.",
+            code="TAHOE_SPARK_VERSION",
+        )
+    _CHECKED.add(str(kind.getName()))
+
+
+def _columns(java: JavaObject, field: str, method: str) -> tuple[str, ...] | None:
+    if not java.field(field).isDefined():
+        return None
+    return tuple(str(one) for one in items(java.call(method, []).get()))
+
+
+def start_query(spark: SparkSession, table: Table, asked: AskedOfStream, request: Insert, *, path: str) -> JavaObject:
+    """Start the query; Spark's own ``StreamingQuery``.
+
+    Args:
+        path: of the table, as the query shows it.
+    """
+    jvm = Jvm.of(spark)
+    sink = compiled_object(
+        jvm, "DeltaSink", lambda: ("DeltaSink", _SINK), f"DeltaSink[{hadoop_path(table.url)}]", _Batches(spark, table, request)
+    )
+    pair = jvm.java_class("scala.Tuple2")("path", path)
+    options = getattr(asked.java.field("extraOptions"), "$plus")(pair)
+    given = jvm.java_class("java.util.ArrayList")()
+    # Spark would refresh a table that it knows by its name after each batch, in a way that only its own relations stand; what is cached of
+    # the table is cached anew by Tahoe's own commits.
+    for one in (sink, options, True, jvm.option(None), jvm.option(None)):
+        given.add(one)
+    return asked.java.call("startQuery", given)
+
+
+class _Batches(Proxied):
+    """``(query, number, rows, roots of what they are read from) → what to throw``; a ``scala.Function4``."""
+
+    def __init__(self, spark: SparkSession, table: Table, request: Insert) -> None:
+        self._spark, self._table, self._request = spark, table, request
+
+    @answered
+    def apply(self, query: str, number: int, rows: JavaObject, roots: str) -> JavaObject | None:
+        """Write the rows; None, or the exception of the JVM that the query shall stop with."""
+        jvm = Jvm.of(self._spark)
+        try:
+            root = hadoop_path(self._table.url)
+            data = _frame(self._spark, rows)
+            write_batch(self._table, query, number, data, self._request, reads_target=root in roots.split("\n"))
+        except (TahoeError, PySparkException, Py4JJavaError) as error:
+            return thrown(jvm, error)
+        return None
+
+    class Java:
+        """The interface that the JVM may call on this object."""
+
+        implements = ("scala.Function4",)
+
+
+def _frame(spark: SparkSession, rows: JavaObject) -> DataFrame:
+    """The rows of a batch as a DataFrame that may be changed and written: what the query computes stays a plan of its own, in which alone
+    Spark knows the state and the watermarks of a query."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    session = rows.sparkSession()
+    made = session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), False)
+    return ClassicDataFrame(made, SparkSession(spark.sparkContext, session))

@@ -1,0 +1,57 @@
+"""What a stream's writer asks for: output mode, partitioning and options → a request, checked when the query starts. Pure.
+
+A stream's own number goes with each of its commits: the id of the query and the number of the batch. So nothing that numbers writes, by an
+option or by the session, counts here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tahoe.exceptions import Unsupported
+from tahoe.knobs.of_streams import stream_writer_given
+from tahoe.spark.commands.write_options import Insert, insert_request
+
+__all__ = ["sink_request"]
+
+_MODES = {"append": "Append", "complete": "Overwrite"}
+_OF_SPARK = ("checkpointlocation", "queryname", "path")
+_NOT_FOLLOWED = ("txnappid", "txnversion", "datachange", "partitionoverwritemode")
+_NUMBERS = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+_PARTITIONS = "spark.sql.sources.partitionOverwriteMode"
+
+
+def sink_request(
+    output_mode: str,
+    partition_by: Sequence[str] | None,
+    options: Mapping[str, str],
+    settings: Mapping[str, str],
+    *,
+    cluster_by: Sequence[str] | None = None,
+) -> Insert:
+    """The request of ``df.writeStream.format("delta")``: each batch is appended, or takes the place of all rows (``complete``).
+
+    Args:
+        output_mode: ``append`` or ``complete``, in any case of letters.
+        settings: of the session that starts the query.
+
+    Raises:
+        Unsupported: ``DELTA_UNSUPPORTED_OUTPUT_MODE``; options that would be expected to do something else than they would.
+        InvalidRequest: options that have no such value.
+    """
+    mode = _MODES.get(output_mode.lower())
+    if mode is None:
+        raise Unsupported(
+            f"A Delta table takes a stream's rows in the output modes append and complete, found '{output_mode}'. Use foreachBatch with a "
+            "MERGE for rows that change.",
+            code="DELTA_UNSUPPORTED_OUTPUT_MODE",
+        )
+    stream_writer_given(options)
+    followed = {
+        key: text
+        for key, text in options.items()
+        if key.lower() not in (*_OF_SPARK, *_NOT_FOLLOWED) and not key.lower().startswith("delta.")
+    }
+    # A batch in complete mode replaces all rows, whatever an overwrite replaces in this session.
+    counted = {key: text for key, text in settings.items() if key not in (*_NUMBERS, _PARTITIONS)}
+    return insert_request(mode, partition_by or None, followed, counted, cluster_by=cluster_by, same_types=False)

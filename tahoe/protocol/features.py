@@ -22,9 +22,12 @@ __all__ = [
     "TableFeature",
     "check_readable",
     "check_writable",
+    "dependents_of",
+    "feature_named",
     "features_of",
     "normalise",
     "upgraded",
+    "without_feature",
 ]
 
 
@@ -42,7 +45,7 @@ class TableFeature:
         wanting: which values of that property ask for it, as `TableProperties.get` gives them.
         wanted_by_field: whether a field of the schema, at any depth, asks for it.
         removal: what DROP FEATURE has to do before the name may leave the protocol; None where the specification or the reference
-            knows no way back. (Told in docs/features.md; Tahoe drops no feature yet.)
+            knows no way back. What is done for it stands in `tahoe.ops.features.removals`.
         readable, writable: what this version of Tahoe does with tables that have it. Where a writer need only refuse some
             operations, `writable` is True and `tahoe.protocol.config` checks whether the feature is in use.
     """
@@ -250,6 +253,25 @@ def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
         queue += [needed for needed in FEATURES[name].requires if needed not in names]
     least = normalise(frozenset(names), protocol)
     return protocol if features_of(least) == features_of(protocol) else least
+
+
+def without_feature(protocol: Protocol, name: str, *, adding: Iterable[str] = ()) -> Protocol:
+    """The weakest protocol that supports all that `protocol` does but `name`, and the features `adding` (PROTOCOL.md, "Table Features").
+
+    Version numbers that imply the feature become lists of names; lists that are no longer needed become version numbers.
+    """
+    kept = (features_of(protocol) - {name}) | frozenset(adding)
+    return normalise(kept, Protocol(1, 1))
+
+
+def feature_named(name: str) -> TableFeature | None:
+    """The row of a feature, whatever the case in which it is written; None where there is none."""
+    return FEATURES.get(name) or next((row for row in _ROWS if row.name.lower() == name.lower()), None)
+
+
+def dependents_of(name: str, protocol: Protocol) -> list[str]:
+    """The features of a protocol that require the feature `name`."""
+    return sorted(other for other in features_of(protocol) if other in FEATURES and name in FEATURES[other].requires)
 
 
 def normalise(names: frozenset[str], least: Protocol) -> Protocol:

@@ -13,7 +13,7 @@ from typing import Any
 from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.knobs.of_properties import properties_set
 
-__all__ = ["FEATURE_PREFIX", "TableProperties", "parse_interval_ms", "parse_size", "validate_properties"]
+__all__ = ["FEATURE_PREFIX", "TableProperties", "is_table_property", "parse_interval_ms", "parse_size", "validate_properties"]
 
 FEATURE_PREFIX = "delta.feature."
 FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
@@ -192,6 +192,11 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
     properties_set(valid)
     _check_retentions(valid)
     return valid
+
+
+def is_table_property(name: str) -> bool:
+    """Whether there is a ``delta.`` property of this name, whatever its case."""
+    return name.lower() in _ROWS
 
 
 def parse_interval_ms(text: str) -> int:

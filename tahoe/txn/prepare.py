@@ -56,6 +56,7 @@ _NEW_TABLE_PROTOCOL = Protocol(1, 2)
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
 
 _MANIFESTS, _VECTORS = "delta.compatibility.symlinkFormatManifest.enabled", "delta.enableDeletionVectors"
+_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -205,7 +206,8 @@ def future_config(transaction: Transaction) -> TableConfig:
 
 def _future_config(transaction: Transaction) -> TableConfig:
     metadata, snapshot = _metadata(transaction), transaction.snapshot
-    protocol, stripped = _protocol(transaction, metadata), _stripped(metadata)
+    protocol = _protocol(transaction, metadata)
+    stripped = _still_protecting(snapshot, protocol, _stripped(metadata))
     if snapshot is not None and protocol is snapshot.protocol and stripped is snapshot.metadata:
         return snapshot.config
     return TableConfig(protocol, stripped, transaction.store.url)
@@ -266,6 +268,14 @@ def _stripped(metadata: Metadata) -> Metadata:
     return metadata if kept == metadata.configuration else replace(metadata, configuration=kept)
 
 
+def _still_protecting(snapshot: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Metadata:
+    """Whatever brings other properties, as RESTORE and REPLACE do: checkpoints that are protected stay so until the feature goes."""
+    protection = None if snapshot is None else snapshot.metadata.configuration.get(_PROTECTION)
+    if protection is None or _PROTECTION in metadata.configuration or "checkpointProtection" not in features_of(protocol):
+        return metadata
+    return replace(metadata, configuration={**metadata.configuration, _PROTECTION: protection})
+
+
 def enables_in_commit_timestamps(snapshot: Snapshot | None, config: TableConfig) -> bool:
     """Whether a commit on `snapshot` that makes the table `config` turns in-commit timestamps on for a table that has versions."""
     return config.in_commit_timestamps and snapshot is not None and not snapshot.config.in_commit_timestamps
@@ -310,7 +320,9 @@ def _text(value: bool) -> str:
 
 def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
-    if any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
+    # Where the feature is dropped, its domain goes with it.
+    tracked = "rowTracking" in config.features
+    if tracked and any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
         raise InvalidRequest(
             f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.", code="TAHOE_RESERVED_DOMAIN"
         )

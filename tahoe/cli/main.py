@@ -15,6 +15,7 @@ import typer
 
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.detail import detail
+from tahoe.cli.features import compat, drop_feature
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history
@@ -49,6 +50,8 @@ app.command(short_help="files that are gone from storage leave the log")(fsck)
 app.command(short_help="a table of its own with the same rows")(clone)
 app.command(short_help="lists of files for readers that know no log")(generate)
 app.command(short_help="Parquet files become a table where they are")(convert)
+app.command(name="drop-feature", short_help="clients that lack a feature can use the table again")(drop_feature)
+app.command(short_help="which engines can read and write the table")(compat)
 app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 

@@ -198,7 +198,9 @@ class _Drop:
     def _steps(self, snapshot: Snapshot) -> list[str]:
         steps = self.removal.steps(snapshot) if self._has_work(snapshot) else []
         if self._has_barrier:
-            steps.append(f"{_BARRIERS} checkpoints are written, behind which older versions are hidden from readers without the feature")
+            steps.append(
+                f"{_BARRIERS} checkpoints are written, behind which older versions are hidden from readers without the feature"
+            )
         elif self.removal.uses is not None or self.feature.name == _PROTECTION:
             steps.append("a checkpoint is written, and versions before it that are old enough leave the log")
         steps.append(f"the protocol loses {self.feature.name}" + (f" and gets {_PROTECTION}" if self._has_barrier else ""))

@@ -145,7 +145,10 @@ def _vector_traces(snapshot: Snapshot) -> list[str]:
 def _vector_steps(snapshot: Snapshot) -> list[str]:
     found = [f"{_VECTORS} is unset"] if snapshot.config.properties.enable_deletion_vectors else []
     found.append("files with deletion vectors are written anew without the dead rows")
-    return [*found, "files of vectors are noted as removed, so that a VACUUM that knows no vectors keeps them as long as it keeps files"]
+    return [
+        *found,
+        "files of vectors are noted as removed, so that a VACUUM that knows no vectors keeps them as long as it keeps files",
+    ]
 
 
 def _without_vectors(work: Work) -> bool:
@@ -179,9 +182,7 @@ def _mapping_traces(snapshot: Snapshot) -> list[str]:
 
 def _without_mapping(work: Work) -> bool:
     return work.do(
-        lambda transaction: (
-            stage_without_mapping(transaction, work.progress) if _mapping_traces(transaction.existing()) else None
-        )
+        lambda transaction: stage_without_mapping(transaction, work.progress) if _mapping_traces(transaction.existing()) else None
     )
 
 
@@ -251,9 +252,7 @@ def _without_row_ids(work: Work) -> bool:
         if not adds:
             return None
         transaction.read_files(add.key for add in adds)
-        transaction.stage(
-            *(replace(add, data_change=False, base_row_id=None, default_row_commit_version=None) for add in adds)
-        )
+        transaction.stage(*(replace(add, data_change=False, base_row_id=None, default_row_commit_version=None) for add in adds))
         return Operation("ROW TRACKING UNBACKFILL", {"batchId": "0"})
 
     work.do(stage)
@@ -316,7 +315,9 @@ REMOVALS: Mapping[str, Removal] = {
     "v2Checkpoint": Removal(
         traces=_policy_traces,
         steps=lambda snapshot: [f"{_POLICY} becomes classic"] if _policy_traces(snapshot) else [],
-        clean=lambda work: bool(_policy_traces(work.begin().existing())) and _set_properties(work, {_POLICY: "classic"}, "SET TBLPROPERTIES"),
+        clean=lambda work: (
+            bool(_policy_traces(work.begin().existing())) and _set_properties(work, {_POLICY: "classic"}, "SET TBLPROPERTIES")
+        ),
         uses=lambda action: isinstance(action, Metadata) and TableProperties(action.configuration).checkpoint_policy == "v2",
         is_of_checkpoint=True,
     ),
@@ -325,7 +326,10 @@ REMOVALS: Mapping[str, Removal] = {
     "inCommitTimestamp": Removal(
         traces=_time_traces,
         steps=lambda snapshot: [f"{_TIMES} becomes false; times of versions are those of the log's files from then on"],
-        clean=lambda work: bool(_time_traces(work.begin().existing())) and _set_properties(work, {_TIMES: "false", **dict.fromkeys(_TIMES_SINCE)}),
+        clean=lambda work: (
+            bool(_time_traces(work.begin().existing()))
+            and _set_properties(work, {_TIMES: "false", **dict.fromkeys(_TIMES_SINCE)})
+        ),
     ),
     "rowTracking": Removal(
         traces=_row_id_traces,

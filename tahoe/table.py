@@ -23,7 +23,6 @@ from tahoe.stream.tailable import Tailable
 # All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
     from tahoe.expr.tree.predicate import Predicate
-    from tahoe.ops.features.compat import EngineCompat
     from tahoe.ops.layout.optimize import Rewrite
     from tahoe.ops.layout.optimize_plan import OptimizeRequest
     from tahoe.ops.layout.optimize_report import Optimized
@@ -365,12 +364,6 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
             violations = check_table(self.store, deep=deep, progress=progress or bar)
             # Only a table that asks for Iceberg pays for loading what looks at it.
             return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
-
-    def compat(self) -> list[EngineCompat]:
-        """Which other engines can read and write the newest version, and what is in the way, as far as their makers say."""
-        from tahoe.ops.features.compat import compat_of
-
-        return compat_of(self.snapshot().config)
 
     @cached_property
     def uniform(self) -> UniformHandle:

@@ -15,7 +15,7 @@ import typer
 
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.detail import detail
-from tahoe.cli.features import compat, drop_feature
+from tahoe.cli.feature_commands import compat, drop_feature
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history

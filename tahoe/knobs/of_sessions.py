@@ -80,7 +80,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NOTHING,
-        "DROP FEATURE notes the files of vectors as removed, in one commit; whoever follows a stream is held to the protocol of each version.",
+        "DROP FEATURE notes the files of vectors as removed, in one commit; streams are held to the protocol of each version.",
         """
             columnMapping.allowRemoval=true tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
             tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000

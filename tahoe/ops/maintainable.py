@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tahoe.clock import Clock
     from tahoe.expr.tree.predicate import Predicate
+    from tahoe.ops.features.compat import EngineCompat
     from tahoe.ops.features.drop_report import FeatureDrop
     from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.layout.table_layout import TableLayout
@@ -223,7 +224,13 @@ class Maintainable(ABC):
             return restore(self.begin(), partial(self.commit, user_metadata=user_metadata), request, progress)
 
     def drop_feature(
-        self, name: str, *, truncate_history: bool = False, dry_run: bool = False, is_fast: bool = True, user_metadata: str | None = None
+        self,
+        name: str,
+        *,
+        truncate_history: bool = False,
+        dry_run: bool = False,
+        is_fast: bool = True,
+        user_metadata: str | None = None,
     ) -> FeatureDrop:
         """Let the table lose a feature, so that readers and writers that do not know it can use it; others may read and write meanwhile.
 
@@ -241,6 +248,12 @@ class Maintainable(ABC):
         request = DropRequest(name, truncate_history, is_fast, dry_run)
         with shown(self.clock) as progress:
             return drop_feature(self.begin, partial(self.commit, user_metadata=user_metadata), request, progress)
+
+    def compat(self) -> list[EngineCompat]:
+        """Which other engines can read and write the newest version, and what is in the way, as far as their makers say."""
+        from tahoe.ops.features.compat import compat_of
+
+        return compat_of(self.snapshot().config)
 
     def repair_log(self, *, dry_run: bool = False) -> LogRepair:
         """Write the checkpoint, the checksum and ``_last_checkpoint`` of the newest version anew, where they are damaged or missing.

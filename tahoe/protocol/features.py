@@ -207,8 +207,9 @@ def features_of(protocol: Protocol) -> frozenset[str]:
 
 def check_readable(protocol: Protocol, table: str) -> None:
     """Raises `Unsupported` naming every reader feature that this version cannot read, and `CorruptTable` for a protocol that
-    contradicts the specification."""
-    _check_versions(protocol, table)
+    contradicts the specification. A writer version that is not known is no matter of readers."""
+    _check_versions(protocol, table, known=1 <= protocol.min_reader_version <= _NEWEST_READER)
+    _check_lists(protocol, table)
     if protocol.min_reader_version < _NEWEST_READER:
         return
     missing = sorted(name for name in protocol.reader_features or () if not _can(name, "readable"))
@@ -225,6 +226,7 @@ def check_readable(protocol: Protocol, table: str) -> None:
 def check_writable(protocol: Protocol, table: str) -> None:
     """Raises `Unsupported` naming every feature that this version cannot write."""
     check_readable(protocol, table)
+    _check_versions(protocol, table, known=1 <= protocol.min_writer_version <= _NEWEST_WRITER)
     missing = sorted(name for name in features_of(protocol) if not _can(name, "writable"))
     if missing:
         raise Unsupported(
@@ -299,16 +301,19 @@ def _can(name: str, what: str) -> bool:
     return row is not None and bool(getattr(row, what))
 
 
-def _check_versions(protocol: Protocol, table: str) -> None:
+def _check_versions(protocol: Protocol, table: str, *, known: bool) -> None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
-    if not (1 <= reader <= _NEWEST_READER and 1 <= writer <= _NEWEST_WRITER):
+    if not known:
         raise Unsupported(
             f"Table {table} has protocol ({reader}, {writer}); this version of Tahoe knows readers up to {_NEWEST_READER} and "
             f"writers up to {_NEWEST_WRITER}. Upgrade Tahoe.",
             code="DELTA_INVALID_PROTOCOL_VERSION",
             table=table,
         )
-    listed = protocol.reader_features
+
+
+def _check_lists(protocol: Protocol, table: str) -> None:
+    reader, writer, listed = protocol.min_reader_version, protocol.min_writer_version, protocol.reader_features
     if (reader == _NEWEST_READER and listed is None) or (reader < _NEWEST_READER and listed):
         raise CorruptTable(
             f"Table {table} has reader version {reader} "

@@ -230,32 +230,25 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
     asked = {key.lower(): value for key, value in metadata.configuration.items()}
     reader, writer = asked.get("delta.minreaderversion"), asked.get("delta.minwriterversion")
     if reader or writer:
-        base = _raised(base, int(reader or 1), int(writer or 1))
-    return upgraded(base, features_wanted_by(metadata))
+        base = _raised(base, int(reader or 1), int(writer or 1), transaction.store.url)
+    wanted = features_wanted_by(metadata)
+    # Where a table has a feature under its first name, the later one would shut out clients that know just that.
+    return upgraded(base, {name for name in wanted if name in features_of(base) or f"{name}-preview" not in features_of(base)})
 
 
-def _raised(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol with at least these version numbers; never lower than it was. Reader 3 goes with writer 7 only, whoever asks for it."""
-    if reader == 3:
-        writer = 7
-    if writer < 7 <= protocol.min_writer_version:
-        # Version numbers stand for features; with those that the table has, they may be all of a lower protocol.
-        asked = Protocol(min(reader, 2), writer)
-        return normalise(features_of(protocol) | features_of(asked), _least(protocol, asked))
-    reader, writer = max(reader, protocol.min_reader_version), max(writer, protocol.min_writer_version)
-    if (reader, writer) == (protocol.min_reader_version, protocol.min_writer_version):
-        return protocol
-    if writer < 7:
-        return Protocol(reader, writer)
-    from_numbers = upgraded(Protocol(max(reader, 1), 7, frozenset() if reader == 3 else None, frozenset()), ())
-    # What the old numbers implied is listed by name now, else the table would lose it.
-    return normalise(features_of(protocol), from_numbers)
+def _raised(protocol: Protocol, reader: int, writer: int, table: str) -> Protocol:
+    """The weakest protocol that supports what it did, and what these version numbers stand for (PROTOCOL.md, "Protocol Evolution").
 
-
-def _least(protocol: Protocol, asked: Protocol) -> Protocol:
-    """Below which a protocol of named features does not go when version numbers are asked for."""
-    modern = protocol.reader_features is not None
-    return protocol if modern else Protocol(max(protocol.min_reader_version, asked.min_reader_version), asked.min_writer_version)
+    Reader 3 and writer 7 stand for no feature: with them features have names.
+    """
+    if reader == 3 and max(writer, protocol.min_writer_version) < 7:
+        raise InvalidRequest(
+            f"The protocol of table {table} cannot be reader 3 with writer {max(writer, protocol.min_writer_version)}: features of readers "
+            "are listed by writers too. Ask for delta.minWriterVersion = 7 with it, or for a feature by name (delta.feature.<name>).",
+            code="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
+            table=table,
+        )
+    return normalise(features_of(protocol) | features_of(Protocol(reader, writer)), Protocol(1, 1))
 
 
 def _stripped(metadata: Metadata) -> Metadata:

@@ -33,7 +33,7 @@ from tahoe.protocol.features import TableFeature, dependents_of, feature_named, 
 from tahoe.protocol.properties import is_table_property
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
-from tahoe.txn.hooks import checkpoint_snapshot
+from tahoe.txn.hooks import checkpoint_snapshot, write_checksum_anew
 from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["DropRequest", "drop_feature"]
@@ -154,7 +154,8 @@ def _not_there(url: str, asked: str, feature: TableFeature | None) -> InvalidReq
 
 def _unsupported(url: str, name: str) -> Unsupported:
     return Unsupported(
-        f"This version of Tahoe cannot drop the feature '{name}' from table {url}. Check its spelling, or drop it with a client that knows it.",
+        f"This version of Tahoe cannot drop the feature '{name}' from table {url}. Check its spelling, or drop it with a client that "
+        "knows it.",
         code="DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
         table=url,
         feature=name,
@@ -254,6 +255,7 @@ class _Drop:
         for _ in range(_CHECKPOINT_ATTEMPTS):
             try:
                 checkpoint_snapshot(snapshot, self.work.begin().clock)
+                write_checksum_anew(snapshot)  # tombstones of vectors break the chain of checksums
             except StorageFailure as error:
                 failure = error
                 continue

@@ -21,8 +21,8 @@ _SPARK_30 = f"{_SPARK_24}v2Checkpoint domainMetadata icebergCompatV1 "
 _SPARK_31 = f"{_SPARK_30}icebergCompatV2 clustering "
 _SPARK_32 = f"{_SPARK_31}rowTracking typeWidening-preview "
 _SPARK_40 = (
-    f"{_SPARK_32}identityColumns typeWidening variantType variantType-preview variantShredding-preview checkpointProtection allowColumnDefaults "
-    "inCommitTimestamp vacuumProtocolCheck coordinatedCommits-preview catalogOwned-preview "
+    f"{_SPARK_32}identityColumns typeWidening variantType variantType-preview variantShredding-preview checkpointProtection "
+    "allowColumnDefaults inCommitTimestamp vacuumProtocolCheck coordinatedCommits-preview catalogOwned-preview "
 )
 _SPARK_44 = (
     f"{_SPARK_40.replace('catalogOwned-preview', '')}icebergCompatV3 variantShredding catalogManaged materializePartitionColumns geospatial "
@@ -110,7 +110,8 @@ ENGINES: tuple[Engine, ...] = (
     Engine(
         "Trino",
         "477 and later",
-        "columnMapping timestampNtz typeWidening typeWidening-preview deletionVectors vacuumProtocolCheck variantType variantType-preview v2Checkpoint",
+        "columnMapping timestampNtz typeWidening typeWidening-preview deletionVectors vacuumProtocolCheck variantType variantType-preview "
+        "v2Checkpoint",
         f"{_LEGACY.replace('generatedColumns ', '')}timestampNtz deletionVectors vacuumProtocolCheck",
         "https://github.com/trinodb/trino/blob/master/plugin/trino-delta-lake/src/main/java/io/trino/plugin/deltalake/transactionlog/DeltaLakeTableFeatures.java",
         True,

@@ -229,8 +229,7 @@ def _type_widening() -> Removal:
 
 def _numbered(snapshot: Snapshot) -> int:
     files = snapshot.files()
-    known = [files.num_rows - files[name].null_count for name in ("baseRowId", "defaultRowCommitVersion")]
-    return max(known)
+    return max(int(files.num_rows - files[name].null_count) for name in ("baseRowId", "defaultRowCommitVersion"))
 
 
 def _row_id_traces(snapshot: Snapshot) -> list[str]:

@@ -89,8 +89,12 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
             "CONVERT TO DELTA db.t PARTITIONED BY (p DECIMAL(5, 2) COMMENT ')') NO STATISTICS",
             Convert(T, False, "p DECIMAL(5, 2) COMMENT ')'"),
         ),
+        ("COPY INTO delta.`/p` FROM '/x'", NotYet("COPY INTO", P)),
         ("ALTER TABLE delta.`/p` DROP FEATURE deletionVectors", DropFeature(P, "deletionVectors", False)),
-        ("alter table delta.`/p` drop feature 'typeWidening-preview' truncate history;", DropFeature(P, "typeWidening-preview", True)),
+        (
+            "alter table delta.`/p` drop feature 'typeWidening-preview' truncate history;",
+            DropFeature(P, "typeWidening-preview", True),
+        ),
     ],
     ids=lambda value: value[:70] if isinstance(value, str) else "",
 )

@@ -38,7 +38,9 @@ class Later(SystemClock):
 
 
 def rows(first: int, part: str) -> pa.Table:
-    return pa.table({"id": range(first, first + 4), "name": [f"n{i}" for i in range(first, first + 4)], "part": [part] * 4}, SCHEMA)
+    return pa.table(
+        {"id": range(first, first + 4), "name": [f"n{i}" for i in range(first, first + 4)], "part": [part] * 4}, SCHEMA
+    )
 
 
 def made(path: Path, properties: Mapping[str, str] | None = None) -> Table:
@@ -157,8 +159,12 @@ def test_the_slow_way_waits_until_no_version_shows_it(tmp_path: Path, feature: s
     shows_itself = bool(REMOVALS[feature].traces(table.snapshot())) and feature not in ("typeWidening", "vacuumProtocolCheck")
     if shows_itself:
         assert "24 hours" in str(table.drop_feature(feature, truncate_history=True, dry_run=True).obstacle)
-        assert code_of(lambda: table.drop_feature(feature, truncate_history=True)) == "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
-        assert code_of(lambda: table.drop_feature(feature, truncate_history=True)) == "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"
+        assert (
+            code_of(lambda: table.drop_feature(feature, truncate_history=True)) == "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"
+        )
+        assert (
+            code_of(lambda: table.drop_feature(feature, truncate_history=True)) == "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"
+        )
         assert "shows the feature" in str(table.drop_feature(feature, truncate_history=True, dry_run=True).obstacle)
         table.clock.hours = 25
     dropped = table.drop_feature(feature, truncate_history=True)
@@ -168,7 +174,10 @@ def test_the_slow_way_waits_until_no_version_shows_it(tmp_path: Path, feature: s
     if shows_itself:
         with pytest.raises(NotFound):
             found.to_arrow(version=1)
-    assert json.loads(json.dumps(found.history(1)[0]["operationParameters"])) == {"featureName": feature, "truncateHistory": "true"}
+    assert json.loads(json.dumps(found.history(1)[0]["operationParameters"])) == {
+        "featureName": feature,
+        "truncateHistory": "true",
+    }
 
 
 def test_without_the_fast_way_history_goes_by_the_tables_own_retention(tmp_path: Path) -> None:
@@ -203,7 +212,10 @@ def test_protected_checkpoints_stay_until_all_before_them_goes(tmp_path: Path) -
     before = content(table)
     assert table.drop_feature("checkpointProtection", truncate_history=True).protocol == Protocol(1, 2)
     found = reread(table)
-    assert content(found) == before and "delta.requireCheckpointProtectionBeforeVersion" not in found.snapshot().metadata.configuration
+    assert (
+        content(found) == before
+        and "delta.requireCheckpointProtectionBeforeVersion" not in found.snapshot().metadata.configuration
+    )
     with pytest.raises(NotFound):
         found.to_arrow(version=version - 1)
 
@@ -262,7 +274,9 @@ def test_a_table_that_numbers_imply_lists_what_is_left(tmp_path: Path) -> None:
 
 
 def test_names_of_columns_become_those_that_users_see(tmp_path: Path) -> None:
-    table = Table.create(tmp_path, SCHEMA, cluster_by=["name"], properties={"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"})
+    table = Table.create(
+        tmp_path, SCHEMA, cluster_by=["name"], properties={"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
+    )
     table.append(rows(0, "a"))
     table.rename_column("name", "label")
     table.drop_columns(["part"])
@@ -337,7 +351,9 @@ def test_row_ids_begin_anew_after_the_feature_comes_back(tmp_path: Path) -> None
     table.drop_feature("rowTracking")
     found = reread(table)
     assert found.files()["baseRowId"].null_count == found.snapshot().num_files
-    assert "delta.rowTracking" not in found.snapshot().state.domains and not any("row" in key.lower() for key in found.snapshot().metadata.configuration)
+    assert "delta.rowTracking" not in found.snapshot().state.domains and not any(
+        "row" in key.lower() for key in found.snapshot().metadata.configuration
+    )
     found.set_properties({"delta.enableRowTracking": "true"})
     assert len(set(found.to_arrow(row_ids=True)["_row_id"].to_pylist())) == len(content(found)) and found.check(deep=True) == []
 
@@ -403,7 +419,11 @@ def test_nothing_is_dropped_behind_checkpoints_that_are_not_there(tmp_path: Path
 def test_a_table_of_features_that_are_not_written_is_refused(tmp_path: Path) -> None:
     table = made(tmp_path)
     log = tmp_path / "_delta_log" / f"{table.version() + 1:020d}.json"
-    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["coordinatedCommits-preview", "appendOnly", "invariants"]}
+    protocol = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": ["coordinatedCommits-preview", "appendOnly", "invariants"],
+    }
     log.write_text(json.dumps({"protocol": protocol}) + "\n")
     with pytest.raises(Unsupported) as error:
         reread(table).drop_feature("coordinatedCommits-preview")

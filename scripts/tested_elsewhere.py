@@ -58,7 +58,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "one command of `tahoe`, whose words and exit code are tested as a user calls it": {
         "cli/upkeep": _COMMAND,
-        "cli/feature_commands": _COMMAND,
         "cli/detail": _COMMAND,
         "cli/files": _COMMAND,
         "cli/history": _COMMAND,

@@ -15,7 +15,6 @@ import typer
 
 from tahoe.cli.arguments import NO_ANSWER
 from tahoe.cli.detail import detail
-from tahoe.cli.feature_commands import compat, drop_feature
 from tahoe.cli.files import files, layout
 from tahoe.cli.hints import in_shell_words
 from tahoe.cli.history import history
@@ -24,7 +23,7 @@ from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.cli.uniform import uniform
-from tahoe.cli.upkeep import check, clone, convert, fsck, generate, optimize, repair_log, restore, vacuum
+from tahoe.cli.upkeep import check, clone, compat, convert, drop_feature, fsck, generate, optimize, repair_log, restore, vacuum
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 

@@ -171,7 +171,9 @@ def test_errors_of_delta_come_as_they_are(spark, path):
         spark.sql(f"ALTER TABLE {t} DROP FEATURE deletionVectors")
 
 
-def test_a_feature_is_dropped(spark, path):
+def test_a_feature_is_dropped(spark, tmp_path):
+    path = str(tmp_path / "dropped")
+    spark.range(6).write.format("delta").save(path)
     t = named(path)
     spark.sql(f"ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     spark.sql(f"DELETE FROM {t} WHERE id = 1")

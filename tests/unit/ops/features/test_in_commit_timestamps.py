@@ -1,4 +1,5 @@
-"""In-commit timestamps on a table that had none: since when, by whose clock, and what becomes of them when the feature goes and comes back."""
+"""In-commit timestamps on a table that had none: since when, by whose clock, and what
+becomes of them when the feature goes and comes back."""
 
 from __future__ import annotations
 

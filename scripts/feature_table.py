@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tahoe.ops.features.removals import REMOVALS
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import FEATURES, TableFeature
 
@@ -9,11 +10,16 @@ from tahoe.protocol.features import FEATURES, TableFeature
 DEMANDED = ("checkConstraints", "generatedColumns", "identityColumns", "invariants", "allowColumnDefaults")
 HEAD = """# Table features
 
-What Tahoe knows of each feature of the Delta protocol, printed from `tahoe/protocol/features.py` by `make docs`.
-A table that needs a feature with "no" below is refused by name, and so is a feature that has no row.
+What Tahoe knows of each feature of the Delta protocol, printed from `tahoe/protocol/features.py` and `tahoe/ops/features/removals.py` by
+`make docs`. A table that needs a feature with "no" below is refused by name, and so is a feature that has no row; a feature of writers alone
+keeps nobody from reading. `tests/unit/ops/features/test_feature_rows.py` does, row by row, what the columns say, and
+`tests/spark/test_feature_rows.py` does it with Spark and with the portable data source, which is what a session of Spark Connect has.
 
-| feature | kind | versions that imply it | asked for by | requires | forbids | Tahoe reads | Tahoe writes | before it can be dropped |
-|---|---|---|---|---|---|---|---|---|"""
+"""
+_COLUMNS = (
+    "feature", "kind", "versions that imply it", "asked for by", "requires", "forbids", "read", "write", "added to a table that is there",
+    "goes with DROP FEATURE when", "Spark", "no Spark", "Spark Connect", "Iceberg side",
+)  # fmt: skip
 
 
 _ASKED = {"clustering": "CLUSTER BY"}
@@ -34,7 +40,10 @@ def row(feature: TableFeature) -> str:
         ", ".join(feature.forbids) or "–",
         "yes" if feature.readable else "no",
         _writes(feature),
-        feature.removal or "never dropped",
+        "yes" if feature.writable else "refused",
+        _goes(feature),
+        *_doors(feature),
+        _iceberg(feature),
     ]
     return "| " + " | ".join(cells) + " |"
 
@@ -45,9 +54,31 @@ def _writes(feature: TableFeature) -> str:
     return "where no column uses it" if feature.name in DEMANDED and feature.name not in ENFORCED else "yes"
 
 
+def _goes(feature: TableFeature) -> str:
+    if feature.name in REMOVALS:
+        return feature.removal or ""
+    return "refused: not by this version" if feature.removal else "never: refused"
+
+
+def _doors(feature: TableFeature) -> list[str]:
+    """Through Spark, without it, and through Spark Connect."""
+    does = "reads, writes" if feature.writable else "reads" if feature.readable else "no"
+    return [does, does, "reads, appends" if feature.writable else does]
+
+
+def _iceberg(feature: TableFeature) -> str:
+    if not feature.writable:
+        return "–"
+    versions = [compat.name[-1] for compat in map(FEATURES.__getitem__, _COMPATS) if feature.name in compat.forbids]
+    return f"shown, where it is not active with V{' or V'.join(versions)}" if versions else "shown"
+
+
+_COMPATS = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
+
+
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *map(row, FEATURES.values())]) + "\n"
+    return "\n".join([HEAD, f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|", *map(row, FEATURES.values())]) + "\n"
 
 
 if __name__ == "__main__":

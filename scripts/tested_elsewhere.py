@@ -20,6 +20,7 @@ _OPTIMIZE = "tests/unit/ops/layout/test_optimize.py"
 _VACUUM = "tests/unit/ops/upkeep/test_vacuum.py"
 _ICEBERG = "tests/unit/ops/copies/test_iceberg_table.py"
 _CONVERT = "tests/unit/ops/copies/test_convert.py"
+_DROP = "tests/unit/ops/features/test_drop_feature.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
@@ -27,6 +28,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "expr/compute/kernels": _COMPUTE,
         "expr/compute/values": _COMPUTE,
         "expr/parse/operators": _PARSE,
+        "ops/features/engines": "tests/unit/ops/features/test_compat.py",
         "error_classes": "tests/unit/test_error_codes.py",
         "knobs/knob": "tests/unit/knobs/test_knobs.py",
         "knobs/of_options": "tests/unit/knobs/test_knobs.py",
@@ -40,6 +42,13 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "uniform/convert/conversion": "tests/unit/uniform/serve/test_warehouse.py",
         "version": "tests/unit/test_public_names.py",
         "wording": "tests/unit/cli/test_hints.py",
+    },
+    "a part of DROP FEATURE, which is tested feature by feature as users have it": {
+        "ops/features/drop_report": _DROP,
+        "ops/features/past_traces": _DROP,
+        "ops/features/plain_columns": _DROP,
+        "ops/features/removals": _DROP,
+        "ops/features/vector_tombstones": _DROP,
     },
     "a page, whose elements are looked at as a browser would": {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",

@@ -1,7 +1,4 @@
-"""`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward.
-
-Some methods (`dropFeatureSupport`, …) are not in this version of Tahoe: such a method is there and refuses by name.
-"""
+"""`DeltaTable` and its builder, with the names that programs written for delta-spark use. Each method is one call inward."""
 
 # ruff: noqa: N802, N803 - the names are delta-spark's
 
@@ -9,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import (
@@ -26,7 +23,7 @@ from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.update import update
-from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, restore_table, vacuum_table
+from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, drop_feature_of, restore_table, vacuum_table
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.copies.delta_table import Copies
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
@@ -245,14 +242,15 @@ class DeltaTable(Copies):
         check_kind(featureName, "featureName", str)
         self._table.set_properties({f"delta.feature.{featureName}": "supported"})
 
-    # -- not in this version -----------------------------------------------------------------------------------------------
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Let the table lose a feature; with `truncateHistory`, once older versions that show it have left the log.
 
-    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> NoReturn:
-        """Raises `Unsupported`: a feature that a table has stays in this version of Tahoe."""
+        Raises: see `tahoe.ops.features.drop_feature.drop_feature`.
+        """
         check_kind(featureName, "featureName", str)
         if truncateHistory is not None:
             check_kind(truncateHistory, "truncateHistory", bool)
-        _refuse("dropFeatureSupport")
+        drop_feature_of(self._spark, self._table, featureName, truncates_history=bool(truncateHistory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,11 +464,3 @@ def _check_generated(always: object, by_default: object) -> None:
 def _require(fulfilled: bool, message: str, *objects: object) -> None:
     if not fulfilled:
         raise TypeError(message + "".join(f" Found {one} with type {type(one)}" for one in objects))
-
-
-def _refuse(method: str) -> NoReturn:
-    raise Unsupported(
-        f"DeltaTable.{method} is not in this version of Tahoe; use another Delta client for it.",
-        code="TAHOE_NOT_IN_THIS_VERSION",
-        method=method,
-    )

@@ -23,7 +23,20 @@ from tahoe.cli.serve import serve
 from tahoe.cli.startup import import_little
 from tahoe.cli.text import visible
 from tahoe.cli.uniform import uniform
-from tahoe.cli.upkeep import analyze, check, clone, convert, fsck, generate, optimize, repair_log, restore, vacuum
+from tahoe.cli.upkeep import (
+    analyze,
+    check,
+    clone,
+    compat,
+    convert,
+    drop_feature,
+    fsck,
+    generate,
+    optimize,
+    repair_log,
+    restore,
+    vacuum,
+)
 from tahoe.exceptions import TahoeError
 from tahoe.version import __version__
 
@@ -50,6 +63,8 @@ app.command(short_help="statistics of the files, by which queries skip, are made
 app.command(short_help="a table of its own with the same rows")(clone)
 app.command(short_help="lists of files for readers that know no log")(generate)
 app.command(short_help="Parquet files become a table where they are")(convert)
+app.command(name="drop-feature", short_help="clients that lack a feature can use the table again")(drop_feature)
+app.command(short_help="which engines can read and write the table")(compat)
 app.command(short_help="the tables below a folder as Iceberg, to every engine")(serve)
 app.add_typer(uniform, name="uniform", short_help="the Iceberg side: status, sync, repair")
 

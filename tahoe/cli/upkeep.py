@@ -1,5 +1,5 @@
-"""`tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `analyze`, `convert`, `clone` and `generate`: what is wrong with a
-table, what keeps it in order, and what is made of it."""
+"""`tahoe check`, `optimize`, `vacuum`, `restore`, `repair-log`, `fsck`, `analyze`, `convert`, `clone`, `generate`, `drop-feature` and
+`compat`: what is wrong with a table, what keeps it in order, what is made of it, and who can use it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ __all__ = [
     "bytes_of",
     "check",
     "clone",
+    "compat",
     "convert",
+    "drop_feature",
     "fsck",
     "generate",
     "optimize",
@@ -253,6 +255,59 @@ def generate(path: Path, dry_run: DryRun = False, option: StorageOptions = [], j
         return
     told = {"table": done.table, "version": done.version, "dryRun": dry_run, "files": done.files}
     print_json({**told, "written": list(done.written), "deleted": list(done.deleted)})
+
+
+Feature = Annotated[str, typer.Argument(metavar="FEATURE", help="As `tahoe detail` lists it.", show_default=False)]
+Truncate = Annotated[
+    bool,
+    typer.Option(
+        "--truncate-history", help="Have older versions leave the log first, in place of hiding them behind checkpoints."
+    ),
+]
+
+
+def drop_feature(
+    path: Path,
+    feature: Feature,
+    truncate_history: Truncate = False,
+    dry_run: DryRun = False,
+    option: StorageOptions = [],  # noqa: B006
+    json: AsJson = False,
+) -> None:
+    """Let the table lose a feature, so that clients which do not know it can use the table."""
+    done = open_table(path, option).drop_feature(feature, truncate_history=truncate_history, dry_run=dry_run)
+    if not json:
+        typer.echo(visible(str(done)))
+        return
+    told = {"table": done.table, "feature": done.feature, "version": done.version, "dryRun": dry_run, "steps": list(done.steps)}
+    print_json(
+        {
+            **told,
+            "files": done.files,
+            "bytes": done.size,
+            "protocol": done.protocol.to_json_value(),
+            "obstacle": done.obstacle,
+            "gained": list(done.gained),
+        }
+    )
+
+
+def compat(path: Path, option: StorageOptions = [], json: AsJson = False) -> None:  # noqa: B006
+    """Which engines can read and write the table as it is now, and what is in the way; as far as their makers say."""
+    found = open_table(path, option).compat()
+    if json:
+        print_json([asdict(one) for one in found])
+        return
+    print_table(_ENGINE_COLUMNS, [[one.engine, one.versions, one.reads, one.writes, one.why] for one in found])
+
+
+_ENGINE_COLUMNS = (
+    ("engine", "left"),
+    ("versions", "left"),
+    ("reads", "left"),
+    ("writes", "left"),
+    ("why not, or not known", "left"),
+)
 
 
 def _column(text: str) -> tuple[str, str]:

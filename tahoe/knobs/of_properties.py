@@ -25,7 +25,7 @@ PROPERTIES: tuple[Knob, ...] = (
     ),
     *_works("appendOnly", "enableChangeDataFeed", "enableChangeDataCapture", "enableDeletionVectors", "isolationLevel"),
     *_works("logRetentionDuration", "deletedFileRetentionDuration", "setTransactionRetentionDuration", "enableExpiredLogCleanup"),
-    *_works("requireCheckpointProtectionBeforeVersion"),
+    *_works("requireCheckpointProtectionBeforeVersion", "dropFeatureTruncateHistory.retentionDuration"),
     *_works("checkpointInterval", "checkpointPolicy", "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"),
     *_works("dataSkippingNumIndexedCols", "dataSkippingStatsColumns", "dataSkippingStringPrefixLength"),
     *_works("columnMapping.mode", "columnMapping.maxColumnId", "randomizeFilePrefixes", "randomPrefixLength"),
@@ -38,12 +38,6 @@ PROPERTIES: tuple[Knob, ...] = (
     ),
     *_works("compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
-    _told(
-        State.LATER,
-        "dropFeatureTruncateHistory.retentionDuration",
-        "Features are dropped, and history truncated, from a later version on.",
-        "interval 24 hours",
-    ),
     _told(
         State.NOTHING,
         "checkpointRetentionDuration",

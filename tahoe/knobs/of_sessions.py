@@ -27,7 +27,7 @@ _WORKS = """
     optimizeWrite.enabled optimizeWrite.maxShufflePartitions properties.defaults.minReaderVersion
     properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
     vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion
-    typeWidening.allowAutomaticWidening write.txnVersion.autoReset.enabled
+    typeWidening.allowAutomaticWidening write.txnVersion.autoReset.enabled tableFeatures.fastDropFeature.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
@@ -76,6 +76,15 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled=false
             vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility=true vacuum.parallelDelete.enabled=true
             vacuum.parallelDelete.parallelism vacuum.relativize.ignoreError=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "DROP FEATURE notes the files of vectors as removed, in one commit; streams are held to the protocol of each version.",
+        """
+            columnMapping.allowRemoval=true tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
+            tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000
+            tableFeatures.fastDropFeature.generateDVTombstones.enabled=true
         """,
     ),
     (
@@ -146,7 +155,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """
             adaptiveMetadataTree.preview.enabled=true amt.entriesPerLeaf=50000 amt.fullRewriteCheckpointIntervalMultiplier=5
             amt.largeCommitActionsCountThresholdForInlineManifestCommit backfill.maxNumFilesFactor=3
-            catalog.enableServerSidePlanning=false checkConstraints.validation.enabled columnMapping.allowRemoval=true
+            catalog.enableServerSidePlanning=false checkConstraints.validation.enabled
             constraints.allowUnenforcedNotNull.enabled=false constraints.assumesDropIfExists.enabled=false
             coordinatedCommits.commitCoordinator.dynamodb.awsCredentialsProviderName
             coordinatedCommits.commitCoordinator.dynamodb.readCapacityUnits=5
@@ -160,9 +169,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             skipRedirectFeature=false tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported=true
             tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled=false
             tableFeatures.dev.unsupportedTableFeatures.enabled=false
-            tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
-            tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000 tableFeatures.fastDropFeature.enabled=true
-            tableFeatures.fastDropFeature.generateDVTombstones.enabled tableFeatures.testFeatures.enabled=true
+            tableFeatures.testFeatures.enabled=true
             variant.disableVariantTableFeatureForSpark40=false
             variant.forceUsePreviewTableFeature=false variantShredding.collectVariantDataSkippingStats=true
             variantShredding.forceUsePreviewTableFeature=true variantShredding.guardVariantInStatsSchema.enabled=true

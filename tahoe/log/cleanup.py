@@ -23,7 +23,9 @@ _DAY_MS = 86_400_000
 _READ_AT_ONCE = 16
 
 
-def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]:
+def clean_up_log(
+    store: LogStore, config: TableConfig, now_ms: int, *, retention_ms: int | None = None, granularity_ms: int = _DAY_MS
+) -> list[str]:
     """Delete expired commits, checkpoints, checksums, compactions and sidecars; the names deleted.
 
     The newest complete checkpoint that is not newer than the newest expired commit stays, with its commit and everything after it. Where it
@@ -32,6 +34,11 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     A table with the feature ``checkpointProtection`` keeps all that lies before ``delta.requireCheckpointProtectionBeforeVersion`` until all
     of it can go at once (checkpoint-protection.md of the protocol's proposals, "Writer Requirements").
 
+    Args:
+        retention_ms: for how long commits stay; None for the table's ``delta.logRetentionDuration``.
+        granularity_ms: the boundary falls on a multiple of this since the epoch: on midnight UTC by default, so that versions of one day
+            go together.
+
     Raises:
         DamagedCheckpoint: that checkpoint, or another that stays, cannot be read.
     """
@@ -39,8 +46,8 @@ def clean_up_log(store: LogStore, config: TableConfig, now_ms: int) -> list[str]
     if not store.asks_cheaply:
         notice(store, entries)  # who never loses a race sees no other listing
     parsed = [(entry, path) for entry in entries if (path := parse(entry.name)) is not None]
-    # The boundary falls on midnight UTC, so that versions of one day go together.
-    cut_off_ms = (now_ms - config.properties.log_retention_ms) // _DAY_MS * _DAY_MS
+    retention_ms = config.properties.log_retention_ms if retention_ms is None else retention_ms
+    cut_off_ms = (now_ms - retention_ms) // granularity_ms * granularity_ms
     checkpoints = checkpoints_in(entries)
     kept, names = expired(parsed, set(checkpoints), cut_off_ms)
     if not names or kept is None or kept < _protected_before(config):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tahoe.clock import Clock
     from tahoe.expr.tree.predicate import Predicate
+    from tahoe.ops.features.compat import EngineCompat
+    from tahoe.ops.features.drop_report import FeatureDrop
     from tahoe.ops.layout.optimize_report import Optimized
     from tahoe.ops.layout.table_layout import TableLayout
     from tahoe.ops.repair.fsck import Repaired
@@ -220,6 +222,38 @@ class Maintainable(ABC):
         request = RestoreRequest(version, timestamp, ignore_missing_files, dry_run)
         with shown(self.clock) as progress:
             return restore(self.begin(), partial(self.commit, user_metadata=user_metadata), request, progress)
+
+    def drop_feature(
+        self,
+        name: str,
+        *,
+        truncate_history: bool = False,
+        dry_run: bool = False,
+        is_fast: bool = True,
+        user_metadata: str | None = None,
+    ) -> FeatureDrop:
+        """Let the table lose a feature, so that readers and writers that do not know it can use it; others may read and write meanwhile.
+
+        Args:
+            name: of the feature, as `Table.detail` lists it.
+            truncate_history: have older versions that show the feature leave the log first (the first call ends with an error that says
+                when to call again); else they are hidden behind checkpoints, and the feature ``checkpointProtection`` keeps these.
+            dry_run: tell what would be written anew, what the protocol would be and who could read the table then; change nothing.
+            is_fast: False: hide nothing, and wait until the log has lost these versions by itself.
+
+        Returns: what was done; errors are those of `tahoe.ops.features.drop_feature.drop_feature`.
+        """
+        from tahoe.ops.features.drop_feature import DropRequest, drop_feature
+
+        request = DropRequest(name, truncate_history, is_fast, dry_run)
+        with shown(self.clock) as progress:
+            return drop_feature(self.begin, partial(self.commit, user_metadata=user_metadata), request, progress)
+
+    def compat(self) -> list[EngineCompat]:
+        """Which other engines can read and write the newest version, and what is in the way, as far as their makers say."""
+        from tahoe.ops.features.compat import compat_of
+
+        return compat_of(self.snapshot().config)
 
     def repair_log(self, *, dry_run: bool = False) -> LogRepair:
         """Write the checkpoint, the checksum and ``_last_checkpoint`` of the newest version anew, where they are damaged or missing.

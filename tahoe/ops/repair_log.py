@@ -12,8 +12,7 @@ from tahoe.clock import Clock
 from tahoe.exceptions import CorruptTable
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
-from tahoe.log.checksum import encode_checksum, read_checksum
-from tahoe.log.checksum_writer import checksum_of
+from tahoe.log.checksum import read_checksum
 from tahoe.log.files.last_checkpoint import parse_last_checkpoint, write_last_checkpoint
 from tahoe.log.files.listing import Checkpoint
 from tahoe.log.files.paths import LAST_CHECKPOINT, LOG_FOLDER, checksum_name
@@ -21,7 +20,7 @@ from tahoe.log.segment import checkpoints_in
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.txn.hooks import checkpoint_snapshot
+from tahoe.txn.hooks import checkpoint_snapshot, write_checksum_anew
 
 __all__ = ["LogRepair", "repair_log"]
 
@@ -65,7 +64,7 @@ def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress
         Unsupported: the table needs features that this version of Tahoe lacks.
     """
     snapshot = Snapshot.at(store)
-    version, files, is_v2 = snapshot.version, snapshot.files(), snapshot.config.writes_v2_checkpoints
+    version, is_v2 = snapshot.version, snapshot.config.writes_v2_checkpoints
     findings = [*_fault_of_hint(store), *_fault_of_checksum(store, version)]
     damaged: list[str] = []
     for checkpoint in [each for of_one in checkpoints_in(store.list_from(LOG_FOLDER)).values() for each in of_one]:
@@ -77,7 +76,7 @@ def repair_log(store: LogStore, clock: Clock, *, dry_run: bool = False, progress
     if not dry_run:
         hint = checkpoint_snapshot(snapshot, clock, progress, anew=True)
         write_last_checkpoint(store, hint)  # it may have named a version that is not there
-        store.put(checksum_name(version), encode_checksum(version, checksum_of(snapshot.state, files, snapshot.config)))
+        write_checksum_anew(snapshot)
         for name in damaged:
             store.delete(name)
     return LogRepair(store.url, version, tuple(findings), tuple(damaged), dry_run)

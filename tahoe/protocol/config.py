@@ -10,7 +10,7 @@ from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
-from tahoe.protocol.features import FEATURES, check_readable, check_writable, features_of
+from tahoe.protocol.features import FEATURES, check_readable, check_writable, feature_named, features_of
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
@@ -229,7 +229,7 @@ def features_wanted_by(metadata: Metadata) -> frozenset[str]:
     properties = TableProperties(metadata.configuration)
     fields = list(all_fields(metadata.schema))
     by_name = {
-        key[len(FEATURE_PREFIX) :]
+        row.name if (row := feature_named(key[len(FEATURE_PREFIX) :])) else key[len(FEATURE_PREFIX) :]
         for key, value in metadata.configuration.items()
         if key.lower().startswith(FEATURE_PREFIX) and value.lower() in ("supported", "enabled")
     }

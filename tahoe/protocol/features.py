@@ -22,9 +22,12 @@ __all__ = [
     "TableFeature",
     "check_readable",
     "check_writable",
+    "dependents_of",
+    "feature_named",
     "features_of",
     "normalise",
     "upgraded",
+    "without_feature",
 ]
 
 
@@ -42,7 +45,7 @@ class TableFeature:
         wanting: which values of that property ask for it, as `TableProperties.get` gives them.
         wanted_by_field: whether a field of the schema, at any depth, asks for it.
         removal: what DROP FEATURE has to do before the name may leave the protocol; None where the specification or the reference
-            knows no way back. (Told in docs/features.md; Tahoe drops no feature yet.)
+            knows no way back. What is done for it stands in `tahoe.ops.features.removals`.
         readable, writable: what this version of Tahoe does with tables that have it. Where a writer need only refuse some
             operations, `writable` is True and `tahoe.protocol.config` checks whether the feature is in use.
     """
@@ -198,8 +201,9 @@ def features_of(protocol: Protocol) -> frozenset[str]:
 
 def check_readable(protocol: Protocol, table: str) -> None:
     """Raises `Unsupported` naming every reader feature that this version cannot read, and `CorruptTable` for a protocol that
-    contradicts the specification."""
-    _check_versions(protocol, table)
+    contradicts the specification. A writer version that is not known is no matter of readers."""
+    _check_versions(protocol, table, known=1 <= protocol.min_reader_version <= _NEWEST_READER)
+    _check_lists(protocol, table)
     if protocol.min_reader_version < _NEWEST_READER:
         return
     missing = sorted(name for name in protocol.reader_features or () if not _can(name, "readable"))
@@ -216,6 +220,7 @@ def check_readable(protocol: Protocol, table: str) -> None:
 def check_writable(protocol: Protocol, table: str) -> None:
     """Raises `Unsupported` naming every feature that this version cannot write."""
     check_readable(protocol, table)
+    _check_versions(protocol, table, known=1 <= protocol.min_writer_version <= _NEWEST_WRITER)
     missing = sorted(name for name in features_of(protocol) if not _can(name, "writable"))
     if missing:
         raise Unsupported(
@@ -246,6 +251,25 @@ def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
     return protocol if features_of(least) == features_of(protocol) else least
 
 
+def without_feature(protocol: Protocol, name: str, *, adding: Iterable[str] = ()) -> Protocol:
+    """The weakest protocol that supports all that `protocol` does but `name`, and the features `adding` (PROTOCOL.md, "Table Features").
+
+    Version numbers that imply the feature become lists of names; lists that are no longer needed become version numbers.
+    """
+    kept = (features_of(protocol) - {name}) | frozenset(adding)
+    return normalise(kept, Protocol(1, 1))
+
+
+def feature_named(name: str) -> TableFeature | None:
+    """The row of a feature, whatever the case in which it is written; None where there is none."""
+    return FEATURES.get(name) or next((row for row in _ROWS if row.name.lower() == name.lower()), None)
+
+
+def dependents_of(name: str, protocol: Protocol) -> list[str]:
+    """The features of a protocol that require the feature `name`."""
+    return sorted(other for other in features_of(protocol) if other in FEATURES and name in FEATURES[other].requires)
+
+
 def normalise(names: frozenset[str], least: Protocol) -> Protocol:
     """The weakest form that expresses exactly `names`: version numbers alone where they imply just these, else protocol.
 
@@ -271,16 +295,19 @@ def _can(name: str, what: str) -> bool:
     return row is not None and bool(getattr(row, what))
 
 
-def _check_versions(protocol: Protocol, table: str) -> None:
+def _check_versions(protocol: Protocol, table: str, *, known: bool) -> None:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
-    if not (1 <= reader <= _NEWEST_READER and 1 <= writer <= _NEWEST_WRITER):
+    if not known:
         raise Unsupported(
             f"Table {table} has protocol ({reader}, {writer}); this version of Tahoe knows readers up to {_NEWEST_READER} and "
             f"writers up to {_NEWEST_WRITER}. Upgrade Tahoe.",
             code="DELTA_INVALID_PROTOCOL_VERSION",
             table=table,
         )
-    listed = protocol.reader_features
+
+
+def _check_lists(protocol: Protocol, table: str) -> None:
+    reader, writer, listed = protocol.min_reader_version, protocol.min_writer_version, protocol.reader_features
     if (reader == _NEWEST_READER and listed is None) or (reader < _NEWEST_READER and listed):
         raise CorruptTable(
             f"Table {table} has reader version {reader} "

@@ -13,7 +13,7 @@ from typing import Any
 from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.knobs.of_properties import properties_set
 
-__all__ = ["FEATURE_PREFIX", "TableProperties", "parse_interval_ms", "parse_size", "validate_properties"]
+__all__ = ["FEATURE_PREFIX", "TableProperties", "is_table_property", "parse_interval_ms", "parse_size", "validate_properties"]
 
 FEATURE_PREFIX = "delta.feature."
 FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
@@ -178,6 +178,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
         if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
             valid[key] = value
         elif lowered.startswith(FREE_PREFIXES):
+            _check_status(lowered, value)
             valid[FEATURE_PREFIX + key[len(FEATURE_PREFIX) :] if lowered.startswith(FEATURE_PREFIX) else lowered] = value
         else:
             row = _ROWS.get(lowered)
@@ -187,6 +188,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                     code="DELTA_UNKNOWN_CONFIGURATION",
                     property=key,
                 )
+            _check_protocol_version(row.key, value)
             try:
                 row.parse(value)
             except ValueError as error:
@@ -197,6 +199,42 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
     properties_set(valid)
     _check_retentions(valid)
     return valid
+
+
+def _check_status(key: str, value: str) -> None:
+    if key.startswith(FEATURE_PREFIX) and value.lower() not in ("supported", "enabled"):
+        raise InvalidRequest(
+            f"The table property {key} must be 'supported', found '{value}'. A feature that a table has is dropped by ALTER TABLE … DROP "
+            "FEATURE (Table.drop_feature).",
+            code="DELTA_UNSUPPORTED_FEATURE_STATUS",
+            property=key,
+        )
+
+
+def _check_protocol_version(key: str, value: str) -> None:
+    newest = _PROTOCOL_VERSIONS.get(key)
+    if newest is None:
+        return
+    if not value.strip().isdecimal():
+        raise InvalidRequest(
+            f"The table property {key} needs to be a whole number, found '{value}'.",
+            code="DELTA_PROTOCOL_PROPERTY_NOT_INT",
+            property=key,
+        )
+    if not 1 <= int(value) <= newest:
+        raise InvalidRequest(
+            f"The table property {key} needs to be one of 1 to {newest}, found '{value}': this version of Tahoe knows no other protocol.",
+            code="DELTA_INVALID_PROTOCOL_VERSION",
+            property=key,
+        )
+
+
+_PROTOCOL_VERSIONS = {"delta.minReaderVersion": 3, "delta.minWriterVersion": 7}
+
+
+def is_table_property(name: str) -> bool:
+    """Whether there is a ``delta.`` property of this name, whatever its case."""
+    return name.lower() in _ROWS
 
 
 def parse_interval_ms(text: str) -> int:

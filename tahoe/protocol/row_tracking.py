@@ -28,6 +28,7 @@ __all__ = [
     "PRESERVED",
     "ROW_COMMIT_VERSION_FIELD_ID",
     "ROW_ID_FIELD_ID",
+    "SUSPENDED",
     "MaterializedColumns",
     "assigned",
     "assigns_row_ids",
@@ -40,6 +41,7 @@ __all__ = [
 
 DOMAIN = "delta.rowTracking"
 ENABLED = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
 MATERIALIZED_ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
 MATERIALIZED_ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
 # Iceberg's reserved ids of the same two columns (Iceberg's format/spec.md, "Reserved Field IDs"); IcebergCompatV3 demands them.
@@ -48,7 +50,6 @@ ROW_ID_FIELD_ID, ROW_COMMIT_VERSION_FIELD_ID = 2147483540, 2147483539
 PRESERVED = "delta.rowTracking.preserved"
 # The high-water mark of a table in which no id was given yet.
 NO_ROW_IDS = -1
-_SUSPENDED = "delta.rowTrackingSuspended"
 _MARK = "rowIdHighWaterMark"
 
 
@@ -62,7 +63,7 @@ class MaterializedColumns:
 
 def assigns_row_ids(config: TableConfig) -> bool:
     """Whether writers must give ids: row tracking is supported and not suspended."""
-    return "rowTracking" in config.features and not config.properties.get(_SUSPENDED)
+    return "rowTracking" in config.features and not config.properties.get(SUSPENDED)
 
 
 def has_row_tracking(config: TableConfig) -> bool:
@@ -93,11 +94,11 @@ def with_materialized_columns(configuration: Mapping[str, str], clock: Clock) ->
     properties = TableProperties(configuration)
     if not properties.get(ENABLED):
         return dict(configuration)
-    if properties.get(_SUSPENDED):
+    if properties.get(SUSPENDED):
         raise InvalidRequest(
-            f"{ENABLED} and {_SUSPENDED} cannot both be true. Set {_SUSPENDED} to false to enable row tracking.",
+            f"{ENABLED} and {SUSPENDED} cannot both be true. Set {SUSPENDED} to false to enable row tracking.",
             code="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
-            property=_SUSPENDED,
+            property=SUSPENDED,
         )
     # As the reference spells them, so that nobody takes them for columns of a user.
     prefixes = {MATERIALIZED_ROW_ID: "_row-id-col-", MATERIALIZED_ROW_COMMIT_VERSION: "_row-commit-version-col-"}

@@ -20,6 +20,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    DropFeature,
     Fsck,
     Generate,
     NotYet,
@@ -72,7 +73,10 @@ def _alter(cursor: Cursor) -> Statement | None:
         cursor.end()
         return DropConstraint(table, name, if_exists)
     if cursor.take("DROP", "FEATURE"):
-        return NotYet("ALTER TABLE … DROP FEATURE", table)
+        feature = cursor.string() if cursor.peek().kind == STRING else cursor.identifier()
+        truncates = cursor.take("TRUNCATE", "HISTORY")
+        cursor.end()
+        return DropFeature(table, feature, truncates)
     return None
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "DescribeDetail",
     "DescribeHistory",
     "DropConstraint",
+    "DropFeature",
     "Fsck",
     "Generate",
     "NotYet",
@@ -43,6 +44,15 @@ class DropConstraint:
     table: TableName
     name: str
     if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropFeature:
+    """``ALTER TABLE … DROP FEATURE name [TRUNCATE HISTORY]``."""
+
+    table: TableName
+    feature: str
+    truncates_history: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +204,7 @@ class NotYet:
 Statement = (
     AddConstraint
     | DropConstraint
+    | DropFeature
     | DescribeDetail
     | DescribeHistory
     | SyncMetadata

@@ -18,7 +18,7 @@ from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 
-__all__ = ["Hook", "checkpoint_snapshot", "default_hooks", "run_hooks"]
+__all__ = ["Hook", "checkpoint_snapshot", "default_hooks", "run_hooks", "write_checksum_anew"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,16 @@ def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = s
         progress=progress,
         anew=anew,
     )
+
+
+def write_checksum_anew(snapshot: Snapshot) -> None:
+    """Write the checksum of a version of its live files, whatever is known of the versions before it."""
+    from tahoe.log.checksum import encode_checksum
+    from tahoe.log.checksum_writer import checksum_of
+    from tahoe.log.files.paths import checksum_name
+
+    checksum = checksum_of(snapshot.state, snapshot.files(), snapshot.config)
+    snapshot.store.put(checksum_name(snapshot.version), encode_checksum(snapshot.version, checksum))
 
 
 def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:

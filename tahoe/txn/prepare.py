@@ -56,6 +56,7 @@ _NEW_TABLE_PROTOCOL = Protocol(1, 2)
 _PROTOCOL_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults")
 
 _MANIFESTS, _VECTORS = "delta.compatibility.symlinkFormatManifest.enabled", "delta.enableDeletionVectors"
+_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -205,7 +206,8 @@ def future_config(transaction: Transaction) -> TableConfig:
 
 def _future_config(transaction: Transaction) -> TableConfig:
     metadata, snapshot = _metadata(transaction), transaction.snapshot
-    protocol, stripped = _protocol(transaction, metadata), _stripped(metadata)
+    protocol = _protocol(transaction, metadata)
+    stripped = _still_protecting(snapshot, protocol, _stripped(metadata))
     if snapshot is not None and protocol is snapshot.protocol and stripped is snapshot.metadata:
         return snapshot.config
     return TableConfig(protocol, stripped, transaction.store.url)
@@ -228,32 +230,25 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
     asked = {key.lower(): value for key, value in metadata.configuration.items()}
     reader, writer = asked.get("delta.minreaderversion"), asked.get("delta.minwriterversion")
     if reader or writer:
-        base = _raised(base, int(reader or 1), int(writer or 1))
-    return upgraded(base, features_wanted_by(metadata))
+        base = _raised(base, int(reader or 1), int(writer or 1), transaction.store.url)
+    wanted = features_wanted_by(metadata)
+    # Where a table has a feature under its first name, the later one would shut out clients that know just that.
+    return upgraded(base, {name for name in wanted if name in features_of(base) or f"{name}-preview" not in features_of(base)})
 
 
-def _raised(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol with at least these version numbers; never lower than it was. Reader 3 goes with writer 7 only, whoever asks for it."""
-    if reader == 3:
-        writer = 7
-    if writer < 7 <= protocol.min_writer_version:
-        # Version numbers stand for features; with those that the table has, they may be all of a lower protocol.
-        asked = Protocol(min(reader, 2), writer)
-        return normalise(features_of(protocol) | features_of(asked), _least(protocol, asked))
-    reader, writer = max(reader, protocol.min_reader_version), max(writer, protocol.min_writer_version)
-    if (reader, writer) == (protocol.min_reader_version, protocol.min_writer_version):
-        return protocol
-    if writer < 7:
-        return Protocol(reader, writer)
-    from_numbers = upgraded(Protocol(max(reader, 1), 7, frozenset() if reader == 3 else None, frozenset()), ())
-    # What the old numbers implied is listed by name now, else the table would lose it.
-    return normalise(features_of(protocol), from_numbers)
+def _raised(protocol: Protocol, reader: int, writer: int, table: str) -> Protocol:
+    """The weakest protocol that supports what it did, and what these version numbers stand for (PROTOCOL.md, "Protocol Evolution").
 
-
-def _least(protocol: Protocol, asked: Protocol) -> Protocol:
-    """Below which a protocol of named features does not go when version numbers are asked for."""
-    modern = protocol.reader_features is not None
-    return protocol if modern else Protocol(max(protocol.min_reader_version, asked.min_reader_version), asked.min_writer_version)
+    Reader 3 and writer 7 stand for no feature: with them features have names.
+    """
+    if reader == 3 and max(writer, protocol.min_writer_version) < 7:
+        raise InvalidRequest(
+            f"The protocol of table {table} cannot be reader 3 with writer {max(writer, protocol.min_writer_version)}: features of readers "
+            "are listed by writers too. Ask for delta.minWriterVersion = 7 with it, or for a feature by name (delta.feature.<name>).",
+            code="DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE",
+            table=table,
+        )
+    return normalise(features_of(protocol) | features_of(Protocol(reader, writer)), Protocol(1, 1))
 
 
 def _stripped(metadata: Metadata) -> Metadata:
@@ -264,6 +259,14 @@ def _stripped(metadata: Metadata) -> Metadata:
         if key.lower() not in lowered and not key.lower().startswith(FEATURE_PREFIX)
     }
     return metadata if kept == metadata.configuration else replace(metadata, configuration=kept)
+
+
+def _still_protecting(snapshot: Snapshot | None, protocol: Protocol, metadata: Metadata) -> Metadata:
+    """Whatever brings other properties, as RESTORE and REPLACE do: checkpoints that are protected stay so until the feature goes."""
+    protection = None if snapshot is None else snapshot.metadata.configuration.get(_PROTECTION)
+    if protection is None or _PROTECTION in metadata.configuration or "checkpointProtection" not in features_of(protocol):
+        return metadata
+    return replace(metadata, configuration={**metadata.configuration, _PROTECTION: protection})
 
 
 def enables_in_commit_timestamps(snapshot: Snapshot | None, config: TableConfig) -> bool:
@@ -310,7 +313,9 @@ def _text(value: bool) -> str:
 
 def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
-    if any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
+    # Where the feature is dropped, its domain goes with it.
+    tracked = "rowTracking" in config.features
+    if tracked and any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):
         raise InvalidRequest(
             f"The metadata domain {DOMAIN} is kept by row tracking itself and may not be staged.", code="TAHOE_RESERVED_DOMAIN"
         )

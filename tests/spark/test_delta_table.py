@@ -163,17 +163,6 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
         call(DeltaTable.create(spark))
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("dropFeatureSupport", ("deletionVectors",)),
-    ],
-)
-def test_what_is_not_in_this_version_refuses_by_name(table, name, arguments):
-    with pytest.raises(Unsupported, match=name):
-        getattr(table, name)(*arguments)
-
-
 def test_a_protocol_is_raised_and_never_lowered(spark, table):
     table.upgradeTableProtocol(1, 3)
     table.upgradeTableProtocol(1, 2)

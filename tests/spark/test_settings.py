@@ -50,8 +50,8 @@ def test_a_session_that_only_reads_is_told_at_its_first_read(spark, path):
 
 
 def test_a_writer_upgrades_the_protocol_and_columns_of_statistics_are_checked(spark, path):
-    spark.range(1).write.format("delta").option("delta.minReaderVersion", "3").save(path)
+    spark.range(1).write.format("delta").option("delta.minWriterVersion", "4").save(path)
     spark.range(1).write.format("delta").mode("append").save(path)
-    assert Table(path).snapshot().protocol.min_reader_version == 3
+    assert Table(path).snapshot().protocol.min_writer_version == 4
     with pytest.raises(AnalysisException, match="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"):
         spark.range(1).write.format("delta").option("delta.dataSkippingStatsColumns", "nope").save(path + "2")

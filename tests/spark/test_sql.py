@@ -8,7 +8,8 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.tables import DeltaTable
 
 FIVE = "SELECT id, concat('n', id) AS name FROM range(5)"
 
@@ -166,8 +167,31 @@ def test_errors_of_delta_come_as_they_are(spark, path):
         spark.sql("SELECT * FROM delta.`/nowhere`")
     with pytest.raises(InvalidRequest, match="must be a version"):
         spark.sql(f"SELECT * FROM {t} VERSION AS OF 'new'")
-    with pytest.raises(Unsupported, match="DROP FEATURE"):
+    with pytest.raises(InvalidRequest, match="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT"):
         spark.sql(f"ALTER TABLE {t} DROP FEATURE deletionVectors")
+
+
+def test_a_feature_is_dropped(spark, tmp_path):
+    path = str(tmp_path / "dropped")
+    spark.range(6).write.format("delta").save(path)
+    t = named(path)
+    spark.sql(f"ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"DELETE FROM {t} WHERE id = 1")
+    before = spark.sql(f"SELECT * FROM {t}").collect()
+    with pytest.raises(InvalidRequest, match="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"):
+        spark.sql(f"ALTER TABLE {t} DROP FEATURE deletionVectors TRUNCATE HISTORY")
+    spark.conf.set("spark.databricks.delta.tableFeatures.fastDropFeature.enabled", "false")
+    try:
+        with pytest.raises(InvalidRequest, match="DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST"):
+            spark.sql(f"ALTER TABLE {t} DROP FEATURE 'deletionVectors'")
+    finally:
+        spark.conf.unset("spark.databricks.delta.tableFeatures.fastDropFeature.enabled")
+    assert spark.sql(f"ALTER TABLE {t} DROP FEATURE deletionVectors").collect() == []
+    assert sorted(spark.sql(f"SELECT * FROM {t}").collect()) == sorted(before)
+    assert spark.sql(f"DESCRIBE DETAIL {t}").first().tableFeatures == ["appendOnly", "checkpointProtection", "invariants"]
+    DeltaTable.forPath(spark, path).addFeatureSupport("VacuumProtocolCheck")
+    DeltaTable.forPath(spark, path).dropFeatureSupport("vacuumProtocolCheck")
+    assert "vacuumProtocolCheck" not in spark.sql(f"DESCRIBE DETAIL {t}").first().tableFeatures
 
 
 def test_what_a_table_tells(spark, path):

@@ -19,7 +19,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["stage_set_properties", "stage_unset_properties"]
+__all__ = ["stage_changed_properties", "stage_set_properties", "stage_unset_properties"]
 
 
 def stage_set_properties(transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str]) -> Operation:
@@ -59,11 +59,33 @@ def stage_unset_properties(
             table=snapshot.store.url,
         )
     _refuse_reserved(snapshot.config, names)
+    if _PROTECTION.lower() in map(str.lower, names) and "checkpointProtection" in snapshot.config.features:
+        raise InvalidRequest(
+            f"The property {_PROTECTION} of table {snapshot.store.url} keeps checkpoints that older clients need, and goes with its feature: "
+            "ALTER TABLE … DROP FEATURE checkpointProtection TRUNCATE HISTORY (Table.drop_feature).",
+            code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            table=snapshot.store.url,
+            property=_PROTECTION,
+        )
     metadata = with_properties(snapshot.config, {name: None for name in names if name != "comment"}, transaction.clock)
     if "comment" in names:
         metadata = replace(metadata, description=None)
     parameters = {"properties": _json(list(names)), "ifExists": if_exists}
     return _stage(transaction, snapshot, metadata, "UNSET TBLPROPERTIES", parameters)
+
+
+def stage_changed_properties(
+    transaction: Transaction, snapshot: Snapshot, properties: Mapping[str, str | None], name: str
+) -> Operation:
+    """Stage that properties are set, or unset where the value is None, those too that users may not change; for Tahoe's own operations.
+
+    Args:
+        name: of the operation in the history: ``SET TBLPROPERTIES`` or ``UNSET TBLPROPERTIES``.
+    """
+    metadata = with_properties(snapshot.config, properties, transaction.clock)
+    if name.startswith("UNSET"):
+        return _stage(transaction, snapshot, metadata, name, {"properties": _json(list(properties)), "ifExists": True})
+    return _stage(transaction, snapshot, metadata, name, {"properties": _json(dict(properties))})
 
 
 def _stage(
@@ -75,6 +97,7 @@ def _stage(
     return Operation(name, parameters)
 
 
+_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 _RESERVED = {
     "provider": ("DELTA_CANNOT_CHANGE_PROVIDER", "says that the table is Delta, and cannot be changed"),
     "location": ("DELTA_CANNOT_CHANGE_LOCATION", "is where the table is; clone or move the table instead"),

@@ -44,6 +44,26 @@ class Alterable(ABC):
             lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
         )
 
+    def add_feature(self, name: str) -> int:
+        """Let the table support a feature, and what that requires; the version that does, which is the newest where it did before.
+
+        Args:
+            name: in whatever case; docs/features.md lists them.
+
+        Raises `InvalidRequest` (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`): there is no such feature.
+        """
+        return self.set_properties({f"delta.feature.{name}": "supported"})
+
+    def upgrade_protocol(self, reader_version: int, writer_version: int) -> int:
+        """Raise the protocol to at least these versions; a table that has them stays as it is. The version that says so.
+
+        The protocol is written as the weakest that says the same: version numbers where they imply just its features, else names.
+
+        Raises `InvalidRequest`: ``DELTA_INVALID_PROTOCOL_VERSION`` for numbers that there are not,
+            ``DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`` for reader 3 with a writer below 7.
+        """
+        return self.set_properties({"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)})
+
     def cluster_by(self, columns: Sequence[str]) -> int:
         """Cluster the table by these columns from the next OPTIMIZE on, by none with an empty list; the version that says so.
 

@@ -54,6 +54,7 @@ __all__ = [
     "VACUUM_ROW",
     "DeltaOptimizeBuilder",
     "compute_statistics_of",
+    "drop_feature_of",
     "fsck_table",
     "on_executors",
     "optimize_table",
@@ -285,6 +286,21 @@ def compute_statistics_of(spark: SparkSession, table: Table) -> None:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown_jobs(spark, table.clock), told_once(spark):
         compute_statistics(table.begin, commit, collect)
+
+
+def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncates_history: bool = False) -> None:
+    """Let a table lose a feature; files that must be written anew are written in this process.
+
+    Args:
+        spark: its setting ``spark.databricks.delta.tableFeatures.fastDropFeature.enabled`` counts.
+
+    Raises: as `tahoe.ops.features.drop_feature.drop_feature`.
+    """
+    refuse_connect(spark, "DROP FEATURE")
+    look_at_settings(spark)
+    is_fast = _is_on(spark, "tableFeatures.fastDropFeature.enabled", True)
+    with told_once(spark):
+        table.drop_feature(feature, truncate_history=truncates_history, is_fast=is_fast, user_metadata=user_metadata_of(spark))
 
 
 def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:

@@ -16,6 +16,7 @@ from tahoe.spark.commands.upkeep import (
     RESTORE_ROW,
     VACUUM_ROW,
     compute_statistics_of,
+    drop_feature_of,
     fsck_table,
     optimize_table,
     purge,
@@ -36,6 +37,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    DropFeature,
     Fsck,
     Generate,
     NotYet,
@@ -94,6 +96,7 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
 _WORDS = {
     AddConstraint: "ALTER TABLE … ADD CONSTRAINT",
     DropConstraint: "ALTER TABLE … DROP CONSTRAINT",
+    DropFeature: "ALTER TABLE … DROP FEATURE",
     DescribeDetail: "DESCRIBE DETAIL",
     DescribeHistory: "DESCRIBE HISTORY",
     SyncMetadata: "MSCK REPAIR TABLE … SYNC METADATA",
@@ -128,6 +131,8 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.add_constraint(name, condition)))
         case DropConstraint(_, name, if_exists):
             return Command(words, lambda: _done(table.drop_constraint(name, if_exists=if_exists)))
+        case DropFeature(_, feature, truncates):
+            return Command(words, lambda: drop_feature_of(spark, table, feature, truncates_history=truncates))
         case SyncMetadata():
             return Command(words, lambda: _done(table.uniform.sync()))
         case UpgradeUniform(_, version):

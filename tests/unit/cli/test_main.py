@@ -341,6 +341,24 @@ def test_restore_tells_first_and_then_does(
     assert run_main(monkeypatch, capsys, "restore", path, "--timestamp", "1999-01-01")[0] == 2
 
 
+def test_drop_feature_tells_first_and_then_does(path: str) -> None:
+    tahoe.Table(path).add_feature("vacuumProtocolCheck")
+    before = tahoe.Table(path).version()
+    planned = run_json("drop-feature", path, "vacuumProtocolCheck", "--dry-run")
+    assert planned["dryRun"] and planned["version"] is None and tahoe.Table(path).version() == before
+    assert planned["protocol"]["writerFeatures"] == ["appendOnly", "checkpointProtection", "invariants"]
+    assert "would write 0 files" in run("drop-feature", path, "vacuumProtocolCheck", "--truncate-history", "--dry-run")
+    assert "has no vacuumProtocolCheck any more" in run("drop-feature", path, "vacuumProtocolCheck").replace("\n", " ")
+
+
+def test_compat_names_engines_and_what_is_in_their_way(path: str) -> None:
+    tahoe.Table(path).add_feature("typeWidening")
+    found = {(one["engine"], one["versions"]): one for one in run_json("compat", path)}
+    assert found["delta-spark", "4.0"]["reads"] == "yes" and found["Polars (scan_delta)", "2.1"]["why"].startswith("typeWidening")
+    assert found["Snowflake (Delta files in object storage)", "since March 2026"]["reads"] == "unknown"
+    assert "delta-spark" in run("compat", path)
+
+
 def test_repair_log_tells_first_and_then_does(path: str) -> None:
     version = tahoe.Table(path).version()
     checksum = Path(path) / "_delta_log" / f"{version:020d}.crc"

@@ -135,10 +135,12 @@ def test_columns_with_statistics_must_be_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "versions"),
     [
-        ({"delta.minReaderVersion": "3"}, (3, 7)),
-        ({"delta.minReaderVersion": "3", "delta.minWriterVersion": "2"}, (3, 7)),
-        ({"delta.minReaderVersion": "2"}, (2, 2)),
-        ({"delta.minWriterVersion": "7"}, (1, 7)),
+        ({"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}, (1, 2)),  # which stand for no feature
+        ({"delta.minReaderVersion": "2"}, (1, 2)),
+        ({"delta.minWriterVersion": "7"}, (1, 2)),
+        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "3"}, (1, 3)),
+        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "6"}, (2, 6)),
+        ({"delta.feature.DELETIONvectors": "Enabled"}, (3, 7)),
     ],
 )
 def test_versions_of_the_protocol_are_upgraded_by_properties_and_lose_nothing(tmp_path: Path, asked, versions) -> None:

@@ -83,9 +83,9 @@ def test_a_writer_feature_that_we_lack_can_be_read_and_is_refused_for_writes(nam
 
 
 @pytest.mark.parametrize("versions", [(4, 7), (99, 7), (0, 2), (1, 8), (1, 0), (-1, 2)])
-def test_version_numbers_outside_the_specification_are_refused(versions):
+def test_version_numbers_outside_the_specification_are_not_written(versions):
     with pytest.raises(Unsupported) as caught:
-        check_readable(Protocol(*versions), "t")
+        check_writable(Protocol(*versions), "t")
     assert caught.value.code == "DELTA_INVALID_PROTOCOL_VERSION"
 
 

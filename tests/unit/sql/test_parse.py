@@ -15,6 +15,7 @@ from tahoe.sql.statements import (
     DescribeDetail,
     DescribeHistory,
     DropConstraint,
+    DropFeature,
     Fsck,
     Generate,
     NotYet,
@@ -88,7 +89,12 @@ P, T = TableName("/p"), TableName(None, ("db", "t"))
             "CONVERT TO DELTA db.t PARTITIONED BY (p DECIMAL(5, 2) COMMENT ')') NO STATISTICS",
             Convert(T, False, "p DECIMAL(5, 2) COMMENT ')'"),
         ),
-        ("ALTER TABLE delta.`/p` DROP FEATURE deletionVectors", NotYet("ALTER TABLE … DROP FEATURE", P)),
+        ("COPY INTO delta.`/p` FROM '/x'", NotYet("COPY INTO", P)),
+        ("ALTER TABLE delta.`/p` DROP FEATURE deletionVectors", DropFeature(P, "deletionVectors", False)),
+        (
+            "alter table delta.`/p` drop feature 'typeWidening-preview' truncate history;",
+            DropFeature(P, "typeWidening-preview", True),
+        ),
     ],
     ids=lambda value: value[:70] if isinstance(value, str) else "",
 )

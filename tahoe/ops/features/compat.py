@@ -1,0 +1,82 @@
+"""Which engines can read and write a table as it is now, and which of its features is in the way. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from tahoe.ops.features.engines import ENGINES, Engine
+from tahoe.protocol.actions import Protocol
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import FEATURES, features_of
+
+__all__ = ["EngineCompat", "compat_of", "readers_of"]
+
+Answer = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCompat:
+    """What is known of one engine and one table.
+
+    Args:
+        reads, writes: ``yes``, ``no`` or ``unknown``.
+        why: what is in the way, or what nobody says of the engine; empty where both answers are yes.
+        source: where what is known of the engine stands.
+    """
+
+    engine: str
+    versions: str
+    reads: Answer
+    writes: Answer
+    why: str
+    source: str
+
+
+def compat_of(config: TableConfig) -> list[EngineCompat]:
+    """What is known of each engine (`tahoe.ops.features.engines`), for a table as it is."""
+    return [_judged(engine, config.protocol, config.column_mapping_mode) for engine in ENGINES]
+
+
+def readers_of(protocol: Protocol) -> tuple[str, ...]:
+    """The engines that can read a table of this protocol, each with its versions."""
+    judged = (_judged(engine, protocol, "name") for engine in ENGINES)
+    return tuple(f"{one.engine} {one.versions}" for one in judged if one.reads == "yes")
+
+
+def _judged(engine: Engine, protocol: Protocol, mapping_mode: str) -> EngineCompat:
+    needed = features_of(protocol)
+    of_readers = {name for name in needed if _is_of_readers(name)}
+    reads, unread = _answer(of_readers, engine.reads, engine, protocol.min_reader_version > engine.most_reader)
+    if engine.by_name_only and mapping_mode == "id":
+        reads, unread = "no", "columns mapped by id"
+    if engine.writes is None:
+        return EngineCompat(engine.name, engine.versions, reads, "no", _why(unread, "it writes no Delta tables"), engine.source)
+    if reads == "no":
+        return EngineCompat(engine.name, engine.versions, reads, "no", unread, engine.source)
+    writes, unwritten = _answer(needed, engine.writes, engine, protocol.min_writer_version > engine.most_writer)
+    if reads == "unknown" and writes == "yes":
+        writes = "unknown"
+    return EngineCompat(
+        engine.name, engine.versions, reads, writes, _why(unread, f"to write: {unwritten}" if unwritten else ""), engine.source
+    )
+
+
+def _is_of_readers(name: str) -> bool:
+    return FEATURES[name].reader if name in FEATURES else True
+
+
+def _answer(needed: Iterable[str], known: str, engine: Engine, is_too_new: bool) -> tuple[Answer, str]:
+    """Whether the engine understands these features, and what is in the way."""
+    unnamed = sorted(set(needed) - set(known.split()))
+    refused = unnamed if engine.is_complete else [name for name in unnamed if name in engine.refuses.split()]
+    if refused:
+        return "no", ", ".join(refused)
+    if is_too_new:
+        return "no", "it knows no features by name"
+    return ("unknown", f"not said: {', '.join(unnamed)}") if unnamed else ("yes", "")
+
+
+def _why(*reasons: str) -> str:
+    return "; ".join(reason for reason in reasons if reason)

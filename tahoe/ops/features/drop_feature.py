@@ -1,0 +1,364 @@
+"""ALTER TABLE … DROP FEATURE: a table loses a feature, and readers and writers that do not know it can use the table again.
+
+    clean: commits after which the newest version shows nothing of the feature (`tahoe.ops.features.removals`)
+      │
+      ├─ a feature of writers ─────────────► DROP FEATURE: the protocol without it
+      │
+      ├─ fast ─► three checkpoints ────────► DROP FEATURE: the protocol without it, with checkpointProtection
+      │          Whoever does not know the feature begins at one of these and sees nothing older; cleaning the log may not take
+      │          them away before all that is older.
+      │
+      └─ TRUNCATE HISTORY ─► a checkpoint; where versions in the log still show the feature, the operation ends here with an error
+                             that says when to run it again ─► DROP FEATURE: the protocol without it, and no other feature in its place
+
+The specification knows `checkpointProtection` as a proposal (checkpoint-protection.md); order, words and errors are the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, StorageFailure, Unsupported
+from tahoe.log.cleanup import clean_up_log
+from tahoe.log.files.paths import LOG_FOLDER
+from tahoe.log.segment import checkpoints_in
+from tahoe.ops.features.compat import readers_of
+from tahoe.ops.features.drop_report import FeatureDrop
+from tahoe.ops.features.past_traces import depends_on_v2_checkpoint, is_truncated_before, oldest_use
+from tahoe.ops.features.removals import REMOVALS, Removal, Work
+from tahoe.progress import Progress, silent
+from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol
+from tahoe.protocol.features import TableFeature, dependents_of, feature_named, features_of, without_feature
+from tahoe.protocol.properties import is_table_property
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.hooks import checkpoint_snapshot, write_checksum_anew
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["DropRequest", "drop_feature"]
+
+_PROTECTION, _PROTECTS = "checkpointProtection", "delta.requireCheckpointProtectionBeforeVersion"
+_WAIT = "delta.dropFeatureTruncateHistory.retentionDuration"
+_BARRIERS = 3
+_CHECKPOINT_ATTEMPTS = 3
+_COMMIT_ATTEMPTS = 5
+_MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class DropRequest:
+    """What the user asks for.
+
+    Args:
+        feature: its name, in whatever case.
+        truncate_history: have older versions go from the log first, so that no other feature is needed.
+        is_fast: where history is not truncated, hide it behind checkpoints; else wait until the log has lost it by itself.
+        dry_run: tell what would be done, and do nothing.
+    """
+
+    feature: str
+    truncate_history: bool = False
+    is_fast: bool = True
+    dry_run: bool = False
+
+
+def drop_feature(
+    begin: Callable[[], Transaction],
+    commit: Callable[[Transaction, Operation], Committed],
+    request: DropRequest,
+    progress: Progress = silent,
+) -> FeatureDrop:
+    """Let a table lose a feature. Others may read and write meanwhile; what they add of the feature meanwhile goes too.
+
+    Args:
+        begin, commit: `Table.begin` and `Table.commit`.
+        progress: told of footers read, of files rewritten and of commits read.
+
+    Raises:
+        NotFound: there is no table.
+        InvalidRequest: ``DELTA_FEATURE_DROP_…``: the table does not have the feature, another one needs it, older versions show it still
+            (``…_WAIT_FOR_RETENTION_PERIOD``, ``…_HISTORICAL_VERSIONS_EXIST``), or others brought it back meanwhile.
+        Unsupported: ``DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE``, ``DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE``.
+        StorageFailure: ``DELTA_FEATURE_DROP_CHECKPOINT_FAILED``.
+        DeltaConcurrentModificationException: other writers changed the same files again and again.
+    """
+    snapshot = begin().existing()
+    feature, removal = _checked(snapshot, request)
+    drop = _Drop(Work(begin, commit, progress), feature, removal, request)
+    planned = drop.planned(snapshot)
+    return planned if request.dry_run else drop.run(planned)
+
+
+def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Removal]:
+    """The feature, and how it goes; raises where it may not."""
+    url, asked, protocol = snapshot.store.url, request.feature, snapshot.protocol
+    feature = feature_named(asked)
+    if feature is None or feature.name not in features_of(protocol):
+        raise _not_there(url, asked, feature)
+    removal = REMOVALS.get(feature.name)
+    if removal is None and feature.removal is None:
+        raise Unsupported(
+            f"Cannot drop the feature {feature.name} from table {url}: no way back is known for it. Copy the rows to a new table without it.",
+            code="DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE",
+            table=url,
+            feature=feature.name,
+        )
+    if removal is None:
+        raise _unsupported(url, feature.name)
+    if request.truncate_history and removal.uses is None and feature.name != _PROTECTION:
+        raise InvalidRequest(
+            f"TRUNCATE HISTORY is only for features that readers must know and for {_PROTECTION}; {feature.name} of table {url} is one of "
+            "writers. Leave it out.",
+            code="DELTA_FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED",
+            table=url,
+            feature=feature.name,
+        )
+    if feature.name == _PROTECTION and not request.truncate_history:
+        raise InvalidRequest(
+            f"{_PROTECTION} of table {url} can only be dropped together with the versions that it protects: add TRUNCATE HISTORY "
+            "(truncate_history=True).",
+            code="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
+            table=url,
+        )
+    dependents = dependents_of(feature.name, protocol)
+    if dependents:
+        raise InvalidRequest(
+            f"Cannot drop the feature {feature.name} from table {url}: {', '.join(dependents)} need it. Drop these first, where they can be.",
+            code="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
+            table=url,
+            feature=feature.name,
+            dependents=dependents,
+        )
+    return feature, removal
+
+
+def _not_there(url: str, asked: str, feature: TableFeature | None) -> InvalidRequest | Unsupported:
+    if feature is not None:
+        return InvalidRequest(
+            f"Table {url} does not have the feature {feature.name}, so there is nothing to drop. DESCRIBE DETAIL (Table.detail) lists those "
+            "that it has.",
+            code="DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT",
+            table=url,
+            feature=feature.name,
+        )
+    if is_table_property(asked):
+        return InvalidRequest(
+            f"'{asked}' is a property of tables and no feature, asked for table {url}. Unset it with ALTER TABLE … UNSET TBLPROPERTIES.",
+            code="DELTA_FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY",
+            table=url,
+            property=asked,
+        )
+    return _unsupported(url, asked)
+
+
+def _unsupported(url: str, name: str) -> Unsupported:
+    return Unsupported(
+        f"This version of Tahoe cannot drop the feature '{name}' from table {url}. Check its spelling, or drop it with a client that "
+        "knows it.",
+        code="DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
+        table=url,
+        feature=name,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drop:
+    """One feature on its way out of one table."""
+
+    work: Work
+    feature: TableFeature
+    removal: Removal
+    request: DropRequest
+
+    @property
+    def _has_barrier(self) -> bool:
+        """Whether older versions are hidden behind checkpoints."""
+        return self.removal.uses is not None and self.request.is_fast and not self.request.truncate_history
+
+    # -- the plan ----------------------------------------------------------------------------------------------------------
+
+    def planned(self, snapshot: Snapshot) -> FeatureDrop:
+        adds = self.removal.files(snapshot, self.work.progress)
+        dry = self.request.dry_run
+        after = self._protocol(snapshot)
+        before_and_after = (readers_of(protocol) for protocol in (snapshot.protocol, after))
+        before = next(before_and_after) if dry else ()
+        return FeatureDrop(
+            table=snapshot.store.url,
+            feature=self.feature.name,
+            truncate_history=self.request.truncate_history,
+            steps=tuple(self._steps(snapshot)),
+            files=len(adds),
+            size=sum(add.size for add in adds),
+            protocol=after,
+            obstacle=self._obstacle(snapshot) if dry else None,
+            gained=tuple(name for name in next(before_and_after) if name not in before) if dry else (),
+        )
+
+    def _steps(self, snapshot: Snapshot) -> list[str]:
+        steps = self.removal.steps(snapshot) if self._has_work(snapshot) else []
+        if self._has_barrier:
+            steps.append(
+                f"{_BARRIERS} checkpoints are written, behind which older versions are hidden from readers without the feature"
+            )
+        elif self.removal.uses is not None or self.feature.name == _PROTECTION:
+            steps.append("a checkpoint is written, and versions before it that are old enough leave the log")
+        steps.append(f"the protocol loses {self.feature.name}" + (f" and gets {_PROTECTION}" if self._has_barrier else ""))
+        return steps
+
+    def _has_work(self, snapshot: Snapshot) -> bool:
+        return bool(self.removal.traces(snapshot)) or self.feature.name == "deletionVectors"
+
+    def _obstacle(self, snapshot: Snapshot) -> str | None:
+        """The sentence of the error that a run would end with, as far as it is known beforehand."""
+        if self.feature.name == "checkConstraints" and (names := self.removal.traces(snapshot)):
+            return f"It cannot: the constraints {', '.join(names)} must be dropped first."
+        if self.feature.name == _PROTECTION:
+            protected = snapshot.config.properties.checkpoints_protected_before
+            return None if is_truncated_before(snapshot.store, protected) else self._must_wait(snapshot)
+        if self.removal.uses is None or self._has_barrier:
+            return None
+        if self.removal.traces(snapshot):
+            return self._must_wait(snapshot)
+        oldest = oldest_use(snapshot.store, self.removal, snapshot.version, self.work.progress)
+        return None if oldest is None else f"Version {oldest} in the log shows the feature. {self._must_wait(snapshot)}"
+
+    def _must_wait(self, snapshot: Snapshot) -> str:
+        properties = snapshot.config.properties
+        hours = properties.get(_WAIT) / 3_600_000 if self.request.truncate_history else properties.log_retention_ms / 3_600_000
+        key = _WAIT if self.request.truncate_history else "delta.logRetentionDuration"
+        return f"Run it again when {hours:g} hours have passed ({key}): versions in the log that show the feature must have left it by then."
+
+    # -- the run -----------------------------------------------------------------------------------------------------------
+
+    def run(self, planned: FeatureDrop) -> FeatureDrop:
+        if self.feature.name == _PROTECTION:
+            self._truncate_protected()
+        had_traces = self.removal.clean(self.work)
+        if self._has_barrier:
+            for _ in range(_BARRIERS):
+                self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
+        elif self.removal.uses is not None:
+            self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
+            if had_traces:
+                raise self._wait_for_retention(self.work.begin().existing())
+            self._truncate_history()
+        committed = self._drop()
+        if self._has_barrier:
+            self._checkpoint(committed.snapshot)
+        return replace(planned, version=committed.version, protocol=committed.snapshot.protocol)
+
+    def _checkpoint(self, snapshot: Snapshot) -> None:
+        """Write the checkpoint of a version, and see that it is there."""
+        failure: Exception | None = None
+        for _ in range(_CHECKPOINT_ATTEMPTS):
+            try:
+                checkpoint_snapshot(snapshot, self.work.begin().clock)
+                write_checksum_anew(snapshot)  # tombstones of vectors break the chain of checksums
+            except StorageFailure as error:
+                failure = error
+                continue
+            if snapshot.version in checkpoints_in(snapshot.store.list_from(LOG_FOLDER, f"{snapshot.version:020d}")):
+                return
+        raise StorageFailure(
+            f"The feature {self.feature.name} was not dropped from table {snapshot.store.url}: the checkpoint of version {snapshot.version} "
+            f"could not be written. Run it again.{'' if failure is None else f' ({failure})'}",
+            code="DELTA_FEATURE_DROP_CHECKPOINT_FAILED",
+            table=snapshot.store.url,
+            version=snapshot.version,
+            feature=self.feature.name,
+        ) from failure
+
+    def _clean_up(self, snapshot: Snapshot) -> None:
+        """Let versions that are old enough leave the log."""
+        now_ms = self.work.begin().clock.now_ms()
+        if self.request.truncate_history:
+            retention_ms = int(snapshot.config.properties.get(_WAIT))
+            clean_up_log(snapshot.store, snapshot.config, now_ms, retention_ms=retention_ms, granularity_ms=_MINUTE_MS)
+        else:
+            clean_up_log(snapshot.store, snapshot.config, now_ms)
+
+    def _truncate_history(self) -> None:
+        snapshot = self.work.begin().existing()
+        self._clean_up(snapshot)
+        oldest = oldest_use(snapshot.store, self.removal, snapshot.version, self.work.progress)
+        if oldest is not None:
+            raise InvalidRequest(
+                f"Cannot drop the feature {self.feature.name} from table {snapshot.store.url} yet: version {oldest} in its log shows it. "
+                + self._must_wait(snapshot),
+                code="DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST",
+                table=snapshot.store.url,
+                feature=self.feature.name,
+                version=oldest,
+            )
+
+    def _truncate_protected(self) -> None:
+        snapshot = self.work.begin().existing()
+        before = snapshot.config.properties.checkpoints_protected_before
+        if is_truncated_before(snapshot.store, before):
+            return
+        # The log is cleaned up to a checkpoint, so that one must be there that is newer than all that is to go.
+        self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
+        self._clean_up(self.work.begin().existing())
+        if not is_truncated_before(snapshot.store, before):
+            raise InvalidRequest(
+                f"Cannot drop the feature {_PROTECTION} from table {snapshot.store.url} yet: its log still holds versions before {before}, "
+                f"which are protected. {self._must_wait(snapshot)}",
+                code="DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+                table=snapshot.store.url,
+                version=before,
+            )
+
+    def _wait_for_retention(self, snapshot: Snapshot) -> InvalidRequest:
+        return InvalidRequest(
+            f"Table {snapshot.store.url} shows nothing of the feature {self.feature.name} any more, but older versions in its log do. "
+            + self._must_wait(snapshot),
+            code="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+            table=snapshot.store.url,
+            feature=self.feature.name,
+        )
+
+    def _drop(self) -> Committed:
+        """Change the protocol of a version that shows nothing of the feature; one that others made meanwhile is looked at again."""
+        for attempt in range(_COMMIT_ATTEMPTS):
+            transaction = self.work.begin()
+            snapshot = transaction.existing()
+            self._check_clean(snapshot)
+            transaction.may_be_moved = False
+            transaction.set_protocol(self._protocol(snapshot))
+            transaction.set_metadata(self._metadata(snapshot))
+            domain = snapshot.state.domains.get(self.removal.domain or "")
+            if domain is not None:
+                transaction.stage(DomainMetadata(domain.domain, domain.configuration, removed=True))
+            parameters = {"featureName": self.feature.name, "truncateHistory": self.request.truncate_history}
+            try:
+                return self.work.commit(transaction, Operation("DROP FEATURE", parameters))
+            except DeltaConcurrentModificationException:
+                if attempt == _COMMIT_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _check_clean(self, snapshot: Snapshot) -> None:
+        left = self.removal.traces(snapshot)
+        if self.removal.is_of_checkpoint and depends_on_v2_checkpoint(snapshot):
+            left = [*left, "a V2 checkpoint that it is read from"]
+        if left:
+            raise InvalidRequest(
+                f"Cannot drop the feature {self.feature.name} from table {snapshot.store.url}: another writer brought it back meanwhile; "
+                f"version {snapshot.version} has {', '.join(left)}. Run it again when that writer has ended.",
+                code="DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL",
+                table=snapshot.store.url,
+                version=snapshot.version,
+                feature=self.feature.name,
+            )
+
+    def _protocol(self, snapshot: Snapshot) -> Protocol:
+        return without_feature(snapshot.protocol, self.feature.name, adding=(_PROTECTION,) if self._has_barrier else ())
+
+    def _metadata(self, snapshot: Snapshot) -> Metadata:
+        gone = {key.lower() for key in self.removal.properties}
+        kept = {key: value for key, value in snapshot.metadata.configuration.items() if key.lower() not in gone}
+        if self._has_barrier:
+            kept[_PROTECTS] = str(snapshot.version + 1)
+        return replace(snapshot.metadata, configuration=kept)

@@ -1,0 +1,73 @@
+"""Whether the log still holds versions that use a feature, which readers without it would read wrongly. Reads every commit in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint
+from tahoe.log.files.commits import read_commit
+from tahoe.log.files.listing import Checkpoint, Listing
+from tahoe.log.replay import add_files
+from tahoe.ops.features.removals import Removal
+from tahoe.progress import Progress, silent, tracked
+from tahoe.protocol.actions import Action, CheckpointMetadata, SidecarFile
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+
+__all__ = ["depends_on_v2_checkpoint", "is_truncated_before", "oldest_use"]
+
+
+def oldest_use(store: LogStore, removal: Removal, version: int, progress: Progress = silent) -> int | None:
+    """The oldest version in the log, up to `version`, that shows a feature to readers; None where none does.
+
+    Of the earliest checkpoint live files count and tombstones do not: nobody reads a removed file of a version that is gone.
+
+    Args:
+        removal: of the feature.
+    """
+    if removal.uses is None:
+        return None
+    listing = Listing.read(store, None)
+    found = [_in_commits(store, removal, listing, version, progress)]
+    checkpoints = sorted(one for one in listing.complete_checkpoints if one <= version)
+    if removal.is_of_checkpoint:
+        found += [one for one in checkpoints if any(_is_v2(store, kept) for kept in listing.complete_checkpoints[one])]
+    elif checkpoints:
+        earliest = Snapshot.at(store, checkpoints[0])
+        state: list[Action] = [earliest.metadata, *add_files(earliest.files())]
+        found += [earliest.version] if any(map(removal.uses, state)) else []
+    return min((one for one in found if one is not None), default=None)
+
+
+def _in_commits(store: LogStore, removal: Removal, listing: Listing, version: int, progress: Progress) -> int | None:
+    assert removal.uses is not None
+    versions = sorted(one for one in listing.commits if one <= version)
+    for one in tracked(versions, progress, "commits read", len(versions)):
+        if any(map(removal.uses, read_commit(store, one))):
+            return one
+    return None
+
+
+def depends_on_v2_checkpoint(snapshot: Snapshot) -> bool:
+    """Whether a version is read from a checkpoint that readers without ``v2Checkpoint`` do not understand, whatever its name is."""
+    checkpoint = Snapshot.at(snapshot.store, snapshot.version).segment.checkpoint
+    return checkpoint is not None and _is_v2(snapshot.store, checkpoint)
+
+
+def _is_v2(store: LogStore, checkpoint: Checkpoint) -> bool:
+    if checkpoint.kind == "uuid":
+        return True
+    actions = _v2_actions(store, checkpoint) if checkpoint.kind == "classic" else iter(())
+    return next(actions, None) is not None
+
+
+def _v2_actions(store: LogStore, checkpoint: Checkpoint) -> Iterator[Action]:
+    return (one for one in open_checkpoint(store, checkpoint).single_actions if isinstance(one, CheckpointMetadata | SidecarFile))
+
+
+def is_truncated_before(store: LogStore, version: int) -> bool:
+    """Whether the log holds no commit before `version`, and begins with a checkpoint that is no older."""
+    if version <= 0:
+        return True
+    listing = Listing.read(store, None)
+    return all(one >= version for one in listing.commits) and min(listing.complete_checkpoints, default=-1) >= version

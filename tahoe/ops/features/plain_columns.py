@@ -1,0 +1,175 @@
+"""Files written anew so that readers of less can read them: without column mapping, or with the types that the table has now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest, StorageFailure
+from tahoe.lazy import pq
+from tahoe.log.replay import add_files
+from tahoe.ops.write.file_layout import expected_schema
+from tahoe.ops.write.file_stream import new_name, write_stream
+from tahoe.ops.write.rewrite import footers, rewrite_metrics, stage_replacement, stage_rewrite
+from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
+from tahoe.progress import Progress, silent, tracked
+from tahoe.protocol import clustering
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.evolve import FORBIDDEN_CHARACTERS
+from tahoe.schema.mapping import explode, without_mapping
+from tahoe.schema.types import StructField, StructType
+from tahoe.schema.walk import all_fields
+from tahoe.schema.widening import TYPE_CHANGES_KEY, without_type_changes
+from tahoe.snapshot.scan import Scan
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.location import decode_path
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = [
+    "files_of_other_types",
+    "has_type_changes",
+    "is_mapped",
+    "stage_without_mapping",
+    "stage_without_type_changes",
+]
+
+_MODE, _MAX_ID = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
+
+
+# -- column mapping ----------------------------------------------------------------------------------------------------------
+
+
+def is_mapped(config: TableConfig) -> bool:
+    """Whether columns have ids or physical names, or are to have them."""
+    return config.properties.column_mapping_mode != "none" or without_mapping(config.schema) != config.schema
+
+
+def stage_without_mapping(transaction: Transaction, progress: Progress = silent) -> Operation:
+    """Stage that every file is written anew with the names that users see, and that the columns lose their ids and physical names.
+
+    Raises:
+        InvalidRequest: ``DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING``: names that files cannot have.
+        Unsupported, CorruptTable: a file that cannot be read.
+    """
+    snapshot = transaction.existing()
+    old = snapshot.config
+    plain = _unmapped(old)
+    transaction.read_whole_table()  # a file that comes meanwhile has physical names
+    transaction.set_metadata(plain.metadata)
+    removed, added = list[AddFile](), list[AddFile]()
+    try:
+        for add in tracked(add_files(snapshot.files()), progress, "files rewritten"):
+            removed.append(add)
+            added += _with_plain_names(snapshot, plain, add, transaction)
+    except BaseException:
+        for add in added:
+            with suppress(StorageFailure):
+                snapshot.store.delete(decode_path(add.path, snapshot.store.url))
+        raise
+    stage_replacement(transaction, removed, added)
+    paths = clustering.clustering_paths(snapshot.state.domains, old.table)
+    if paths:
+        transaction.stage(clustering.clustering_domain([clustering.logical_path(old.schema, path) for path in paths]))
+    told = rewrite_metrics(removed, added)
+    return Operation(
+        "REMOVE COLUMN MAPPING",
+        {},
+        {
+            "numRewrittenFiles": len(removed),
+            "numOutputBytes": told["numAddedBytes"],
+            "numRemovedBytes": told["numRemovedBytes"],
+            "numDeletionVectorsRemoved": told["numDeletionVectorsRemoved"],
+        },
+    )
+
+
+def _unmapped(config: TableConfig) -> TableConfig:
+    bad = [".".join(path) for path, column in explode(config.schema) if any(c in column.name for c in FORBIDDEN_CHARACTERS)]
+    if bad:
+        raise InvalidRequest(
+            f"Column mapping of table {config.table} cannot be removed: files cannot have columns of the names "
+            f"{', '.join(map(repr, bad))}, which hold one of {FORBIDDEN_CHARACTERS!r}. Rename them first.",
+            code="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
+            table=config.table,
+            columns=bad,
+        )
+    gone = {_MODE.lower(), _MAX_ID.lower()}
+    kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in gone}
+    schema = without_mapping(config.schema)
+    return replace(config, metadata=replace(config.metadata, schema_string=schema.to_json(), configuration=kept))
+
+
+def _with_plain_names(snapshot: Snapshot, plain: TableConfig, add: AddFile, transaction: Transaction) -> list[AddFile]:
+    """The file's living rows in a new one; none where it has none."""
+    logical = {column.physical_name: column.name for column in snapshot.config.partition_schema}
+    values = {logical.get(name, name): value for name, value in add.partition_values.items()}
+    name = new_name(plain, transaction.clock, values)
+    try:
+        with closing(Scan(snapshot).read_to_move([add])) as rows:
+            new = write_stream(config_with_row_ids(plain), snapshot.store, rows, transaction.clock, name, values)
+    except BaseException:
+        with suppress(StorageFailure):
+            snapshot.store.delete(name)
+        raise
+    return [] if new is None else [clustering.as_clustered_as(without_id_statistics(plain, new), add)]
+
+
+# -- type widening -----------------------------------------------------------------------------------------------------------
+
+
+def has_type_changes(config: TableConfig) -> bool:
+    """Whether the schema remembers types that columns had (PROTOCOL.md, "Type Change Metadata")."""
+    return any(TYPE_CHANGES_KEY in column.metadata for column in all_fields(config.schema))
+
+
+def stage_without_type_changes(transaction: Transaction, progress: Progress = silent) -> Operation:
+    """Stage that files in which a column has a type from before it was widened are written anew, and that the schema forgets these types."""
+    snapshot = transaction.existing()
+    adds = list(files_of_other_types(snapshot, progress))
+    operation = stage_rewrite(transaction, snapshot, adds, progress)
+    schema = without_type_changes(snapshot.schema)
+    transaction.set_metadata(replace(snapshot.metadata, schema_string=schema.to_json()))
+    return replace(operation, parameters={"predicate": "[]", "applyPurge": False})
+
+
+def files_of_other_types(snapshot: Snapshot, progress: Progress = silent) -> Iterator[AddFile]:
+    """The live files in which a column that was widened has not the type that the table has now."""
+    config = snapshot.config
+    if not has_type_changes(config):
+        return
+    expected = list(expected_schema(config))
+    widened = {column.physical_name for column in config.schema if _changed(column)}
+    wanted = [field for field in expected if field.name in widened]
+    adds: Sequence[AddFile] = add_files(snapshot.files())
+    read = tracked(footers(snapshot, adds), progress, "footers read", len(adds))
+    for add, footer in zip(adds, read, strict=True):
+        if _has_other_types(footer, wanted):
+            yield add
+
+
+def _changed(column: StructField) -> bool:
+    return any(TYPE_CHANGES_KEY in found.metadata for found in all_fields(StructType((column,))))
+
+
+def _has_other_types(footer: pq.FileMetaData, wanted: Sequence[pa.Field]) -> bool:
+    found = {field.name: field for field in footer.schema.to_arrow_schema()}
+    return any(_narrower(found[field.name].type, field.type) for field in wanted if field.name in found)
+
+
+def _narrower(actual: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether a file has another type, of those that widening changes, than the table."""
+    if pa.types.is_struct(actual) and pa.types.is_struct(expected):
+        known = {field.name: field for field in actual.fields}
+        return any(_narrower(known[field.name].type, field.type) for field in expected.fields if field.name in known)
+    if pa.types.is_map(actual) and pa.types.is_map(expected):
+        return _narrower(actual.key_type, expected.key_type) or _narrower(actual.item_type, expected.item_type)
+    if pa.types.is_list(actual) and pa.types.is_list(expected):
+        return _narrower(actual.value_type, expected.value_type)
+    return any(kind(actual) for kind in _NARROW) and actual != expected
+
+
+_NARROW = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_decimal)

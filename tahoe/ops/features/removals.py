@@ -1,0 +1,350 @@
+"""What each feature leaves in a table, and how a table gets rid of it: one `Removal` for each feature that can be dropped.
+
+A removal's commits come before the protocol loses the name, and are such that other writers who began meanwhile cannot bring back what
+they took away: what asks for the feature goes first (PROTOCOL.md has no section on this; the order is the reference's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest
+from tahoe.log.replay import add_files
+from tahoe.ops.features.plain_columns import (
+    files_of_other_types,
+    has_type_changes,
+    is_mapped,
+    stage_without_mapping,
+    stage_without_type_changes,
+)
+from tahoe.ops.features.vector_tombstones import stage_vector_tombstones
+from tahoe.ops.tables.alter import stage_changed_properties
+from tahoe.ops.write.rewrite import stage_rewrite
+from tahoe.progress import Progress
+from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
+from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.wording import counted
+
+__all__ = ["REMOVALS", "Removal", "Work"]
+
+# Others may change the same files meanwhile.
+_ATTEMPTS = 5
+_VECTORS, _WIDENING, _POLICY = "delta.enableDeletionVectors", "delta.enableTypeWidening", "delta.checkpointPolicy"
+_TIMES = "delta.enableInCommitTimestamps"
+_TIMES_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+
+Stage = Callable[[Transaction], Operation | None]
+
+
+@dataclass(slots=True)
+class Work:
+    """Commits one after the other, each again where another writer won.
+
+    Args:
+        begin, commit: `Table.begin` and `Table.commit`.
+        progress: told of footers read, and of files rewritten.
+    """
+
+    begin: Callable[[], Transaction]
+    commit: Callable[[Transaction, Operation], Committed]
+    progress: Progress
+
+    def do(self, stage: Stage) -> bool:
+        """Commit what `stage` stages; False where it staged nothing.
+
+        Raises `DeltaConcurrentModificationException`: others won again and again.
+        """
+        for attempt in range(_ATTEMPTS):
+            transaction = self.begin()
+            operation = stage(transaction)
+            if operation is None:
+                return False
+            try:
+                self.commit(transaction, operation)
+            except DeltaConcurrentModificationException:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            return True
+        raise AssertionError("the last attempt returns or raises")
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """How one feature goes.
+
+    Args:
+        traces: what of the feature is in a version, each a phrase that goes on "the table has …"; none where it may be dropped.
+        steps: what `clean` would do, a sentence each.
+        clean: commits after which a version has no traces; whether any were made.
+        files: live files that `clean` would write anew.
+        uses: whether an action of an older commit shows the feature to readers; None for a feature of writers, whose history is no matter.
+        is_of_checkpoint: whether a version depends on what stands in checkpoints alone.
+        properties: that go with the name.
+        domain: a metadata domain that goes with the name.
+    """
+
+    traces: Callable[[Snapshot], list[str]]
+    steps: Callable[[Snapshot], list[str]]
+    clean: Callable[[Work], bool]
+    files: Callable[[Snapshot, Progress], list[AddFile]] = lambda snapshot, progress: []
+    uses: Callable[[Action], bool] | None = None
+    is_of_checkpoint: bool = False
+    properties: tuple[str, ...] = ()
+    domain: str | None = None
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------------
+
+
+def _set_properties(work: Work, properties: Mapping[str, str | None], words: str = "UNSET TBLPROPERTIES") -> bool:
+    """Set properties, or unset them where the value is None; whether that changed anything."""
+
+    def stage(transaction: Transaction) -> Operation | None:
+        known = transaction.existing().metadata.configuration
+        wanted = {key: value for key, value in properties.items() if _value(known, key) != value}
+        return stage_changed_properties(transaction, transaction.existing(), wanted, words) if wanted else None
+
+    return work.do(stage)
+
+
+def _value(configuration: Mapping[str, str], key: str) -> str | None:
+    return next((value for name, value in configuration.items() if name.lower() == key.lower()), None)
+
+
+def _none(snapshot: Snapshot) -> list[str]:
+    return []
+
+
+def _nothing(work: Work) -> bool:
+    return False
+
+
+# -- deletion vectors --------------------------------------------------------------------------------------------------------
+
+
+def _marked(snapshot: Snapshot, progress: Progress) -> list[AddFile]:
+    if snapshot.files()["deletionVector"].null_count == snapshot.num_files:
+        return []
+    return [add for add in add_files(snapshot.files()) if add.deletion_vector is not None]
+
+
+def _vector_traces(snapshot: Snapshot) -> list[str]:
+    found = [f"{_VECTORS} = true"] if snapshot.config.properties.enable_deletion_vectors else []
+    marked = snapshot.num_files - snapshot.files()["deletionVector"].null_count
+    return found + ([f"{counted(marked, 'file')} with deletion vectors"] if marked else [])
+
+
+def _vector_steps(snapshot: Snapshot) -> list[str]:
+    found = [f"{_VECTORS} is unset"] if snapshot.config.properties.enable_deletion_vectors else []
+    found.append("files with deletion vectors are written anew without the dead rows")
+    return [
+        *found,
+        "files of vectors are noted as removed, so that a VACUUM that knows no vectors keeps them as long as it keeps files",
+    ]
+
+
+def _without_vectors(work: Work) -> bool:
+    had_traces = bool(_vector_traces(work.begin().existing()))
+    if had_traces:
+        _set_properties(work, {_VECTORS: None})
+
+        def stage(transaction: Transaction) -> Operation | None:
+            snapshot = transaction.existing()
+            adds = _marked(snapshot, work.progress)
+            return stage_rewrite(transaction, snapshot, adds, work.progress) if adds else None
+
+        while work.do(stage):
+            pass  # a writer that began before the property went may have brought one more
+    work.do(stage_vector_tombstones)
+    return had_traces
+
+
+def _uses_vectors(action: Action) -> bool:
+    if isinstance(action, Metadata):
+        return TableProperties(action.configuration).enable_deletion_vectors
+    return isinstance(action, (AddFile, RemoveFile)) and action.deletion_vector is not None
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------------
+
+
+def _mapping_traces(snapshot: Snapshot) -> list[str]:
+    return [f"columns mapped by {snapshot.config.properties.column_mapping_mode}"] if is_mapped(snapshot.config) else []
+
+
+def _without_mapping(work: Work) -> bool:
+    return work.do(
+        lambda transaction: stage_without_mapping(transaction, work.progress) if _mapping_traces(transaction.existing()) else None
+    )
+
+
+def _uses_mapping(action: Action) -> bool:
+    return isinstance(action, Metadata) and TableProperties(action.configuration).column_mapping_mode != "none"
+
+
+def _widening_traces(snapshot: Snapshot) -> list[str]:
+    found = [f"{_WIDENING} = true"] if snapshot.config.properties.get(_WIDENING) else []
+    return found + (["types of columns that were narrower"] if has_type_changes(snapshot.config) else [])
+
+
+def _without_widening(work: Work) -> bool:
+    """As the reference: a property that is unset alone needs nobody to wait for older versions."""
+    _set_properties(work, {_WIDENING: None})
+    return work.do(
+        lambda transaction: (
+            stage_without_type_changes(transaction, work.progress) if has_type_changes(transaction.existing().config) else None
+        )
+    )
+
+
+def _uses_widening(action: Action) -> bool:
+    if not isinstance(action, Metadata) or "delta.typeChanges" not in action.schema_string:
+        return False
+    return has_type_changes(TableConfig(_ANY_PROTOCOL, action, ""))
+
+
+_ANY_PROTOCOL = Protocol(1, 1)
+
+
+def _type_widening() -> Removal:
+    return Removal(
+        traces=_widening_traces,
+        steps=lambda snapshot: [f"{_WIDENING} is unset", "files from before a column was widened are written anew"],
+        clean=_without_widening,
+        files=lambda snapshot, progress: list(files_of_other_types(snapshot, progress)),
+        uses=_uses_widening,
+    )
+
+
+# -- row ids -----------------------------------------------------------------------------------------------------------------
+
+
+def _numbered(snapshot: Snapshot) -> int:
+    files = snapshot.files()
+    return max(int(files.num_rows - files[name].null_count) for name in ("baseRowId", "defaultRowCommitVersion"))
+
+
+def _row_id_traces(snapshot: Snapshot) -> list[str]:
+    properties = snapshot.config.properties
+    found = [f"{ENABLED} = true"] if properties.get(ENABLED) else []
+    found += [] if properties.get(SUSPENDED) else [f"{SUSPENDED} = false, so that writers give ids"]
+    return found + ([f"{counted(_numbered(snapshot), 'file')} with row ids"] if _numbered(snapshot) else [])
+
+
+def _without_row_ids(work: Work) -> bool:
+    _set_properties(work, {ENABLED: "false", SUSPENDED: "true"}, "SET TBLPROPERTIES")
+
+    def stage(transaction: Transaction) -> Operation | None:
+        adds = [
+            add
+            for add in add_files(transaction.existing().files())
+            if add.base_row_id is not None or add.default_row_commit_version is not None
+        ]
+        if not adds:
+            return None
+        transaction.read_files(add.key for add in adds)
+        transaction.stage(*(replace(add, data_change=False, base_row_id=None, default_row_commit_version=None) for add in adds))
+        return Operation("ROW TRACKING UNBACKFILL", {"batchId": "0"})
+
+    work.do(stage)
+    return True
+
+
+# -- what has no files -------------------------------------------------------------------------------------------------------
+
+
+def _policy_traces(snapshot: Snapshot) -> list[str]:
+    return [f"{_POLICY} = v2"] if snapshot.config.properties.checkpoint_policy == "v2" else []
+
+
+def _time_traces(snapshot: Snapshot) -> list[str]:
+    found = [f"{_TIMES} = true"] if snapshot.config.properties.get(_TIMES) else []
+    return found + [key for key in _TIMES_SINCE if _value(snapshot.metadata.configuration, key) is not None]
+
+
+def _constraint_names(snapshot: Snapshot) -> list[str]:
+    prefix = "delta.constraints."
+    return sorted(key[len(prefix) :] for key in snapshot.metadata.configuration if key.lower().startswith(prefix))
+
+
+def _refuse_constraints(work: Work) -> bool:
+    snapshot = work.begin().existing()
+    names = _constraint_names(snapshot)
+    if names:
+        raise InvalidRequest(
+            f"Cannot drop the feature checkConstraints from table {snapshot.store.url}: it has the constraints {', '.join(names)}, which "
+            "nobody would enforce any more. Drop these first: ALTER TABLE … DROP CONSTRAINT (Table.drop_constraint).",
+            code="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
+            table=snapshot.store.url,
+            constraints=names,
+        )
+    return False
+
+
+def _without_domains(work: Work) -> bool:
+    def stage(transaction: Transaction) -> Operation | None:
+        domains = list(transaction.existing().state.domains.values())
+        if not domains:
+            return None
+        transaction.stage(*(DomainMetadata(one.domain, one.configuration, removed=True) for one in domains))
+        return Operation("DOMAIN METADATA CLEANUP", {"numDomainMetadata": len(domains)})
+
+    return work.do(stage)
+
+
+REMOVALS: Mapping[str, Removal] = {
+    "deletionVectors": Removal(_vector_traces, _vector_steps, _without_vectors, _marked, _uses_vectors),
+    "columnMapping": Removal(
+        traces=_mapping_traces,
+        steps=lambda snapshot: ["every file is written anew, with the names that users see"],
+        clean=_without_mapping,
+        files=lambda snapshot, progress: add_files(snapshot.files()) if is_mapped(snapshot.config) else [],
+        uses=_uses_mapping,
+    ),
+    "typeWidening": _type_widening(),
+    "typeWidening-preview": _type_widening(),
+    "v2Checkpoint": Removal(
+        traces=_policy_traces,
+        steps=lambda snapshot: [f"{_POLICY} becomes classic"] if _policy_traces(snapshot) else [],
+        clean=lambda work: (
+            bool(_policy_traces(work.begin().existing())) and _set_properties(work, {_POLICY: "classic"}, "SET TBLPROPERTIES")
+        ),
+        uses=lambda action: isinstance(action, Metadata) and TableProperties(action.configuration).checkpoint_policy == "v2",
+        is_of_checkpoint=True,
+    ),
+    "vacuumProtocolCheck": Removal(_none, _none, _nothing, uses=lambda action: False),
+    "checkConstraints": Removal(lambda snapshot: _constraint_names(snapshot), _none, _refuse_constraints),
+    "inCommitTimestamp": Removal(
+        traces=_time_traces,
+        steps=lambda snapshot: [f"{_TIMES} becomes false; times of versions are those of the log's files from then on"],
+        clean=lambda work: (
+            bool(_time_traces(work.begin().existing()))
+            and _set_properties(work, {_TIMES: "false", **dict.fromkeys(_TIMES_SINCE)})
+        ),
+    ),
+    "rowTracking": Removal(
+        traces=_row_id_traces,
+        steps=lambda snapshot: [f"{ENABLED} becomes false", "files lose their row ids in the log; none is written anew"],
+        clean=lambda work: bool(_row_id_traces(work.begin().existing())) and _without_row_ids(work),
+        properties=(ENABLED, SUSPENDED, MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION),
+        domain=ROW_TRACKING_DOMAIN,
+    ),
+    "domainMetadata": Removal(
+        traces=lambda snapshot: [f"the metadata domain {name}" for name in sorted(snapshot.state.domains)],
+        steps=lambda snapshot: [f"the metadata domain {name} is removed" for name in sorted(snapshot.state.domains)],
+        clean=_without_domains,
+    ),
+    "materializePartitionColumns": Removal(
+        _none, _none, _nothing, properties=("delta.enableMaterializePartitionColumnsFeature",)
+    ),
+    "checkpointProtection": Removal(_none, _none, _nothing, properties=("delta.requireCheckpointProtectionBeforeVersion",)),
+}
+"""The features that can be dropped. Those of others that the specification lets go (`TableFeature.removal`) Tahoe does not write."""

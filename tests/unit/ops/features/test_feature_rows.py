@@ -1,0 +1,93 @@
+"""The table of docs/features.md, row by row: each feature is read, written, added to a table that is there, dropped and shown to Iceberg, or
+refused with the reference's class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.ops.features.removals import REMOVALS
+from tahoe.protocol.features import FEATURES
+from tahoe.table import Table
+
+ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
+UNIFORM = {
+    "delta.enableIcebergCompatV2": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.universalFormat.enabledFormats": "iceberg",
+}
+
+
+def made(path: Path, properties: dict[str, str] | None = None) -> Table:
+    table = Table.create(path, ROWS.schema, properties=properties)
+    table.append(ROWS)
+    return table
+
+
+def bring(table: Table, feature: str) -> None:
+    """As a user does it."""
+    if feature == "clustering":
+        table.cluster_by(["id"])
+    else:
+        table.add_feature(feature)
+
+
+def have(path: Path, feature: str) -> Table:
+    """As another writer does it, who writes what we do not."""
+    version = made(path).version() + 1
+    names = ["appendOnly", "invariants", feature]
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": names}
+    if FEATURES[feature].reader:
+        protocol |= {"minReaderVersion": 3, "readerFeatures": [feature]}
+    (path / "_delta_log" / f"{version:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+    return Table(path)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> None:
+    row, table = FEATURES[feature], made(tmp_path / "t")
+    if not row.writable:
+        code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.readable else 'READ'}"
+        with pytest.raises(Unsupported, match=feature) as refused:
+            bring(table, feature)
+        assert refused.value.code == code and table.version() == 1
+        theirs = have(tmp_path / "theirs", feature)
+        if row.readable:
+            assert theirs.to_arrow()["id"].to_pylist() == [1, 2]
+        for use in (theirs.append,) if row.readable else (theirs.append, lambda _: theirs.to_arrow()):
+            with pytest.raises(Unsupported, match=feature) as refused:
+                use(ROWS)
+            assert refused.value.code == code
+        return
+    bring(table, feature)
+    table.append(ROWS)
+    assert feature in Table(tmp_path / "t").snapshot().config.features
+    assert sorted(Table(tmp_path / "t").to_arrow()["id"].to_pylist()) == [1, 1, 2, 2] and table.check() == []
+    if feature in REMOVALS and feature != "checkpointProtection":
+        table.drop_feature(feature)
+        assert feature not in Table(tmp_path / "t").snapshot().config.features
+        return
+    with pytest.raises(TahoeError) as refused:
+        table.drop_feature(feature)
+    protection = "DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION"
+    assert refused.value.code == (protection if feature in REMOVALS else "DELTA_FEATURE_DROP_NONREMOVABLE_FEATURE")
+
+
+@pytest.mark.parametrize("feature", [name for name, row in FEATURES.items() if row.writable])
+def test_a_table_with_the_feature_is_shown_to_iceberg(tmp_path: Path, feature: str) -> None:
+    table = made(tmp_path, UNIFORM)
+    bring(table, feature)
+    table.append(ROWS)
+    assert table.uniform.sync().version == table.version()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_vectors_and_the_compatibility_that_forbids_them_exclude_each_other(tmp_path: Path, version: int) -> None:
+    table = made(tmp_path, {f"delta.enableIcebergCompatV{version}": "true", "delta.columnMapping.mode": "name"})
+    with pytest.raises(TahoeError) as refused:
+        table.set_properties({"delta.enableDeletionVectors": "true"})
+    assert str(refused.value.code).startswith("DELTA_ICEBERG_COMPAT_VIOLATION")

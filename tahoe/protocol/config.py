@@ -191,7 +191,9 @@ class TableConfig:
                 known = id(column) in top_level and "generatedColumns" in self.features
                 yield "generatedColumns" if known else name, name
             if any(key.startswith("delta.identity.") for key in keys):
-                yield "identityColumns", f"identityColumns (column {column.name})"
+                name = f"identityColumns (column {column.name})"
+                known = id(column) in top_level and "identityColumns" in self.features
+                yield "identityColumns" if known else name, name
             if "delta.invariants" in keys:
                 name = f"invariants (column {column.name})"
                 yield "invariants" if id(column) in in_structs else name, name

@@ -21,6 +21,7 @@ __all__ = [
     "Purge",
     "Restore",
     "Statement",
+    "SyncIdentity",
     "SyncMetadata",
     "UpgradeUniform",
     "Vacuum",
@@ -43,6 +44,18 @@ class DropConstraint:
     table: TableName
     name: str
     if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SyncIdentity:
+    """``ALTER TABLE … ALTER | CHANGE [COLUMN] column SYNC IDENTITY``.
+
+    Args:
+        column: the parts of its name.
+    """
+
+    table: TableName
+    column: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +207,7 @@ class NotYet:
 Statement = (
     AddConstraint
     | DropConstraint
+    | SyncIdentity
     | DescribeDetail
     | DescribeHistory
     | SyncMetadata

@@ -21,6 +21,7 @@ from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import features_of, upgraded
+from tahoe.protocol.identity import kept_marks
 from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
@@ -184,6 +185,7 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
         _check_mapping(transaction.store.url, other, configuration)
     return replace(
         source.metadata,
+        schema_string=source.metadata.schema_string if there is None else kept_marks(source.metadata, there),
         id=transaction.clock.uuid() if there is None else there.id,
         name=None if there is None else there.name,
         description=None if there is None else there.description,

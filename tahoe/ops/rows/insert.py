@@ -31,12 +31,14 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
+from tahoe.ops.write.numbering import Numbering
 from tahoe.ops.write.writer import tagged, write_arrow
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_dependents, with_optional_generated
 from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.identity import refuse_explicit
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
 from tahoe.schema.evolve import check_same_types, check_writable, merge_schemas, replace_schema
@@ -157,7 +159,8 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     if condition is not None:
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
-    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress)
+    numbering = Numbering(transaction, rows.schema.names)
+    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress, numbering=numbering)
     return stage_adds(transaction, config, adds, condition, options, progress)
 
 
@@ -212,7 +215,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
 
     Raises:
         SchemaMismatch: the data does not fit, naming column, types and remedy.
-        InvalidRequest: another partitioning than the table's.
+        InvalidRequest: another partitioning than the table's; values for a column that only the table gives values.
     """
     snapshot = transaction.snapshot
     if snapshot is None:
@@ -224,6 +227,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         return future_config(transaction)
     transaction.ensure_writable(snapshot.config, transaction.enforces)
     config = snapshot.config
+    refuse_explicit(config.schema, data_schema.names, config.table)
     if options.mode == "overwrite" and options.overwrite_schema:
         schema = replace_schema(config.schema, data_schema)
         changed = with_schema(config, schema, transaction.clock, options.partition_by)

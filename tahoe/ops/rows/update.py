@@ -33,6 +33,7 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.identity import refuse_update
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
@@ -68,6 +69,7 @@ def stage_update(
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
     assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
+    refuse_update(config.schema, {one.path[0] for one in assignments}, config.table)
 
     def write(changes: Sequence[FileChange]) -> list[AddFile]:
         made = _new_rows if uses_vectors(config) else _whole_new_files

@@ -29,6 +29,7 @@ from tahoe.ops.rows.insert import (
     write_operation,
 )
 from tahoe.ops.rows.row_changes import FileChange, remove_files
+from tahoe.ops.write.numbering import Numbering
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
@@ -108,11 +109,12 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
-    rows = enforced(data, config)
+    numbering = Numbering(transaction, data.columns)
+    rows = enforced(data, config, numbering=numbering)
     if snapshot is not None and options.replace_where is not None:
         check_condition(data.sparkSession, snapshot, options.replace_where, None, "replaceWhere")
         rows = _fulfilling(rows, options.replace_where or "", config)
-    adds = write_files(rows, config, transaction.store, transaction.clock, request.files)
+    adds = write_files(rows, config, transaction.store, transaction.clock, request.files, numbering=numbering)
     if snapshot is not None and options.replace_where is not None:
         spark, condition = data.sparkSession, options.replace_where
         meant = Meant(spark, snapshot, condition, condition_of(spark, snapshot, condition), hadoop=request.files.hadoop)

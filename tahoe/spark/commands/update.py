@@ -12,6 +12,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.identity import refuse_update
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes
@@ -95,6 +96,7 @@ def stage_update(
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
     assignments = parse_assignments(seen, values, snapshot.schema, last_of(alias), "UPDATE")
+    refuse_update(snapshot.schema, {one.path[0] for one in assignments}, snapshot.config.table)
     meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))
     writer = _Writer(transaction, meant, assignments)
     return stage_updated_rows(

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import Unsupported
 from tahoe.protocol.clustering import shown_path
+from tahoe.protocol.identity import identity_metadata
 from tahoe.schema.types import StructField, StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
@@ -98,19 +99,21 @@ def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
     for column in items(columns):
         if column.defaultValue().isDefined():
             raise _not_yet(f"A DEFAULT value (column '{column.name()}')", "Write the value with the rows.")
-        if column.identityColumnSpec().isDefined():
-            raise _not_yet(f"An identity column ('{column.name()}')", "Number the rows on writing.")
         schema = schema.add(column.toV1Column())
     found = from_spark_schema(SparkStruct.fromJson(json.loads(str(schema.json()))))
-    return StructType(tuple(map(_with_delta_metadata, found)))
+    return StructType(tuple(_with_delta_metadata(one, given) for one, given in zip(found, items(columns), strict=True)))
 
 
-def _with_delta_metadata(column: StructField) -> StructField:
-    """The expression of a generated column under the protocol's key instead of Spark's."""
-    if _GENERATED not in column.metadata:
-        return column
-    kept = {key: value for key, value in column.metadata.items() if key != _GENERATED}
-    return replace(column, metadata={**kept, "delta.generationExpression": column.metadata[_GENERATED]})
+def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField:
+    """What the values of a column are, under the protocol's keys instead of Spark's."""
+    kept = {key: value for key, value in column.metadata.items() if key != _GENERATED and not key.startswith("identity.")}
+    if _GENERATED in column.metadata:
+        kept["delta.generationExpression"] = column.metadata[_GENERATED]
+    if parsed.identityColumnSpec().isDefined():
+        spec = parsed.identityColumnSpec().get()
+        explicit = bool(spec.isAllowExplicitInsert())
+        kept |= identity_metadata(int(spec.getStart()), int(spec.getStep()), allow_explicit=explicit)
+    return replace(column, metadata=kept)
 
 
 def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] | None]:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 from tahoe.exceptions import InvariantViolation, Unsupported
 from tahoe.expr.tree.expression import Expression, Reference, references_of
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.write.numbering import Numbering, refuse_numbering
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, spark_text, violated
 from tahoe.schema.evolve import without_void
@@ -27,6 +28,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import cast_or_fail, fitted
+from tahoe.spark.write.numbered import identity_values
 
 __all__ = ["enforced", "recomputed"]
 
@@ -48,8 +50,10 @@ _ASKED = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
-def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> DataFrame:
-    """Rows as the table takes them: its columns in its types, generated columns that the data does not have computed, all checked.
+def enforced(
+    data: DataFrame, config: TableConfig, also: Sequence[str] = (), *, numbering: Numbering | None = None
+) -> DataFrame:
+    """Rows as the table takes them: its columns in its types, those numbered and computed that the data does not have, all checked.
 
     A row that breaks a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and
     the values of that row. A transaction whose rows all came this way may say that it enforces `tahoe.protocol.constraints.ENFORCED`.
@@ -58,6 +62,7 @@ def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> 
         data: columns are matched by name, without regard to case; leave generated columns out to have them computed.
         config: of the commit to come.
         also: further columns of the data, which go along as they are, after the table's.
+        numbering: the identity columns that the data does not have; without it, it has them all. `write_files` needs it too.
 
     Raises:
         Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; nothing has been run then.
@@ -65,7 +70,12 @@ def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> 
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
     constraints = constraints_of(config, str(spark.conf.get("spark.sql.session.timeZone")))
     given = {name.lower() for name in data.columns}
+    if numbering is None:
+        refuse_numbering(config, given, "This write", "Give the rows that column.")
     rows = fitted(jvm, data, config.table, config.schema, also)
+    if numbering is not None and numbering.columns:
+        numbers = {one.name: identity_values(jvm, one, config.table) for one in numbering.columns}
+        rows = _selected(rows, config, numbers, rows.columns)
     rows = _without_empty_partitions(rows, config, constraints)
     absent = [one for one in constraints.generated if one.column.name.lower() not in given]
     if absent:

@@ -16,6 +16,7 @@ from tahoe.expr.tree.predicate import TRUE, Predicate
 from tahoe.ops.merge.clauses import Kind, may_match_often, of_kind, only_inserts
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.merge.report import ambiguous, clauses_explained
+from tahoe.ops.merge.schema import check_identity
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.spark.commands.conditions import text_of
 from tahoe.spark.commands.merge.keys import candidates
@@ -92,6 +93,8 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
     config = evolved(transaction, snapshot, request, columns)
     shape = Sides(named(shape_of(spark, snapshot), request.alias), request.source)
     plan = resolved(request, shape, columns, config.schema)
+    for step in plan.steps:
+        check_identity(config, step.action, {one.path[0] for one in step.assignments})
     with held(numbered(request.source)) as kept:
         known = candidates(snapshot, plan, kept.frame)
         materialized = transaction.clock.now_ms()

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
-from tahoe.protocol.identity import identity_metadata
+from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete

@@ -25,8 +25,8 @@ from tahoe.expr.tree.expression import Expression, Reference, columns, reference
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
+from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.identity import IDENTITY, check_new_identity
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -129,7 +129,7 @@ def check_new(config: TableConfig) -> None:
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` where a generated column's type is not
         that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared;
-        for identity columns as `tahoe.protocol.identity.check_new_identity`.
+        for identity columns as `tahoe.protocol.column_values.identity.check_new_identity`.
     """
     check_new_identity(config.schema, config.partition_columns, config.table)
     for one in constraints_of(config).generated:

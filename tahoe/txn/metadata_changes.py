@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tahoe.protocol.actions import Metadata
-from tahoe.protocol.identity import without_marks
+from tahoe.protocol.column_values.identity import without_marks
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_from_json

@@ -12,11 +12,11 @@ from tahoe.lazy import cached_property
 from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
+from tahoe.protocol.column_values.identity import with_marks
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import features_of, normalise, upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
-from tahoe.protocol.identity import with_marks
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import (
     DOMAIN,

@@ -10,9 +10,9 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.expression import Reference
 from tahoe.ops.merge.clauses import Action, Clause
+from tahoe.protocol.column_values.identity import refuse_explicit, refuse_update
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
-from tahoe.protocol.identity import refuse_explicit, refuse_update
 from tahoe.schema.evolve import check_writable, merge_schemas
 from tahoe.schema.types import DataType, StructType
 

@@ -33,7 +33,7 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.identity import refuse_update
+from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction

@@ -16,7 +16,7 @@ from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_schema
-from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
+from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refuse_dependents, refuse_replacing
 from tahoe.ops.tables.replaceable import replaced_columns
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.enforced import ENFORCED
@@ -161,11 +161,13 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
     """Stage that comment, place, NOT NULL or type of columns change, each at most once.
 
     Raises:
-        InvalidRequest: NOT NULL would be set, or a type would change in a way that the files do not allow.
+        InvalidRequest: NOT NULL would be set, or a type would change in a way that the files do not allow; more than the comment or the
+            place of an identity column would change.
     """
     schema, told = snapshot.schema, []
     for change in changes:
         column = _existing(snapshot, change.path)
+        refuse_altering(snapshot.config, column, change.data_type is not None or change.nullable is not None)
         new = _changed(snapshot, column, change)
         schema = with_field(schema, change.path, new, change.position)
         where = {} if change.position is None else {"position": str(change.position)}
@@ -186,6 +188,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
         InvalidRequest: what the files do not allow; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` says what.
     """
     config, wanted = snapshot.config, without_mapping(columns)
+    refuse_replacing(config)
     schema, gone = replaced_columns(config, wanted)
     for path in gone:
         refuse_clustering(snapshot, path)

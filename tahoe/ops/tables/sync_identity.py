@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.lazy import pc
+from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_of, with_marks
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.identity import IdentityColumn, further, identity_of, with_marks
 from tahoe.schema.column_edits import Path, field_at, name_of, not_there
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
@@ -18,9 +18,7 @@ from tahoe.txn.transaction import Operation, Transaction
 __all__ = ["stage_sync_identity"]
 
 
-def stage_sync_identity(
-    transaction: Transaction, snapshot: Snapshot, path: Path, *, may_lower: bool = False
-) -> Operation | None:
+def stage_sync_identity(transaction: Transaction, snapshot: Snapshot, path: Path, *, may_lower: bool = False) -> Operation | None:
     """Stage that the next value is beyond every one that the column has; None where it is already. All rows are read.
 
     Args:

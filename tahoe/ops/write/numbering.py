@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tahoe.exceptions import Unsupported
 from tahoe.lazy import pc
+from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.identity import IdentityColumn, further, identity_columns
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 

@@ -12,7 +12,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.identity import refuse_update
+from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes

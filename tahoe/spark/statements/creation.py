@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import Unsupported
 from tahoe.protocol.clustering import shown_path
-from tahoe.protocol.identity import identity_metadata
+from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.types import StructField, StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table

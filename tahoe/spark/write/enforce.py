@@ -50,9 +50,7 @@ _ASKED = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
-def enforced(
-    data: DataFrame, config: TableConfig, also: Sequence[str] = (), *, numbering: Numbering | None = None
-) -> DataFrame:
+def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = (), *, numbering: Numbering | None = None) -> DataFrame:
     """Rows as the table takes them: its columns in its types, those numbered and computed that the data does not have, all checked.
 
     A row that breaks a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and

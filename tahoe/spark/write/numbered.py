@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import CorruptTable
-from tahoe.protocol.identity import IdentityColumn, overflow
+from tahoe.protocol.column_values.identity import IdentityColumn, overflow
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising

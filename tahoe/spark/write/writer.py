@@ -32,9 +32,9 @@ from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.numbering import Numbering
 from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.identity import IDENTITY, IdentityColumn
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
-from tahoe.protocol.identity import IDENTITY, IdentityColumn
 from tahoe.protocol.partition import HIVE_NULL, deserialize, hive_folder, serialize
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.evolve import check_holds_data, without_void

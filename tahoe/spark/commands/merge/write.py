@@ -17,9 +17,9 @@ from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
 from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
 from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.column_values.identity import identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
-from tahoe.protocol.identity import identity_columns
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot

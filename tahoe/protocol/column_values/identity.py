@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest
-from tahoe.protocol.actions import Metadata
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -24,11 +23,11 @@ __all__ = [
     "identity_columns",
     "identity_metadata",
     "identity_of",
-    "kept_marks",
     "overflow",
     "refuse_explicit",
     "refuse_update",
     "with_marks",
+    "with_marks_of",
     "without_marks",
 ]
 
@@ -203,13 +202,11 @@ def with_marks(schema: StructType, marks: Mapping[str, int], table: str, *, may_
     return StructType(tuple(columns))
 
 
-def kept_marks(wanted: Metadata, newest: Metadata) -> str:
-    """The schema's text where a table gets other metadata in the place of its newest: no mark lies behind what the newest has, so that no
-    value that was handed out is handed out again."""
-    found = identity_columns(newest.schema, newest.id)
+def with_marks_of(schema: StructType, newest: StructType, table: str) -> StructType:
+    """The schema with no mark behind what another schema has: no value that was handed out is handed out again."""
+    found = identity_columns(newest, table)
     marks = {one.physical_name: one.high_water_mark for one in found if one.high_water_mark is not None}
-    schema = with_marks(wanted.schema, marks, newest.id)
-    return wanted.schema_string if schema == wanted.schema else schema.to_json()
+    return with_marks(schema, marks, table)
 
 
 def without_marks(schema: StructType) -> StructType:

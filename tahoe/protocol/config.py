@@ -198,7 +198,9 @@ class TableConfig:
                 name = f"invariants (column {column.name})"
                 yield "invariants" if id(column) in in_structs else name, name
             if "CURRENT_DEFAULT" in keys:
-                yield "allowColumnDefaults", f"allowColumnDefaults (column {column.name})"
+                name = f"allowColumnDefaults (column {column.name})"
+                known = id(column) in top_level and "allowColumnDefaults" in self.features
+                yield "allowColumnDefaults" if known else name, name
             if "__CHAR_VARCHAR_TYPE_STRING" in keys:
                 yield "char/varchar", f"char/varchar length (column {column.name})"
 

@@ -25,6 +25,7 @@ from tahoe.expr.tree.expression import Expression, Reference, columns, reference
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, check_default
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
@@ -129,9 +130,11 @@ def check_new(config: TableConfig) -> None:
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` where a generated column's type is not
         that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared;
-        for identity columns as `tahoe.protocol.column_values.identity.check_new_identity`.
+        for identity columns and defaults as `tahoe.protocol.column_values` has it.
     """
     check_new_identity(config.schema, config.partition_columns, config.table)
+    for column in config.schema:
+        check_default(column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE")
     for one in constraints_of(config).generated:
         wanted = one.column.data_type
         if wanted == PrimitiveType("variant"):
@@ -242,7 +245,7 @@ def with_optional_generated(schema: StructType) -> StructType:
 
 def is_filled_in(field: StructField) -> bool:
     """Whether the table computes or numbers the values of a column that rows come without."""
-    return _GENERATION in field.metadata or any(key.startswith(IDENTITY) for key in field.metadata)
+    return any(key in (_GENERATION, CURRENT_DEFAULT) or key.startswith(IDENTITY) for key in field.metadata)
 
 
 def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:

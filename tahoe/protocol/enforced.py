@@ -4,5 +4,5 @@ from __future__ import annotations
 
 __all__ = ["ENFORCED"]
 
-ENFORCED = frozenset({"checkConstraints", "generatedColumns", "identityColumns", "invariants"})
-"""The table features that `tahoe.protocol.constraints.check`, `generated_values` and `column_values.identity` enforce together."""
+ENFORCED = frozenset({"allowColumnDefaults", "checkConstraints", "generatedColumns", "identityColumns", "invariants"})
+"""The table features that `tahoe.protocol.constraints.check`, `generated_values` and `column_values` enforce together."""

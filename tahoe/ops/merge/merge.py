@@ -9,7 +9,7 @@ A MERGE that only inserts touches no file of the target: it is an append of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.predicate import TRUE, Predicate
 from tahoe.lazy import pc
 from tahoe.log.replay import add_files
-from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
+from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts, with_default_values
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.merge.match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
 from tahoe.ops.merge.report import (
@@ -49,10 +49,11 @@ from tahoe.ops.rows.row_changes import (
 )
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.write.arrow_data import as_table
-from tahoe.ops.write.numbering import Numbering
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import check_duplicates
@@ -107,6 +108,9 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(statement.clauses):
         snapshot.config.refuse_if_append_only()
+    moment = Moment(transaction.clock.now_ms(), statement.time_zone)
+    clauses = with_default_values(statement.clauses, snapshot.config, moment, statement.target_alias)
+    statement = replace(statement, clauses=clauses)
     table = as_table(statement.source)
     source = Side(statement.source_alias, table, table.num_rows)
     plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
@@ -358,8 +362,9 @@ class _Writing:
         return changes
 
     def _numbers(self, step: _Step, count: int) -> pa.Table:
-        """The values of identity columns for rows that a clause inserts without them."""
-        return pa.table(Numbering(self.transaction, {one.path[0] for one in step.assignments}).values(count))
+        """What the table fills in for rows that a clause inserts."""
+        zone = self.plan.statement.time_zone
+        return pa.table(Completion(self.transaction, {one.path[0] for one in step.assignments}, zone).values(count))
 
     def _rows(
         self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress

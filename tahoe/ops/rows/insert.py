@@ -31,7 +31,7 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
-from tahoe.ops.write.numbering import Numbering
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged, write_arrow
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
@@ -159,8 +159,8 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     if condition is not None:
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
-    numbering = Numbering(transaction, rows.schema.names)
-    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress, numbering=numbering)
+    completion = Completion(transaction, rows.schema.names)
+    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress, completion=completion)
     return stage_adds(transaction, config, adds, condition, options, progress)
 
 

@@ -120,16 +120,21 @@ class Alterable(ABC):
         comment: str | None = None,
         nullable: bool | None = None,
         data_type: DataType | None = None,
+        default: str | None = None,
         first: bool = False,
         after: str | None = None,
     ) -> int:
-        """Change a column's comment, its place, its type, or drop its NOT NULL (``nullable=True``); the version that has it.
+        """Change a column's comment, its place, its type, its default, or drop its NOT NULL (``nullable=True``); the version that has it.
+
+        Args:
+            default: SQL text of the value that rows get which come without the column; empty for none. The table must have the feature:
+                ``set_properties({"delta.feature.allowColumnDefaults": "supported"})``.
 
         Raises: see `tahoe.ops.tables.alter_columns.stage_change_columns`.
         """
         from tahoe.ops.tables.alter_columns import ColumnChange, stage_change_columns
 
-        change = ColumnChange(_path(name), data_type, nullable, comment, _position(first, after))
+        change = ColumnChange(_path(name), data_type, nullable, comment, _position(first, after), default)
         return self._altered(lambda transaction: stage_change_columns(transaction, transaction.existing(), [change]))
 
     def sync_identity(self, name: str, *, may_lower: bool = False) -> int:

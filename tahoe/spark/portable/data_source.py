@@ -25,7 +25,7 @@ from tahoe.exceptions import InvalidRequest, MetadataChangedException, StorageFa
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
 from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
-from tahoe.ops.write.numbering import refuse_numbering
+from tahoe.ops.write.completion import refuse_incomplete
 from tahoe.ops.write.writer import write_arrow
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.actions import AddFile
@@ -238,7 +238,7 @@ class _Writer(DataSourceArrowWriter):
         self._schema = nullable_schema(schema)
         self._request = request
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
-        refuse_numbering(self._config, self._schema.names, "A write by way of Spark's Python data source", _NUMBERED)
+        refuse_incomplete(self._config, self._schema.names, "A write by way of Spark's Python data source", _NUMBERED)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         first = next(iterator, None)

@@ -16,6 +16,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
 from tahoe.protocol.clustering import field_chain, shown_path
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.column_values.identity import identity_of
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import schema_from_json
@@ -242,6 +243,7 @@ def _definition(column: StructField) -> str:
         "" if generation is None else f"GENERATED ALWAYS AS ({generation})",
         _identity(column),
         "" if column.nullable else "NOT NULL",
+        "" if CURRENT_DEFAULT not in column.metadata else f"DEFAULT {column.metadata[CURRENT_DEFAULT]}",
         "" if comment is None else f"COMMENT {_literal(comment)}",
     ]
     return " ".join(part for part in parts if part)

@@ -29,7 +29,7 @@ from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsup
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.lazy import pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
-from tahoe.ops.write.numbering import Numbering
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IDENTITY, IdentityColumn
@@ -98,7 +98,7 @@ def write_files(
     options: FileOptions = FileOptions(),
     *,
     change_data: bool = False,
-    numbering: Numbering | None = None,
+    completion: Completion | None = None,
 ) -> list[AddFile]:
     """Write rows as data files of a table.
 
@@ -106,7 +106,7 @@ def write_files(
         data: rows of `tahoe.spark.write.enforce.enforced` for this table.
         config: protocol, schema and properties that the files must obey: those of the commit to come.
         change_data: the files are change data files: named and placed as these.
-        numbering: the identity columns whose values the job hands out; told what it came to.
+        completion: the identity columns whose values the job hands out; told what it came to.
 
     Returns:
         The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted.
@@ -122,10 +122,10 @@ def write_files(
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
         written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
-        described = _described(written, _Describe(store, config, () if numbering is None else numbering.columns), data)
+        described = _described(written, _Describe(store, config, () if completion is None else completion.identities), data)
         adds = [one.add for one in described]
-        if numbering is not None:
-            numbering.note(one.furthest for one in described)
+        if completion is not None:
+            completion.note(one.furthest for one in described)
         placed = _placed(store, adds, config, clock, change_data)
     except BaseException:
         _discard(store, folder)

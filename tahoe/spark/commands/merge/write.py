@@ -17,10 +17,8 @@ from tahoe.ops.merge.clauses import Action, Clause, Kind, may_match_often
 from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_metrics, merge_parameters
 from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.column_values.identity import identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
-from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.conditions import shown_in_history
@@ -152,16 +150,16 @@ class Matched:
 
     @cached_property
     def _left_to_table(self) -> dict[tuple[str, ...], list[Step]]:
-        """The clauses that insert rows without an identity column, by the columns whose values they leave to the table."""
+        """The clauses that insert rows without an identity column or one with a default, by all columns that they leave to the table."""
         found: dict[tuple[str, ...], list[Step]] = {}
         for step in self.plan.of(Kind.NOT_MATCHED):
             silent = [column for column in self.config.schema if is_filled_in(column) and not step.inside(column.name)]
-            if identity_columns(StructType(tuple(silent)), self.config.table):
+            if any("delta.generationExpression" not in column.metadata for column in silent):
                 found.setdefault(tuple(column.name for column in silent), []).append(step)
         return found
 
     def _write_numbered(self, new: DataFrame | None) -> list[AddFile]:
-        """Write the rows that the table numbers: to files of their own, as their tasks do it."""
+        """Write the rows that the table numbers: to files of their own, as the tasks that write them do it."""
         added = []
         for names, steps in ({} if new is None else self._left_to_table).items():
             assert new is not None

@@ -11,7 +11,7 @@ from tahoe import Table
 from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, MetadataChangedException, TahoeError, Unsupported
 from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.ops.tables.sync_identity import stage_sync_identity
-from tahoe.ops.write.numbering import refuse_numbering
+from tahoe.ops.write.completion import refuse_incomplete
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.txn.transaction import Operation
@@ -189,8 +189,8 @@ def test_a_stream_that_reads_goes_on_when_marks_move(table):
 
 def test_who_cannot_number_says_so(table):
     with pytest.raises(Unsupported) as caught:
-        refuse_numbering(table.snapshot().config, ["s", "K"], "Somebody", "Do otherwise.")
-    assert caught.value.code == "TAHOE_IDENTITY_NOT_NUMBERED"
+        refuse_incomplete(table.snapshot().config, ["s", "K"], "Somebody", "Do otherwise.")
+    assert caught.value.code == "TAHOE_COLUMN_NOT_FILLED_IN"
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -93,7 +93,7 @@ def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
     name, parent = str(one.colName()), _path(one.path().get()) if one.path().isDefined() else ()
     metadata = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
     if one.default().isDefined():
-        metadata[CURRENT_DEFAULT] = str(one.default().get().originalSQL())
+        metadata[CURRENT_DEFAULT] = _text(one.default().get())
     column = _field(spark, name, one.dataType(), bool(one.nullable()), metadata)
     return NewColumn(parent, column, _position(one.position()))
 
@@ -102,7 +102,7 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
     """Of an ``AlterColumnSpec``."""
     path = _path(one.column())
     drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
-    default = str(one.newDefaultExpression().get().originalSQL()) if one.newDefaultExpression().isDefined() else None
+    default = _text(one.newDefaultExpression().get()) if one.newDefaultExpression().isDefined() else None
     drops_comment = has_field(one, "dropComment") and bool(one.dropComment())
     return ColumnChange(
         path,
@@ -112,6 +112,11 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
         position=_position(one.newPosition()),
         default="" if drops_default else default,
     )
+
+
+def _text(default: JavaObject | str) -> str:
+    """The text of a default; Spark 4.0 gives the text itself, and an empty one for DROP DEFAULT."""
+    return default if isinstance(default, str) else str(default.originalSQL())
 
 
 def _field(spark: SparkSession, name: str, data_type: JavaObject, nullable: bool, metadata: Mapping[str, str]) -> StructField:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
+from pyiceberg.table import StaticTable
 
 from tahoe import Table
 from tahoe.exceptions import ConcurrentAppendException, InvalidRequest, MetadataChangedException, TahoeError, Unsupported
@@ -202,3 +204,20 @@ def test_identity_where_no_writer_can_fill_it_in_is_refused(tmp_path, nested):
             Table.create(tmp_path / "t", schema)
     else:
         assert Table.create(tmp_path / "t", schema).snapshot().protocol.writer_features
+
+
+def test_the_iceberg_side_has_the_rows_and_one_schema_however_far_the_marks_move(tmp_path):
+    schema = StructType((StructField("id", LONG, False, ALWAYS), StructField("s", STRING, True, {"CURRENT_DEFAULT": "'new'"})))
+    properties = {
+        "delta.feature.allowColumnDefaults": "supported",
+        "delta.enableIcebergCompatV2": "true",
+        "delta.universalFormat.enabledFormats": "iceberg",
+    }
+    table = Table.create(tmp_path / "t", StructType((*schema, StructField("n", LONG))), properties=properties)
+    for number in range(3):
+        table.append(rows(n=[number]))
+    table.uniform.sync()
+    newest = max((tmp_path / "t" / "metadata").glob("*.metadata.json"))
+    assert len(json.loads(newest.read_text())["schemas"]) == 1
+    found = StaticTable.from_metadata(str(newest)).scan().to_arrow().sort_by("n").to_pydict()
+    assert found == {"id": [10, 7, 4], "s": ["new"] * 3, "n": [0, 1, 2]}

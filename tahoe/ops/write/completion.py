@@ -55,7 +55,9 @@ class Completion:
         return {**self._defaults(count), **self._numbers(first, count)}
 
     def _defaults(self, count: int) -> dict[str, pa.Array]:
-        one_row = pa.table({"row": [0]})
+        if not self.defaults:
+            return {}
+        one_row = pa.table({"row": pa.nulls(1)})
         return {one.column.name: pa.repeat(compute(one.value, one_row)[0], count) for one in self.defaults}
 
     def _numbers(self, first: int, count: int) -> dict[str, pa.Array]:

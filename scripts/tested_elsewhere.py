@@ -110,6 +110,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/rows/row_changes": _MODEL,
         "ops/tables/alter": "tests/unit/test_table.py",
         "ops/tables/constrain": "tests/unit/ops/write/test_enforce.py",
+        "ops/tables/sync_identity": "tests/unit/ops/write/test_completion.py",
         "ops/tables/create": "tests/unit/test_table.py",
         "ops/upkeep/check_files": "tests/unit/ops/upkeep/test_check.py",
         "ops/upkeep/check_statistics": "tests/unit/ops/upkeep/test_check_data.py",

@@ -16,6 +16,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
@@ -308,8 +309,8 @@ class DeltaTableBuilder:
         Args:
             dataType: a Spark type, or its DDL text.
             generatedAlwaysAs: SQL text over other columns, none of them generated, whose value the column has in every row; it must be
-                of the column's type. Identity columns are `Unsupported` by this version of Tahoe.
-            generatedByDefaultAs: `Unsupported` likewise.
+                of the column's type. Or an identity: the table numbers the rows, and takes no others' numbers.
+            generatedByDefaultAs: an identity whose numbers rows may bring themselves.
         """
         _require(isinstance(colName, str), "Column name must be str.", colName)
         _require(isinstance(dataType, (str, DataType)), "Column data type must be str or DataType.", dataType)
@@ -317,7 +318,13 @@ class DeltaTableBuilder:
         _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment)
         _check_generated(generatedAlwaysAs, generatedByDefaultAs)
         found = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
-        metadata = {"comment": comment, "delta.generationExpression": generatedAlwaysAs}
+        metadata: dict[str, Any] = {"comment": comment}
+        identity = generatedByDefaultAs or generatedAlwaysAs
+        if isinstance(identity, IdentityGenerator):
+            explicit = generatedByDefaultAs is not None
+            metadata |= identity_metadata(identity.start, identity.step, allow_explicit=explicit)
+        else:
+            metadata["delta.generationExpression"] = generatedAlwaysAs
         known = {key: value for key, value in metadata.items() if value is not None}
         self._columns.append(StructField(colName, found, nullable, known))
         return self
@@ -454,11 +461,6 @@ def _check_generated(always: object, by_default: object) -> None:
     for one in (always, by_default):
         if isinstance(one, IdentityGenerator) and one.step == 0:
             raise ValueError("Column identity generation requires step to be non-zero.")
-        if isinstance(one, IdentityGenerator):
-            raise Unsupported(
-                "Identity columns are not supported by this version of Tahoe; number the rows on writing.",
-                code="TAHOE_NOT_IN_THIS_VERSION",
-            )
 
 
 def _require(fulfilled: bool, message: str, *objects: object) -> None:

@@ -21,6 +21,7 @@ _WORKS = """
     autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled autoCompact.reservePartitions.enabled
     changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata convert.metadataCheck.enabled
     convert.partitionValues.ignoreCastFailure convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
+    identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled
     optimize.batchSize optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
     optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.maxDeletedRowsRatio optimize.maxFileSize
     optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled optimizeWrite.binSize
@@ -42,6 +43,11 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.NOTHING,
         "A table is clustered by at most four columns, and these have statistics whatever is altered.",
         "clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true",
+    ),
+    (
+        State.NOTHING,
+        "Identity columns are numbered wherever a table has them.",
+        "identityColumn.enabled=true",
     ),
     (
         State.NOTHING,
@@ -164,7 +170,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             coordinatedCommits.commitFilesIterator.backfillGapFix.enabled=true
             coordinatedCommits.getCommits.threadPoolSize=5 coordinatedCommits.ignoreMissingCoordinatorImplementation=true
             enableTableRedirectFeature=false featureEnablement.conflictResolution.enabled=true geo.preview.enabled=false
-            identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled=false identityColumn.enabled=true
             rowTracking.backfill.enabled=true rowTracking.backfill.maxNumFiles=22000 rowTracking.ignoreSuspension=false
             skipRedirectFeature=false tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported=true
             tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled=false

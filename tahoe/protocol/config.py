@@ -202,12 +202,16 @@ class TableConfig:
                 known = id(column) in top_level and "generatedColumns" in self.features
                 yield "generatedColumns" if known else name, name
             if any(key.startswith("delta.identity.") for key in keys):
-                yield "identityColumns", f"identityColumns (column {column.name})"
+                name = f"identityColumns (column {column.name})"
+                known = id(column) in top_level and "identityColumns" in self.features
+                yield "identityColumns" if known else name, name
             if "delta.invariants" in keys:
                 name = f"invariants (column {column.name})"
                 yield "invariants" if id(column) in in_structs else name, name
             if "CURRENT_DEFAULT" in keys:
-                yield "allowColumnDefaults", f"allowColumnDefaults (column {column.name})"
+                name = f"allowColumnDefaults (column {column.name})"
+                known = id(column) in top_level and "allowColumnDefaults" in self.features
+                yield "allowColumnDefaults" if known else name, name
             if "__CHAR_VARCHAR_TYPE_STRING" in keys:
                 yield "char/varchar", f"char/varchar length (column {column.name})"
 

@@ -25,6 +25,8 @@ from tahoe.expr.tree.expression import Expression, Reference, columns, reference
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, check_default
+from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
@@ -37,6 +39,7 @@ __all__ = [
     "check_new",
     "constraints_of",
     "generated_values",
+    "is_filled_in",
     "null_found",
     "recomputed",
     "spark_text",
@@ -126,8 +129,12 @@ def check_new(config: TableConfig) -> None:
 
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` where a generated column's type is not
-        that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared.
+        that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared;
+        for identity columns and defaults as `tahoe.protocol.column_values` has it.
     """
+    check_new_identity(config.schema, config.partition_columns, config.table)
+    for column in config.schema:
+        check_default(column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE")
     for one in constraints_of(config).generated:
         wanted = one.column.data_type
         if wanted == PrimitiveType("variant"):
@@ -232,8 +239,13 @@ def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: 
 
 
 def with_optional_generated(schema: StructType) -> StructType:
-    """The schema that data must fit: a generated column may be left out even where it must not be null."""
-    return StructType(tuple(replace(field, nullable=True) if _GENERATION in field.metadata else field for field in schema))
+    """The schema that data must fit: a column that is computed or numbered may be left out even where it must not be null."""
+    return StructType(tuple(replace(field, nullable=True) if is_filled_in(field) else field for field in schema))
+
+
+def is_filled_in(field: StructField) -> bool:
+    """Whether the table computes or numbers the values of a column that rows come without."""
+    return any(key in (_GENERATION, CURRENT_DEFAULT) or key.startswith(IDENTITY) for key in field.metadata)
 
 
 def vetted(text: str, schemas: Schemas, time_zone: str = "UTC") -> str:

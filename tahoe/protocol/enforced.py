@@ -1,8 +1,8 @@
-"""The table features that say what rows must fulfil. Apart from `constraints`, which needs all of `expr`, so that a reader starts fast."""
+"""The table features that say what rows must fulfil, or hold. Apart from `constraints`, which needs all of `expr`: a reader starts fast."""
 
 from __future__ import annotations
 
 __all__ = ["ENFORCED"]
 
-ENFORCED = frozenset({"checkConstraints", "generatedColumns", "invariants"})
-"""The table features that `tahoe.protocol.constraints.check` and `generated_values` enforce together."""
+ENFORCED = frozenset({"allowColumnDefaults", "checkConstraints", "generatedColumns", "identityColumns", "invariants"})
+"""The table features that `tahoe.protocol.constraints.check`, `generated_values` and `column_values` enforce together."""

@@ -145,7 +145,7 @@ _ROWS = (
     ),
     TableFeature("clustering", requires=("domainMetadata",)),
     TableFeature("inCommitTimestamp", wanted_by_property="delta.enableInCommitTimestamps", removal=_PROPERTY_OFF),
-    TableFeature("allowColumnDefaults", wanted_by_field=_has("CURRENT_DEFAULT")),
+    TableFeature("allowColumnDefaults"),
     TableFeature(
         "icebergCompatV1",
         requires=("columnMapping",),

@@ -169,12 +169,21 @@ class Snapshot:
     def files_matching(self, predicate: Predicate | None) -> pa.Table:
         """The live files that may hold rows for which `predicate` is true: partition values decide exactly, statistics keep too much.
 
-        Pushes the predicate into the read of the checkpoint unless the live files are in memory already.
+        Pushes the predicate into the read of the checkpoint unless the live files are in memory already. What it says of a column from which
+        a partition column is generated, it says of that one too (`tahoe.protocol.column_values.partition_filters`).
         """
         if predicate is None:
             return self.files()
+        predicate = self._with_implied(predicate)
         files = self._files if self.has_files_in_memory or self.base is not None else None
         return self._log.scan(predicate, self.schema, self.partition_columns, files=files)
+
+    def _with_implied(self, predicate: Predicate) -> Predicate:
+        if not any("delta.generationExpression" in self.schema.field(name).metadata for name in self.partition_columns):
+            return predicate
+        from tahoe.protocol.column_values.partition_filters import generated_partitions, with_implied  # few tables need it
+
+        return with_implied(predicate, generated_partitions(self.schema, self.partition_columns))
 
     @property
     def num_files(self) -> int:

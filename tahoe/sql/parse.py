@@ -28,6 +28,7 @@ from tahoe.sql.statements import (
     Purge,
     Restore,
     Statement,
+    SyncIdentity,
     SyncMetadata,
     UpgradeUniform,
     Vacuum,
@@ -72,12 +73,28 @@ def _alter(cursor: Cursor) -> Statement | None:
         name = cursor.identifier()
         cursor.end()
         return DropConstraint(table, name, if_exists)
+    if cursor.take("ALTER") or cursor.take("CHANGE"):
+        return _sync_identity(cursor, table)
     if cursor.take("DROP", "FEATURE"):
         feature = cursor.string() if cursor.peek().kind == STRING else cursor.identifier()
         truncates = cursor.take("TRUNCATE", "HISTORY")
         cursor.end()
         return DropFeature(table, feature, truncates)
     return None
+
+
+def _sync_identity(cursor: Cursor, table: TableName) -> Statement | None:
+    """What is done to a column otherwise is Spark's to read."""
+    if cursor.comes("COLUMN") and not cursor.peek(1).is_word("SYNC"):
+        cursor.place += 1
+    parts = [cursor.next().name]
+    while cursor.take_symbol("."):
+        parts.append(cursor.next().name)
+    column = tuple(part for part in parts if part is not None)
+    if len(column) < len(parts) or not cursor.take("SYNC", "IDENTITY"):
+        return None
+    cursor.end()
+    return SyncIdentity(table, column)
 
 
 def _describe(cursor: Cursor) -> Statement | None:

@@ -22,6 +22,7 @@ __all__ = [
     "Purge",
     "Restore",
     "Statement",
+    "SyncIdentity",
     "SyncMetadata",
     "UpgradeUniform",
     "Vacuum",
@@ -53,6 +54,18 @@ class DropFeature:
     table: TableName
     feature: str
     truncates_history: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SyncIdentity:
+    """``ALTER TABLE … ALTER | CHANGE [COLUMN] column SYNC IDENTITY``.
+
+    Args:
+        column: the parts of its name.
+    """
+
+    table: TableName
+    column: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +218,7 @@ Statement = (
     AddConstraint
     | DropConstraint
     | DropFeature
+    | SyncIdentity
     | DescribeDetail
     | DescribeHistory
     | SyncMetadata

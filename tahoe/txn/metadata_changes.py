@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.column_values.identity import without_marks
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, schema_from_json
@@ -28,7 +29,7 @@ def asks_nothing_of_written_files(before: Metadata, after: Metadata, features: f
     return (
         same_otherwise
         and _configuration_may_change(before.configuration, after.configuration, features)
-        and (before.schema_string == after.schema_string or _only_got_mapped(before, after))
+        and (before.schema_string == after.schema_string or _only_moved_marks(before, after) or _only_got_mapped(before, after))
     )
 
 
@@ -78,6 +79,11 @@ _ALLOWED: Mapping[str, _Rule] = {
     "delta.inCommitTimestampEnablementVersion": _newly_set("delta.inCommitTimestampEnablementVersion"),
     "delta.inCommitTimestampEnablementTimestamp": _newly_set("delta.inCommitTimestampEnablementTimestamp"),
 }
+
+
+def _only_moved_marks(before: Metadata, after: Metadata) -> bool:
+    """Whether identity columns have come further, and nothing else of the schema is another: whoever hands out none need not know."""
+    return without_marks(before.schema) == without_marks(after.schema)
 
 
 def _only_got_mapped(before: Metadata, after: Metadata) -> bool:

@@ -12,6 +12,7 @@ from tahoe.lazy import cached_property
 from tahoe.log.files.seal import sealed
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile
+from tahoe.protocol.column_values.identity import with_marks
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.features import features_of, normalise, upgraded
@@ -196,9 +197,9 @@ def _enforced(transaction: Transaction, config: TableConfig) -> frozenset[str]:
 def future_config(transaction: Transaction) -> TableConfig:
     """The table as it will be after the transaction: its metadata, and the protocol raised to what that needs.
 
-    Worked out once for each metadata and protocol that the transaction is given; where it changes neither, it is the snapshot's own.
+    Worked out once for each metadata, protocol and mark that the transaction is given; where it changes none, it is the snapshot's own.
     """
-    asked = transaction.metadata, transaction.protocol
+    asked = transaction.metadata, transaction.protocol, transaction.marks
     if transaction.future is None or any(one is not other for one, other in zip(transaction.future[0], asked, strict=True)):
         transaction.future = asked, _future_config(transaction)
     return transaction.future[1]
@@ -214,6 +215,14 @@ def _future_config(transaction: Transaction) -> TableConfig:
 
 
 def _metadata(transaction: Transaction) -> Metadata:
+    found = _metadata_asked(transaction)
+    if not transaction.marks:
+        return found
+    schema = with_marks(found.schema, transaction.marks, transaction.store.url)
+    return replace(found, schema_string=schema.to_json())
+
+
+def _metadata_asked(transaction: Transaction) -> Metadata:
     if transaction.metadata is not None:
         return transaction.metadata
     if transaction.snapshot is None:

@@ -90,7 +90,8 @@ class Transaction:
         row_id_mark: the highest row id that files bring with them from another table.
         row_ids_kept: whether rows that the commit moves to other files have their row ids with them.
         enforces: the table features whose demands on rows the writer has checked (`TableConfig.ensure_writable`).
-        future: metadata and protocol, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
+        marks: by the physical name of identity columns the last value that the staged rows have been handed out.
+        future: metadata, protocol and marks, and the table as it will be with them; kept by `tahoe.txn.prepare.future_config`.
     """
 
     def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
@@ -107,7 +108,8 @@ class Transaction:
         self.row_ids_kept = False
         self.row_id_mark = NO_ROW_IDS
         self.enforces: frozenset[str] = frozenset()
-        self.future: tuple[tuple[Metadata | None, Protocol | None], TableConfig] | None = None
+        self.marks: Mapping[str, int] = {}
+        self.future: tuple[tuple[object, ...], TableConfig] | None = None
         self._writable: list[tuple[TableConfig, frozenset[str]]] = []
 
     def __repr__(self) -> str:
@@ -170,6 +172,15 @@ class Transaction:
     def set_protocol(self, protocol: Protocol) -> None:
         """Exchange the table's protocol; `prepare` raises it further where the metadata needs more."""
         self.protocol = protocol
+
+    def number(self, column: str, last: int) -> None:
+        """Note that values of an identity column were handed out to rows of this transaction.
+
+        Args:
+            column: its physical name.
+            last: the value that lies furthest in the direction of its step, further than every one noted before.
+        """
+        self.marks = {**self.marks, column: last}
 
     def stage(self, *actions: Action) -> None:
         """Add file actions, transaction identifiers or metadata domains to the commit."""

@@ -38,7 +38,16 @@ SETTINGS = {
 FOR_LARGE_DATA = ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
 """To compile a query of ten rows, and to plan it anew after each stage, takes a quarter of the time of the whole: off, but where a module
 is about plans and scans, and wherever `TAHOE_SPARK_AS_USERS_HAVE_IT` is set."""
-AS_USERS_HAVE_IT = {"test_deleted_rows", "test_golden_with_spark", "test_merge_as_the_core", "test_reading", "test_row_ids"}
+AS_USERS_HAVE_IT = {
+    *(
+        "test_deleted_rows",
+        "test_golden_with_spark",
+        "test_identity_columns",
+        "test_merge_as_the_core",
+        "test_reading",
+        "test_row_ids",
+    )
+}
 """Modules whose own session is as Spark makes it."""
 
 if "TAHOE_SPARK_AS_USERS_HAVE_IT" not in os.environ:

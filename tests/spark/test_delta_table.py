@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeError, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.spark.commands.frames import DETAIL, HISTORY
 from tahoe.table import Table
 from tahoe.tables import DeltaTable, IdentityGenerator
@@ -139,7 +139,6 @@ def test_without_a_session_the_active_one_is_taken(spark, path):
         (lambda builder: builder.addColumn("a", "int", nullable=1), TypeError),
         (lambda builder: builder.addColumn("a", "int", comment=1), TypeError),
         (lambda builder: builder.addColumn("a", "int", generatedAlwaysAs=1), TypeError),
-        (lambda builder: builder.addColumn("a", "bigint", generatedAlwaysAs=IdentityGenerator()), Unsupported),
         (lambda builder: builder.addColumn("a", "bigint", generatedAlwaysAs=IdentityGenerator(step=0)), ValueError),
         (lambda builder: builder.addColumn("a", "bigint", generatedByDefaultAs=""), TypeError),
         (

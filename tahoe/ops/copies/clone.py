@@ -17,6 +17,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.log.files.live_files import add_files, key_of
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
+from tahoe.ops.tables.create import with_kept_marks
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.enforced import ENFORCED
@@ -182,7 +183,7 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
     configuration = with_materialized_columns({**configuration, **given}, transaction.clock)
     for other in [source.metadata.configuration, *([] if there is None or not target else [there.configuration])]:
         _check_mapping(transaction.store.url, other, configuration)
-    return replace(
+    found = replace(
         source.metadata,
         id=transaction.clock.uuid() if there is None else there.id,
         name=None if there is None else there.name,
@@ -190,6 +191,7 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
         configuration=configuration,
         created_time=source.metadata.created_time if there is None or source.protocol is not None else there.created_time,
     )
+    return found if there is None else with_kept_marks(found, there)
 
 
 def _check_names(url: str, before: Metadata, after: Metadata) -> None:

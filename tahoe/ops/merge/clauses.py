@@ -9,8 +9,11 @@ from typing import Any, Generic, TypeVar
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.ops.merge.explained import MergeExplained
+from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.ops.write.arrow_data import ArrowData
+from tahoe.protocol.column_values.default_values import Moment, is_keyword
+from tahoe.protocol.config import TableConfig
 
 __all__ = [
     "Action",
@@ -20,6 +23,7 @@ __all__ = [
     "MergeStatement",
     "check_clauses",
     "may_match_often",
+    "with_default_values",
     "of_kind",
     "only_inserts",
 ]
@@ -77,6 +81,24 @@ def of_kind(clauses: Iterable[Clause[Term]], kind: Kind) -> list[Clause[Term]]:
 def only_inserts(clauses: Iterable[Clause[Any]]) -> bool:
     """Whether no row of the target can be changed."""
     return all(clause.action == Action.INSERT for clause in clauses)
+
+
+def with_default_values(
+    clauses: Iterable[Clause[Any]], config: TableConfig, moment: Moment, alias: str | None
+) -> tuple[Clause[Any], ...]:
+    """The clauses, with SQL text in the place of the word DEFAULT (`tahoe.ops.rows.defaults.with_defaults`).
+
+    Args:
+        config: of the table as it is.
+        alias: of the target.
+    """
+
+    def filled(clause: Clause[Any]) -> Clause[Any]:
+        if not any(map(is_keyword, (clause.values or {}).values())):
+            return clause
+        return replace(clause, values=with_defaults(clause.values or {}, config, moment, alias))
+
+    return tuple(map(filled, clauses))
 
 
 def may_match_often(clauses: Iterable[Clause[Any]]) -> bool:

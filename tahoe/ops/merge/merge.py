@@ -9,7 +9,7 @@ A MERGE that only inserts touches no file of the target: it is an append of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.predicate import TRUE, Predicate
 from tahoe.lazy import pc
 from tahoe.log.replay import add_files
-from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts
+from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts, with_default_values
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.merge.match import Pairs, Side, choose, context, find_pairs, pruning_predicate, read_target
 from tahoe.ops.merge.report import (
@@ -31,7 +31,7 @@ from tahoe.ops.merge.report import (
     merge_metrics,
     merge_parameters,
 )
-from tahoe.ops.merge.schema import evolved_schema, star_pairs
+from tahoe.ops.merge.schema import check_identity, evolved_schema, star_pairs
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.row_changes import (
     FileChange,
@@ -49,9 +49,11 @@ from tahoe.ops.rows.row_changes import (
 )
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.write.arrow_data import as_table
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import check_duplicates
@@ -106,6 +108,9 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     snapshot = snapshot_to_change(transaction)
     if not only_inserts(statement.clauses):
         snapshot.config.refuse_if_append_only()
+    moment = Moment(transaction.clock.now_ms(), statement.time_zone)
+    clauses = with_default_values(statement.clauses, snapshot.config, moment, statement.target_alias)
+    statement = replace(statement, clauses=clauses)
     table = as_table(statement.source)
     source = Side(statement.source_alias, table, table.num_rows)
     plan = _plan(transaction, snapshot, statement, from_arrow_schema(table.schema))
@@ -187,6 +192,8 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     both = {statement.target_alias: snapshot.schema, statement.source_alias: source}
     on = parse_condition(statement.on, both, statement.time_zone)
     steps = tuple(_step(clause, statement, both, config.schema) for clause in statement.clauses)
+    for step in steps:
+        check_identity(config, step.clause.action, {one.path[0] for one in step.assignments})
     return _Plan(statement, config, on, steps)
 
 
@@ -306,10 +313,11 @@ class _Writing:
         stay = without_dead_files(changes)
         gone = [change.add for change in changes if change.is_whole or not marked]
         remove_files(transaction, gone)
-        added = write_rows(transaction, config, self._rows(changes, marked, progress))
+        numbers = [self._numbers(step, len(rows)) for step, rows in self.match.inserts]
+        added = write_rows(transaction, config, self._rows(changes, numbers, marked, progress))
         feed = []
         if changes and config.properties.enable_change_data_feed:
-            feed = write_change_data(transaction, config, self._feed(changes))
+            feed = write_change_data(transaction, config, self._feed(changes, numbers))
         if marked:
             mark_dead(transaction, config, stay)
         metrics = merge_metrics(
@@ -354,7 +362,14 @@ class _Writing:
                 changes.append((step, Pairs(pc.subtract(inside.target, start), inside.source)))
         return changes
 
-    def _rows(self, changes: Sequence[FileChange], marked: bool, progress: Progress) -> Iterator[pa.Table]:
+    def _numbers(self, step: _Step, count: int) -> pa.Table:
+        """What the table fills in for rows that a clause inserts."""
+        zone = self.plan.statement.time_zone
+        return pa.table(Completion(self.transaction, {one.path[0] for one in step.assignments}, zone).values(count))
+
+    def _rows(
+        self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress
+    ) -> Iterator[pa.Table]:
         """All rows that go to new files: updated ones, those copied where vectors are off, inserted ones."""
         for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
             updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
@@ -370,9 +385,9 @@ class _Writing:
                 yield ids.onto(assigned(kept, self.plan.config.schema, (), kept), stay, changed=False)
             for step, pairs in updates:
                 yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
-        yield from self._inserted()
+        yield from self._inserted(numbers)
 
-    def _feed(self, changes: Sequence[FileChange]) -> Iterator[pa.Table]:
+    def _feed(self, changes: Sequence[FileChange], numbers: Sequence[pa.Table]) -> Iterator[pa.Table]:
         for number, change in self._numbered(changes):
             rows, _ = file_with_positions(self.snapshot, change.add)
             for step, pairs in self._of_file(number):
@@ -383,7 +398,7 @@ class _Writing:
                 else:
                     yield with_change_type(before, "update_preimage")
                     yield with_change_type(self._after(rows, step, pairs), "update_postimage")
-        for table in self._inserted():
+        for table in self._inserted(numbers):
             yield with_change_type(table, "insert")
 
     def _after(self, rows: pa.Table, step: _Step, pairs: Pairs) -> pa.Table:
@@ -409,9 +424,8 @@ class _Writing:
             names |= step.columns_seen(self.plan.statement.target_alias) | set(self.snapshot.schema.names) - whole
         return sorted(names)
 
-    def _inserted(self) -> Iterator[pa.Table]:
+    def _inserted(self, numbers: Sequence[pa.Table]) -> Iterator[pa.Table]:
         schema = self.plan.config.schema
-        for step, rows in self.match.inserts:
+        for (step, rows), numbered in zip(self.match.inserts, numbers, strict=True):
             if len(rows):
-                empty = pa.table({}, schema=pa.schema([]))
-                yield assigned(empty, schema, step.assignments, context(None, None, self.source, rows))
+                yield assigned(numbered, schema, step.assignments, context(None, None, self.source, rows))

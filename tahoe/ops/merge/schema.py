@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +10,14 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.expression import Reference
 from tahoe.ops.merge.clauses import Action, Clause
+from tahoe.protocol.column_values.identity import refuse_explicit, refuse_update
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import is_filled_in
 from tahoe.schema.evolve import check_writable, merge_schemas
 from tahoe.schema.types import DataType, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening, widened
 
-__all__ = ["StarPair", "evolved_schema", "star_pairs"]
+__all__ = ["StarPair", "check_identity", "evolved_schema", "star_pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,19 @@ def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructTyp
     return StructType(tuple(kept))
 
 
+def check_identity(config: TableConfig, action: Action, assigned: Iterable[str]) -> None:
+    """Refuse a clause that gives an identity column values which only the table gives.
+
+    Args:
+        config: of the table as it will be.
+        assigned: the columns that the clause assigns to, as a whole or in part.
+    """
+    if action == Action.UPDATE:
+        refuse_update(config.schema, assigned, config.table)
+    elif action == Action.INSERT:
+        refuse_explicit(config.schema, assigned, config.table)
+
+
 def star_pairs(action: Action, source: StructType, schema: StructType, *, evolving: bool) -> tuple[StarPair, ...]:
     """What ``UPDATE SET *`` or ``INSERT *`` assigns: every column of the table, or with schema evolution those that the source has.
 
@@ -78,7 +94,7 @@ def star_pairs(action: Action, source: StructType, schema: StructType, *, evolvi
         InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``, a column that the source lacks, without evolution.
         SchemaMismatch: a column of the source that does not fit.
     """
-    computed = {column.name for column in schema if "delta.generationExpression" in column.metadata}
+    computed = {column.name for column in schema if is_filled_in(column)}
     missing = [column.name for column in schema if source.find(column.name) is None and column.name not in computed]
     if missing and not evolving:
         raise InvalidRequest(

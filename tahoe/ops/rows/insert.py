@@ -31,9 +31,11 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.tables.cluster_by import check_same_clustering, check_still_clusterable, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_schema
 from tahoe.ops.write.arrow_data import ArrowData, in_hand
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged, write_arrow
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, RemoveFile
+from tahoe.protocol.column_values.identity import refuse_explicit
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_dependents, with_optional_generated
 from tahoe.protocol.enforced import ENFORCED
@@ -161,7 +163,8 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     if condition is not None:
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
-    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress)
+    completion = Completion(transaction, rows.schema.names)
+    adds = write_arrow(config, store, rows, clock, max_rows_per_file=most, progress=progress, completion=completion)
     return stage_adds(transaction, config, adds, condition, options, progress)
 
 
@@ -216,7 +219,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
 
     Raises:
         SchemaMismatch: the data does not fit, naming column, types and remedy.
-        InvalidRequest: another partitioning than the table's.
+        InvalidRequest: another partitioning than the table's; values for a column that only the table gives values.
     """
     snapshot = transaction.snapshot
     if snapshot is None:
@@ -228,6 +231,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         return future_config(transaction)
     transaction.ensure_writable(snapshot.config, transaction.enforces)
     config = snapshot.config
+    refuse_explicit(config.schema, data_schema.names, config.table)
     if options.mode == "overwrite" and options.overwrite_schema:
         schema = replace_schema(config.schema, data_schema)
         changed = with_schema(config, schema, transaction.clock, options.partition_by, files_stay=False)

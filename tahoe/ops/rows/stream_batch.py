@@ -90,13 +90,13 @@ def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write
         try:
             config = _config(transaction, batch, options)
             if written is None:
-                written = _Written(config, write(transaction, config))
+                written = _Written(config, write(transaction, config), bool(transaction.marks))
             stage_adds(transaction, config, written.adds, None, options)
             return table.commit(transaction, _operation(transaction, batch, options.mode)).version
         except DeltaConcurrentModificationException as error:
             # A number that was written meanwhile is told: another run of the query is at work.
             told = isinstance(error, ConcurrentTransactionException)
-            if told or written is None or attempt == _ATTEMPTS or not _fits(written, table, batch, options):
+            if told or written is None or written.is_numbered or attempt == _ATTEMPTS or not _fits(written, table, batch, options):
                 raise
     raise AssertionError("the last attempt returns or raises")
 
@@ -109,10 +109,15 @@ def demands(config: TableConfig) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """Files, and the table that they were written for."""
+    """Files, and the table that they were written for.
+
+    Args:
+        is_numbered: their rows have values of identity columns, which another writer may have handed out meanwhile.
+    """
 
     config: TableConfig
     adds: Sequence[AddFile]
+    is_numbered: bool
 
 
 def _begun(table: CommitsTable) -> Transaction:

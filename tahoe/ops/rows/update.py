@@ -16,6 +16,7 @@ from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import pc
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.conditions import find_changes
+from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.row_changes import (
     FileChange,
     Staged,
@@ -33,6 +34,8 @@ from tahoe.ops.rows.row_changes import (
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.progress import Progress, silent, tracked
 from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.column_values.default_values import Moment
+from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
@@ -67,7 +70,9 @@ def stage_update(
         raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
+    values = with_defaults(values, config, Moment(started, time_zone))
     assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
+    refuse_update(config.schema, {one.path[0] for one in assignments}, config.table)
 
     def write(changes: Sequence[FileChange]) -> list[AddFile]:
         made = _new_rows if uses_vectors(config) else _whole_new_files

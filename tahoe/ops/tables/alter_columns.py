@@ -16,9 +16,10 @@ from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_schema
-from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
+from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refuse_dependents
 from tahoe.ops.tables.replaceable import replaced_columns
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, check_default
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.column_edits import (
@@ -60,6 +61,7 @@ class ColumnChange:
         nullable: True drops NOT NULL.
         comment: its description; empty for none.
         position: its new place among its siblings.
+        default: the text of its default value; empty drops it.
     """
 
     path: Path
@@ -67,6 +69,7 @@ class ColumnChange:
     nullable: bool | None = None
     comment: str | None = None
     position: Position | None = None
+    default: str | None = None
 
 
 def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Sequence[NewColumn]) -> Operation:
@@ -75,6 +78,15 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
     Raises:
         InvalidRequest: a column that must not be null, a parent or sibling that is not there; `SchemaMismatch` for a name given twice.
     """
+    for one in columns:
+        if {CURRENT_DEFAULT, EXISTS_DEFAULT} & one.column.metadata.keys():
+            raise InvalidRequest(
+                f"Failed to execute ALTER TABLE command on table {snapshot.config.table}: column {name_of(one.path)} would be added with a "
+                "DEFAULT value, which no Delta table can do, as the rows that are there have none. Add it without, then ALTER COLUMN … SET "
+                "DEFAULT.",
+                code="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+                column=name_of(one.path),
+            )
     added = [replace(one, column=fresh(StructType((one.column,))).fields[0]) for one in columns]
     for one in added:
         if _demands_values(StructType((one.column,))):
@@ -161,11 +173,17 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
     """Stage that comment, place, NOT NULL or type of columns change, each at most once.
 
     Raises:
-        InvalidRequest: NOT NULL would be set, or a type would change in a way that the files do not allow.
+        InvalidRequest: NOT NULL would be set, or a type would change in a way that the files do not allow; more than the comment or the
+            place of an identity column would change.
     """
     schema, told = snapshot.schema, []
+    if any(change.default is not None for change in changes):
+        transaction.enforces = ENFORCED  # what the column demands is looked at here, and no row comes
     for change in changes:
         column = _existing(snapshot, change.path)
+        refuse_altering(
+            snapshot.config, column, any(one is not None for one in (change.data_type, change.nullable, change.default))
+        )
         new = _changed(snapshot, column, change)
         schema = with_field(schema, change.path, new, change.position)
         where = {} if change.position is None else {"position": str(change.position)}
@@ -211,6 +229,8 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
                 column=name,
             )
         new = replace(new, metadata={**new.metadata, _COMMENT: change.comment})
+    if change.default is not None:
+        new = _with_default(snapshot, new, change)
     if change.nullable is not None:
         new = replace(new, nullable=change.nullable)
     if change.data_type is not None and not same_type(column.data_type, change.data_type):
@@ -218,6 +238,23 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
         _check_type(snapshot, column, change.data_type, change.path)
     if (column.nullable and not new.nullable) or (in_collection and new.nullable != column.nullable):
         raise _unsupported_change(snapshot, name, column, new)
+    return new
+
+
+def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange) -> StructField:
+    config, name = snapshot.config, name_of(change.path)
+    if len(change.path) > 1 or "delta.generationExpression" in column.metadata:
+        raise InvalidRequest(
+            f"ALTER TABLE cannot give {name} of table {config.table} a default value: fields of structs and generated columns have none. "
+            "Name a column whose values rows bring.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=name,
+        )
+    kept = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
+    if change.default:
+        kept[CURRENT_DEFAULT] = change.default
+    new = replace(column, metadata=kept)
+    check_default(new, config.table, enabled="allowColumnDefaults" in config.features, statement="ALTER TABLE")
     return new
 
 

@@ -140,17 +140,36 @@ class Alterable(ABC):
         comment: str | None = None,
         nullable: bool | None = None,
         data_type: DataType | None = None,
+        default: str | None = None,
         first: bool = False,
         after: str | None = None,
     ) -> int:
-        """Change a column's comment, its place, its type, or drop its NOT NULL (``nullable=True``); the version that has it.
+        """Change a column's comment, its place, its type, its default, or drop its NOT NULL (``nullable=True``); the version that has it.
+
+        Args:
+            default: SQL text of the value that rows get which come without the column; empty for none. The table must have the feature:
+                ``set_properties({"delta.feature.allowColumnDefaults": "supported"})``.
 
         Raises: see `tahoe.ops.tables.alter_columns.stage_change_columns`.
         """
         from tahoe.ops.tables.alter_columns import ColumnChange, stage_change_columns
 
-        change = ColumnChange(_path(name), data_type, nullable, comment, _position(first, after))
+        change = ColumnChange(_path(name), data_type, nullable, comment, _position(first, after), default)
         return self._altered(lambda transaction: stage_change_columns(transaction, transaction.existing(), [change]))
+
+    def sync_identity(self, name: str, *, may_lower: bool = False) -> int:
+        """Bring the high-water mark of an identity column up to the values in its rows (``SYNC IDENTITY``); the version that has it.
+
+        Args:
+            may_lower: the mark may go back to them, too; what was handed out and deleted may then be handed out again.
+
+        Raises: see `tahoe.ops.tables.sync_identity.stage_sync_identity`.
+        """
+        from tahoe.ops.tables.sync_identity import stage_sync_identity
+
+        return self._altered(
+            lambda transaction: stage_sync_identity(transaction, transaction.existing(), _path(name), may_lower=may_lower)
+        )
 
     def replace_columns(self, columns: pa.Schema | StructType) -> int:
         """Let the table have these columns: more, or in another order; see `tahoe.ops.tables.alter_columns.stage_replace_columns`."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, validate_properties
@@ -20,7 +21,7 @@ from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
 from tahoe.schema.widening import with_type_changes
 from tahoe.txn.transaction import Operation
 
-__all__ = ["create_operation", "new_metadata", "with_properties", "with_schema"]
+__all__ = ["create_operation", "new_metadata", "with_kept_marks", "with_properties", "with_schema"]
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _MODE = "delta.columnMapping.mode"
@@ -101,6 +102,13 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     _check_mapping_change(config, configuration)
     schema, configuration = _mapped(config.schema, configuration, existing_table=True, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), configuration=configuration)
+
+
+def with_kept_marks(wanted: Metadata, newest: Metadata) -> Metadata:
+    """The metadata that a table gets in the place of its newest, going back or to another table's: its identity columns go on from where
+    they are."""
+    schema = with_marks_of(wanted.schema, newest.schema, newest.id)
+    return wanted if schema == wanted.schema else replace(wanted, schema_string=schema.to_json())
 
 
 def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None]) -> None:

@@ -1,17 +1,20 @@
-"""What hangs on a column: constraints, generated columns, clustering. Such a column is neither dropped nor renamed nor changed."""
+"""What hangs on a column: constraints, generated columns, clustering, the numbers of an identity. Such a column is neither dropped nor
+renamed nor changed."""
 
 from __future__ import annotations
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import references_of
 from tahoe.protocol.clustering import clustering_paths
+from tahoe.protocol.column_values.identity import identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of
 from tahoe.schema.column_edits import Path, name_of
 from tahoe.schema.mapping import physical_path
+from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 
-__all__ = ["refuse_clustering", "refuse_dependents"]
+__all__ = ["refuse_altering", "refuse_clustering", "refuse_dependents", "refuse_replacing"]
 
 
 def refuse_dependents(config: TableConfig, path: Path) -> None:
@@ -53,6 +56,38 @@ def refuse_clustering(snapshot: Snapshot, path: Path) -> None:
             code="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
             table=snapshot.config.table,
             column=name_of(path),
+        )
+
+
+def refuse_altering(config: TableConfig, column: StructField, asked: bool) -> None:
+    """Refuse to change type, nullability or default of an identity column.
+
+    Args:
+        asked: whether one of these is to change.
+
+    Raises:
+        InvalidRequest: ``DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED``.
+    """
+    if asked and identity_columns(StructType((column,)), config.table):
+        raise InvalidRequest(
+            f"ALTER TABLE ALTER COLUMN is not supported for IDENTITY columns, such as '{column.name}' of table {config.table}. Its comment "
+            "and its place may change, and its mark by SYNC IDENTITY.",
+            code="DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED",
+            table=config.table,
+            column=column.name,
+        )
+
+
+def refuse_replacing(config: TableConfig) -> None:
+    """Refuse REPLACE COLUMNS of a table with identity columns. Raises `InvalidRequest`
+    (``DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED``)."""
+    found = identity_columns(config.schema, config.table)
+    if found:
+        raise InvalidRequest(
+            f"ALTER TABLE REPLACE COLUMNS is not supported for table {config.table} with IDENTITY columns ({found[0].name}). Add, drop or "
+            "change the columns one by one.",
+            code="DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED",
+            table=config.table,
         )
 
 

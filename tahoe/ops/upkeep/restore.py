@@ -23,6 +23,7 @@ from tahoe.log.files.live_files import add_files, canonical_path, file_keys
 from tahoe.log.history import parse_timestamp, version_at
 from tahoe.ops.rows.row_changes import snapshot_to_change
 from tahoe.ops.tables.cluster_by import restored_clustering
+from tahoe.ops.tables.create import with_kept_marks
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
@@ -241,7 +242,7 @@ def _metadata(newest: Metadata, target: Metadata) -> Metadata:
     ids = [int(one.configuration[_COLUMN_ID]) for one in (newest, target) if _COLUMN_ID in one.configuration]
     if _COLUMN_ID in found:
         found[_COLUMN_ID] = str(max(ids))
-    return replace(target, id=newest.id, configuration=found)
+    return with_kept_marks(replace(target, id=newest.id, configuration=found), newest)
 
 
 def _metrics(target: Snapshot, adds: Sequence[AddFile], removes: Sequence[AddFile]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The constraints of a table, held against rows on their way into data files."""
+"""What rows lack is filled in, and what the table demands is held against them, on their way into data files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tahoe.ops.write.completion import Completion
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, check, constraints_of, generated_values
 from tahoe.schema.arrow import to_arrow_type
@@ -22,19 +23,21 @@ class Enforcer:
 
     Args:
         absent: generated columns that the data does not have, by logical name.
+        completion: hands out values of the identity columns that it does not have.
     """
 
     schema: StructType
     constraints: Constraints
     absent: tuple[str, ...]
+    completion: Completion | None = None
 
     @classmethod
-    def of(cls, config: TableConfig, data_schema: pa.Schema) -> Enforcer:
+    def of(cls, config: TableConfig, data_schema: pa.Schema, completion: Completion | None = None) -> Enforcer:
         """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at."""
         constraints = constraints_of(config)
         given = {name.lower() for name in data_schema.names}
         absent = tuple(one.column.name for one in constraints.generated if one.column.name.lower() not in given)
-        return cls(config.schema, constraints, absent)
+        return cls(config.schema, constraints, absent, completion)
 
     def checked(self, table: pa.Table, conformed: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """The rows as they are written, generated columns computed.
@@ -45,8 +48,10 @@ class Enforcer:
 
         Raises:
             InvariantViolation: a row breaks a constraint.
-            InvalidRequest: an expression cannot be computed for a row.
+            InvalidRequest: an expression cannot be computed for a row; an identity column has no values left.
         """
+        for name, values in ({} if self.completion is None else self.completion.values(table.num_rows)).items():
+            table = table.append_column(name, values)
         rows = conformed(table)
         if not self.constraints:
             return rows

@@ -21,6 +21,7 @@ from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, StorageFailure
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
+from tahoe.ops.write.completion import Completion, refuse_incomplete
 from tahoe.ops.write.enforce import Enforcer
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_bytes
 from tahoe.ops.write.stored_layout import Layout, Partition
@@ -59,6 +60,7 @@ def write_arrow(
     change_data: bool = False,
     bytes_per_file: int = MOST_BYTES_IN_MEMORY,
     progress: Progress = silent,
+    completion: Completion | None = None,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
@@ -72,6 +74,7 @@ def write_arrow(
         bytes_per_file: of a stream, when so many bytes in memory wait for a partition, they become a file; the file is a good
             deal smaller.
         progress: told of the rows written.
+        completion: hands out the values of identity columns; without it the data has them all.
 
     Raises:
         SchemaMismatch: columns or types that do not fit, or values that do not fit their column's type.
@@ -87,8 +90,10 @@ def write_arrow(
     if data_schema != to_arrow_schema(config.schema):
         check_writable(from_arrow_schema(data_schema), with_optional_generated(config.schema))
     layout = Layout.of(config)
+    if completion is None:
+        refuse_incomplete(config, data_schema.names, "This write", "Give the rows that column.")
     # Change data repeats rows of the table; what was demanded of them was checked where they came in.
-    enforcer = None if change_data else Enforcer.of(config, data_schema)
+    enforcer = None if change_data else Enforcer.of(config, data_schema, completion)
     fitted = layout.conformed if enforcer is None else lambda table: enforcer.checked(table, layout.conformed)
     writer = _Writer(config, layout, store, clock, codec_of(compression, config), change_data)
     try:

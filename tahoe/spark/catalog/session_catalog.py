@@ -124,7 +124,8 @@ class _SessionCatalog:
         travel, writes = _asked(*how)
         snapshot = _snapshot(table, travel)
         if writes:
-            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot)), table)
+            zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
+            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, zone)), table)
         if travel is not None:
             return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
         shown = self._shown.get(tuple(parts))

@@ -29,6 +29,7 @@ from tahoe.ops.rows.insert import (
     write_operation,
 )
 from tahoe.ops.rows.row_changes import FileChange, remove_files
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
@@ -40,7 +41,7 @@ from tahoe.spark.jvm.errors import raising, told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import condition_of
-from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.idempotent import reset_version
 from tahoe.spark.write.writer import FileOptions, write_files
@@ -108,11 +109,12 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
-    rows = enforced(data, config)
+    completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
+    rows = enforced(data, config, completion=completion)
     if snapshot is not None and options.replace_where is not None:
         check_condition(data.sparkSession, snapshot, options.replace_where, None, "replaceWhere")
         rows = _fulfilling(rows, options.replace_where or "", config)
-    adds = write_files(rows, config, transaction.store, transaction.clock, request.files)
+    adds = write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
     if snapshot is not None and options.replace_where is not None:
         spark, condition = data.sparkSession, options.replace_where
         meant = Meant(spark, snapshot, condition, condition_of(spark, snapshot, condition), hadoop=request.files.hadoop)

@@ -23,6 +23,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.lazy import pc
 from tahoe.log.replay import add_files, files_table
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, living_rows
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import config_with_row_ids
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
@@ -35,7 +36,7 @@ from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import CHOSEN, FILE, ROW, read_rows, read_snapshot
 from tahoe.spark.scan.row_id_columns import with_row_ids
-from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import fitted
 from tahoe.spark.write.idempotent import once
 from tahoe.spark.write.row_ids import write_files_with_row_ids
@@ -249,13 +250,17 @@ def write_rows(
     Args:
         config: the table as it will be.
         rows: columns by name; others than the table's and those of `rows_of` for row ids are left out, and those that are lacking are
-            null, or generated.
+            null, or generated, or numbered.
         copied: the rows are as they were in the table, so they need not be held against its constraints.
     """
     stored = config_with_row_ids(config)
     given = _of_table(rows, stored.schema)
-    data = fitted(Jvm.of(rows.sparkSession), given, config.table, stored.schema) if copied else enforced(given, stored)
-    written = write_files_with_row_ids(data, config, transaction.store, transaction.clock, files)
+    completion = None if copied else Completion(transaction, given.columns, session_time_zone(rows.sparkSession))
+    if copied:
+        data = fitted(Jvm.of(rows.sparkSession), given, config.table, stored.schema)
+    else:
+        data = enforced(given, stored, completion=completion)
+    written = write_files_with_row_ids(data, config, transaction.store, transaction.clock, files, completion)
     adds = [tagged(config, add) for add in written]
     transaction.row_ids_kept = True
     transaction.stage(*adds)

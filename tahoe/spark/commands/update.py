@@ -9,9 +9,12 @@ from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, snapshot_to_change, uses_vectors
 from tahoe.ops.rows.update import stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
+from tahoe.protocol.column_values.default_values import Moment
+from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import Meant, check_condition, find_changes
@@ -31,7 +34,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.scan.relation import EVERY_ROW, Alias, condition_of, last_of, named, shape_of
-from tahoe.spark.write.enforce import recomputed
+from tahoe.spark.write.enforce import recomputed, session_time_zone
 from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -94,7 +97,9 @@ def stage_update(
         text = check_condition(spark, snapshot, condition, alias, "UPDATE")
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
+    values = with_defaults(values, snapshot.config, Moment(started, session_time_zone(spark)), last_of(alias))
     assignments = parse_assignments(seen, values, snapshot.schema, last_of(alias), "UPDATE")
+    refuse_update(snapshot.schema, {one.path[0] for one in assignments}, snapshot.config.table)
     meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))
     writer = _Writer(transaction, meant, assignments)
     return stage_updated_rows(

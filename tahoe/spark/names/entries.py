@@ -6,11 +6,15 @@ An entry says where the table is, and who made it; schema, partitioning and prop
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, defaults_of
+from tahoe.protocol.constraints import spark_text
+from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, items
@@ -129,10 +133,34 @@ def location_of(entry: JavaObject) -> str:
     return text if "%" not in text else unquote(text)
 
 
-def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot) -> JavaObject:
-    """The entry with the schema and the partition columns of a version, as Spark's analyzer wants them."""
+def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, time_zone: str | None = None) -> JavaObject:
+    """The entry with the schema and the partition columns of a version, as Spark's analyzer wants them.
+
+    Args:
+        time_zone: of the session, for a statement that writes: it shall know the columns' default values. None for one that reads.
+    """
+    schema = with_shown_metadata(snapshot.schema)
+    if time_zone is not None:
+        schema = _with_defaults(schema, snapshot, time_zone)
     return copied(
         entry,
-        schema=jvm.data_type(with_shown_metadata(snapshot.schema).to_json()),
+        schema=jvm.data_type(schema.to_json()),
         partitionColumnNames=jvm.seq(*snapshot.partition_columns),
+    )
+
+
+def _with_defaults(shown: StructType, snapshot: Snapshot, time_zone: str) -> StructType:
+    """The columns with their defaults under Spark's keys, which Spark reads as SQL: not the table's texts, but what was understood of
+    them."""
+    config, moment = snapshot.config, Moment(SYSTEM_CLOCK.now_ms(), time_zone)
+    if "allowColumnDefaults" not in config.features:
+        return shown
+    texts = {one.column.name: spark_text(one.value) for one in defaults_of(config.schema, config.table, moment)}
+    return StructType(
+        tuple(
+            replace(column, metadata={**column.metadata, CURRENT_DEFAULT: texts[column.name], EXISTS_DEFAULT: "NULL"})
+            if column.name in texts
+            else column
+            for column in shown
+        )
     )

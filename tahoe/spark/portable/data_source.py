@@ -41,7 +41,7 @@ from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.given import option_of, partition_columns, table_of
 from tahoe.spark.portable.stream_reader import stream_reader
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import WrittenFiles, binned, discard
+from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, refuse_unfilled
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
@@ -224,6 +224,7 @@ class _Writer(DataSourceArrowWriter):
         self._schema = nullable_schema(schema)
         self._request = request
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
+        refuse_unfilled(self._config, self._schema.names)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         first = next(iterator, None)

@@ -31,7 +31,7 @@ from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.given import option_of, partition_columns, storage_settings
-from tahoe.spark.portable.tasks import WrittenFiles, discard
+from tahoe.spark.portable.tasks import WrittenFiles, discard, refuse_unfilled
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.object_store import open_store
@@ -76,6 +76,7 @@ class _StreamWriter(DataSourceStreamWriter):
         self._request = request
         self._checkpoint, self._storage = checkpoint, dict(storage)
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
+        refuse_unfilled(self._config, self._schema.names)
 
     def write_batches(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write what one task has."""

@@ -8,13 +8,14 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch
+from tahoe.ops.write.completion import Completion
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.writer import write_files
 from tahoe.table import Table
@@ -41,8 +42,10 @@ def write_batch(
     """
 
     def write(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
+        completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
+        rows = enforced(data, config, completion=completion)
         with shown_jobs(data.sparkSession, transaction.clock):
-            return write_files(enforced(data, config), config, transaction.store, transaction.clock, request.files)
+            return write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
 
     commit = partial(table.commit, user_metadata=request.user_metadata)
     batch = Batch(query, number, columns_of(data), reads_target)

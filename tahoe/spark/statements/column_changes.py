@@ -9,7 +9,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import Unsupported
 from tahoe.ops.tables.alter_columns import (
     ColumnChange,
     stage_add_columns,
@@ -18,6 +17,7 @@ from tahoe.ops.tables.alter_columns import (
     stage_rename_column,
     stage_replace_columns,
 )
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.schema.column_edits import FIRST, NewColumn, Path, Position
 from tahoe.schema.types import StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
@@ -91,12 +91,10 @@ COLUMN_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | N
 def _new_column(spark: SparkSession, one: JavaObject) -> NewColumn:
     """Of a ``QualifiedColType``."""
     name, parent = str(one.colName()), _path(one.path().get()) if one.path().isDefined() else ()
+    metadata = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
     if one.default().isDefined():
-        raise _no_default(
-            name, "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED", "Add the column without one."
-        )
-    comment = {"comment": str(one.comment().get())} if one.comment().isDefined() else {}
-    column = _field(spark, name, one.dataType(), bool(one.nullable()), comment)
+        metadata[CURRENT_DEFAULT] = _text(one.default().get())
+    column = _field(spark, name, one.dataType(), bool(one.nullable()), metadata)
     return NewColumn(parent, column, _position(one.position()))
 
 
@@ -104,8 +102,7 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
     """Of an ``AlterColumnSpec``."""
     path = _path(one.column())
     drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
-    if one.newDefaultExpression().isDefined() or drops_default:
-        raise _no_default(path[-1], "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED", "Leave it out.")
+    default = _text(one.newDefaultExpression().get()) if one.newDefaultExpression().isDefined() else None
     drops_comment = has_field(one, "dropComment") and bool(one.dropComment())
     return ColumnChange(
         path,
@@ -113,15 +110,13 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
         nullable=bool(one.newNullability().get()) if one.newNullability().isDefined() else None,
         comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment else None,
         position=_position(one.newPosition()),
+        default="" if drops_default else default,
     )
 
 
-def _no_default(name: str, code: str, remedy: str) -> Unsupported:
-    return Unsupported(
-        f"Default values of columns (feature allowColumnDefaults), here of '{name}', are not in this version of Tahoe. {remedy}",
-        code=code,
-        column=name,
-    )
+def _text(default: JavaObject | str) -> str:
+    """The text of a default; Spark 4.0 gives the text itself, and an empty one for DROP DEFAULT."""
+    return default if isinstance(default, str) else str(default.originalSQL())
 
 
 def _field(spark: SparkSession, name: str, data_type: JavaObject, nullable: bool, metadata: Mapping[str, str]) -> StructField:

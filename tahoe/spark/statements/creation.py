@@ -14,6 +14,8 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import Unsupported
 from tahoe.protocol.clustering import shown_path
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
+from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.types import StructField, StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
@@ -27,6 +29,7 @@ from tahoe.spark.statements.targets import name_parts
 __all__ = ["CREATION_STATEMENTS", "column_text", "given"]
 
 _GENERATED = "GENERATION_EXPRESSION"
+_OF_SPARK = (_GENERATED, CURRENT_DEFAULT, EXISTS_DEFAULT)
 
 
 def _create(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -96,21 +99,23 @@ def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
     """The schema of a parsed list of columns, generated ones as the protocol has them."""
     schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
     for column in items(columns):
-        if column.defaultValue().isDefined():
-            raise _not_yet(f"A DEFAULT value (column '{column.name()}')", "Write the value with the rows.")
-        if column.identityColumnSpec().isDefined():
-            raise _not_yet(f"An identity column ('{column.name()}')", "Number the rows on writing.")
         schema = schema.add(column.toV1Column())
     found = from_spark_schema(SparkStruct.fromJson(json.loads(str(schema.json()))))
-    return StructType(tuple(map(_with_delta_metadata, found)))
+    return StructType(tuple(_with_delta_metadata(one, given) for one, given in zip(found, items(columns), strict=True)))
 
 
-def _with_delta_metadata(column: StructField) -> StructField:
-    """The expression of a generated column under the protocol's key instead of Spark's."""
-    if _GENERATED not in column.metadata:
-        return column
-    kept = {key: value for key, value in column.metadata.items() if key != _GENERATED}
-    return replace(column, metadata={**kept, "delta.generationExpression": column.metadata[_GENERATED]})
+def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField:
+    """What the values of a column are, under the protocol's keys instead of Spark's."""
+    kept = {key: value for key, value in column.metadata.items() if key not in _OF_SPARK and not key.startswith("identity.")}
+    if _GENERATED in column.metadata:
+        kept["delta.generationExpression"] = column.metadata[_GENERATED]
+    if parsed.defaultValue().isDefined():
+        kept[CURRENT_DEFAULT] = str(parsed.defaultValue().get().originalSQL())
+    if parsed.identityColumnSpec().isDefined():
+        spec = parsed.identityColumnSpec().get()
+        explicit = bool(spec.isAllowExplicitInsert())
+        kept |= identity_metadata(int(spec.getStart()), int(spec.getStep()), allow_explicit=explicit)
+    return replace(column, metadata=kept)
 
 
 def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] | None]:

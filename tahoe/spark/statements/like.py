@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from tahoe.exceptions import Unsupported
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.protocol.clustering import FEATURE
+from tahoe.protocol.column_values.identity import without_marks
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.widening import fresh
 from tahoe.snapshot.snapshot import Snapshot
@@ -103,7 +104,7 @@ def _of_delta(snapshot: Snapshot, properties: Mapping[str, str]) -> TableDefinit
     features = {f"delta.feature.{name}": "supported" for name in (protocol.writer_features or ()) if name != FEATURE}
     kept = {key: value for key, value in snapshot.metadata.configuration.items() if key not in _OWN}
     return TableDefinition(
-        fresh(snapshot.schema),
+        without_marks(fresh(snapshot.schema)),
         snapshot.partition_columns,
         {**features, **kept, **properties},
         snapshot.metadata.description,

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.exceptions import NotFound, Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
 from tahoe.spark.commands.upkeep import (
@@ -45,6 +46,7 @@ from tahoe.sql.statements import (
     Purge,
     Restore,
     Statement,
+    SyncIdentity,
     SyncMetadata,
     UpgradeUniform,
     Vacuum,
@@ -97,6 +99,7 @@ _WORDS = {
     AddConstraint: "ALTER TABLE … ADD CONSTRAINT",
     DropConstraint: "ALTER TABLE … DROP CONSTRAINT",
     DropFeature: "ALTER TABLE … DROP FEATURE",
+    SyncIdentity: "ALTER TABLE … SYNC IDENTITY",
     DescribeDetail: "DESCRIBE DETAIL",
     DescribeHistory: "DESCRIBE HISTORY",
     SyncMetadata: "MSCK REPAIR TABLE … SYNC METADATA",
@@ -109,6 +112,9 @@ _WORDS = {
     Fsck: "FSCK REPAIR TABLE",
     Generate: "GENERATE",
 }
+
+
+_MAY_LOWER = "spark.databricks.delta.identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled"
 
 
 def _may_be_column(spark: SparkSession, statement: Statement) -> bool:
@@ -133,6 +139,10 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
             return Command(words, lambda: _done(table.drop_constraint(name, if_exists=if_exists)))
         case DropFeature(_, feature, truncates):
             return Command(words, lambda: drop_feature_of(spark, table, feature, truncates_history=truncates))
+        case SyncIdentity(_, column):
+            name = ".".join(map(quote_identifier, column))
+            may_lower = str(spark.conf.get(_MAY_LOWER, "false")).lower() == "true"
+            return Command(words, lambda: _done(table.sync_identity(name, may_lower=may_lower)))
         case SyncMetadata():
             return Command(words, lambda: _done(table.uniform.sync()))
         case UpgradeUniform(_, version):

@@ -105,12 +105,20 @@ def _clause(spark: SparkSession, kind: Kind, action: JavaObject, target: Target)
     return Clause(kind, done, condition, values)
 
 
-def _assignments(spark: SparkSession, assignments: JavaObject, target: Target) -> Iterator[tuple[str, Column]]:
-    """Column or nested field, as text, and its value."""
+def _assignments(spark: SparkSession, assignments: JavaObject, target: Target) -> Iterator[tuple[str, str | Column]]:
+    """Column or nested field, as text, and its value; the word DEFAULT as a text."""
     for one in items(assignments):
         parts = [str(part) for part in items(one.key().nameParts())]
         own = _without_qualifiers(parts, target.qualifiers)
-        yield ".".join(quote_identifier(part) for part in own), _column(spark, one.value())
+        yield (
+            ".".join(quote_identifier(part) for part in own),
+            "DEFAULT" if _is_default(one.value()) else _column(spark, one.value()),
+        )
+
+
+def _is_default(value: JavaObject) -> bool:
+    """Whether it is the word; Spark's parser makes a name of it, and of no other that is one."""
+    return str(value.getClass().getSimpleName()) == "UnresolvedAttribute" and str(value.sql()).upper() == "DEFAULT"
 
 
 def _without_qualifiers(parts: list[str], qualifiers: tuple[str, ...]) -> list[str]:

@@ -16,7 +16,10 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
 from tahoe.protocol.clustering import field_chain, shown_path
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
+from tahoe.protocol.column_values.identity import identity_of
 from tahoe.protocol.partition import deserialize
+from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -238,10 +241,20 @@ def _definition(column: StructField) -> str:
     parts = [
         f"{_quoted(column.name)} {_type(column).upper() if column.dataType.simpleString().isidentifier() else _type(column)}",
         "" if generation is None else f"GENERATED ALWAYS AS ({generation})",
+        _identity(column),
         "" if column.nullable else "NOT NULL",
+        "" if CURRENT_DEFAULT not in column.metadata else f"DEFAULT {column.metadata[CURRENT_DEFAULT]}",
         "" if comment is None else f"COMMENT {_literal(comment)}",
     ]
     return " ".join(part for part in parts if part)
+
+
+def _identity(column: StructField) -> str:
+    found = identity_of(schema_from_json(f'{{"type":"struct","fields":[{column.json()}]}}').fields[0], "")
+    if found is None:
+        return ""
+    how = "BY DEFAULT" if found.allows_explicit else "ALWAYS"
+    return f"GENERATED {how} AS IDENTITY (START WITH {found.start} INCREMENT BY {found.step})"
 
 
 def _quoted(name: str) -> str:

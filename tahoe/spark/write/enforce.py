@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvariantViolation, Unsupported
 from tahoe.expr.tree.expression import Expression, Reference, references_of
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.write.completion import Completion, refuse_incomplete
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, spark_text, violated
 from tahoe.schema.evolve import without_void
@@ -27,8 +28,9 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import cast_or_fail, fitted
+from tahoe.spark.write.numbered import identity_values
 
-__all__ = ["enforced", "recomputed"]
+__all__ = ["enforced", "recomputed", "session_time_zone"]
 
 _MEANING = {
     "spark.sql.ansi.enabled": "true",
@@ -48,8 +50,10 @@ _ASKED = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
-def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> DataFrame:
-    """Rows as the table takes them: its columns in its types, generated columns that the data does not have computed, all checked.
+def enforced(
+    data: DataFrame, config: TableConfig, also: Sequence[str] = (), *, completion: Completion | None = None
+) -> DataFrame:
+    """Rows as the table takes them: its columns in its types, those numbered and computed that the data does not have, all checked.
 
     A row that breaks a rule makes the query that reads the result fail with `InvariantViolation`, which names the table, the rule and
     the values of that row. A transaction whose rows all came this way may say that it enforces `tahoe.protocol.constraints.ENFORCED`.
@@ -58,14 +62,19 @@ def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> 
         data: columns are matched by name, without regard to case; leave generated columns out to have them computed.
         config: of the commit to come.
         also: further columns of the data, which go along as they are, after the table's.
+        completion: the identity columns that the data does not have; without it, it has them all. `write_files` needs it too.
 
     Raises:
         Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; nothing has been run then.
     """
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
-    constraints = constraints_of(config, str(spark.conf.get("spark.sql.session.timeZone")))
+    constraints = constraints_of(config, session_time_zone(spark))
     given = {name.lower() for name in data.columns}
+    if completion is None:
+        refuse_incomplete(config, given, "This write", "Give the rows that column.")
     rows = fitted(jvm, data, config.table, config.schema, also)
+    if completion is not None and (filled := _filled_in(jvm, completion, config)):
+        rows = _selected(rows, config, filled, rows.columns)
     rows = _without_empty_partitions(rows, config, constraints)
     absent = [one for one in constraints.generated if one.column.name.lower() not in given]
     if absent:
@@ -75,6 +84,11 @@ def enforced(data: DataFrame, config: TableConfig, also: Sequence[str] = ()) -> 
     return _checked(rows, rules, config) if rules else rows
 
 
+def session_time_zone(spark: SparkSession) -> str:
+    """By which texts and dates become timestamps."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
 def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:
     """Rows of a table with some generated columns computed anew.
 
@@ -82,11 +96,19 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
         data: all columns of the table, in its types, and any others.
         where: the rows to compute for, by the generated column's name as the table spells it; the others keep what they have.
     """
-    constraints = constraints_of(config, str(data.sparkSession.conf.get("spark.sql.session.timeZone")))
+    constraints = constraints_of(config, session_time_zone(data.sparkSession))
     asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
     rows = data.select("*", *(where[name].alias(flag) for name, flag in asked))
     flags = {name: sf.col(flag) for name, flag in asked}
     return _computed(rows, constraints, config, flags).drop(*(flag for _, flag in asked))
+
+
+def _filled_in(jvm: Jvm, completion: Completion, config: TableConfig) -> dict[str, Column]:
+    """The values of the columns that the data lacks and the table fills in."""
+    values = {one.name: identity_values(jvm, one, config.table) for one in completion.identities}
+    for one in completion.defaults:
+        values[one.column.name] = cast_or_fail(jvm, sf.expr(spark_text(one.value)), one.column.data_type)
+    return values
 
 
 @dataclass(frozen=True, slots=True)

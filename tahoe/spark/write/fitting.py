@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import SchemaMismatch
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
@@ -81,10 +82,14 @@ def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
 
 
 def nullable_schema(schema: StructType) -> StructType:
-    """The schema with everything nullable, at every depth: what a DataFrame says of nulls binds no table."""
+    """The schema with everything nullable, at every depth, and no default values: what a DataFrame says of these binds no table."""
     nullable = _nullable(schema)
     assert isinstance(nullable, StructType)
-    return nullable
+    return StructType(tuple(replace(column, metadata=_without_default(column)) for column in nullable))
+
+
+def _without_default(column: StructField) -> dict[str, Any]:
+    return {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
 
 
 def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:

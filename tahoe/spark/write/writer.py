@@ -29,8 +29,10 @@ from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsup
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.lazy import pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
+from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.identity import IDENTITY, IdentityColumn
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
 from tahoe.protocol.partition import HIVE_NULL, deserialize, hive_folder, serialize
@@ -42,6 +44,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.write.fitting import stored
+from tahoe.spark.write.numbered import furthest_of_file
 from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
 from tahoe.spark.write.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path
@@ -58,6 +61,7 @@ _LONGEST_NAME = 255
 _BLOOM = "parquet.bloom.filter.enabled#"
 # Fewer footers are read here, in threads; more by Spark's executors.
 _FOOTERS_ON_DRIVER = 2_000
+_DEMANDING = ("delta.invariants", "delta.generationExpression")
 _THREADS = 16
 
 _SETTINGS = {
@@ -97,6 +101,7 @@ def write_files(
     options: FileOptions = FileOptions(),
     *,
     change_data: bool = False,
+    completion: Completion | None = None,
 ) -> list[AddFile]:
     """Write rows as data files of a table.
 
@@ -104,6 +109,7 @@ def write_files(
         data: rows of `tahoe.spark.write.enforce.enforced` for this table.
         config: protocol, schema and properties that the files must obey: those of the commit to come.
         change_data: the files are change data files: named and placed as these.
+        completion: the identity columns whose values the job hands out; told what it came to.
 
     Returns:
         The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted.
@@ -119,7 +125,10 @@ def write_files(
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
         written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
-        adds = _described(written, config, store, data)
+        described = _described(written, _Describe(store, config, () if completion is None else completion.identities), data)
+        adds = [one.add for one in described]
+        if completion is not None:
+            completion.note(one.furthest for one in described)
         placed = _placed(store, adds, config, clock, change_data)
     except BaseException:
         _discard(store, folder)
@@ -232,7 +241,7 @@ def _may_refuse_rows(config: TableConfig) -> bool:
     fields = list(_all_fields(config.schema))
     named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
     return named or any(
-        not one.nullable or {"delta.invariants", "delta.generationExpression"} & one.metadata.keys() for one in fields
+        not one.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in one.metadata) for one in fields
     )
 
 
@@ -283,11 +292,22 @@ def _logged(text: str, data_type: DataType) -> str | None:
     return serialize(deserialize(text, data_type), data_type)
 
 
-def _described(written: Sequence[_Written], config: TableConfig, store: LogStore, data: DataFrame) -> list[AddFile]:
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What is known of a file.
+
+    Args:
+        furthest: values of identity columns that it was to hand out (`tahoe.spark.write.numbered.furthest_of_file`).
+    """
+
+    add: AddFile
+    furthest: Mapping[str, int]
+
+
+def _described(written: Sequence[_Written], describe: _Describe, data: DataFrame) -> list[_Described]:
     """An action for each file that holds rows, with statistics from its footer."""
-    describe = _Describe(store, config)
     if len(written) <= _FOOTERS_ON_DRIVER:
-        if local_path(store.url) is not None:
+        if local_path(describe.store.url) is not None:
             adds = [describe(one) for one in written]
         else:
             with ThreadPoolExecutor(_THREADS) as pool:
@@ -300,27 +320,31 @@ def _described(written: Sequence[_Written], config: TableConfig, store: LogStore
 class _Describe:
     """Reads one file's footer; may be sent to an executor."""
 
-    def __init__(self, store: LogStore, config: TableConfig) -> None:
-        self._store = store
+    def __init__(self, store: LogStore, config: TableConfig, numbered: Sequence[IdentityColumn]) -> None:
+        self.store = store
+        self._numbered = tuple(numbered)
+        self._numbers = [(column,) for column in config.schema if column.name in {one.name for one in numbered}]
         self._config = config
         configuration = config.metadata.configuration
         self._indexed = indexed_columns(config.schema, config.partition_columns, configuration)
         self._prefix_length = string_prefix_length(configuration)
         self._patches = config.iceberg_compat_version is not None and any(map(nested_ids_of, _all_fields(config.schema)))
 
-    def __call__(self, one: _Written) -> AddFile | None:
+    def __call__(self, one: _Written) -> _Described | None:
         entry = one.entry
-        with self._store.open_input(entry.name) as source:
+        with self.store.open_input(entry.name) as source:
             metadata = pq.read_metadata(source)
         if metadata.num_rows == 0:
             return None
         size = entry.size
         if self._patches:
-            content = with_nested_ids(self._store.get(entry.name), self._config.schema)
-            self._store.put(entry.name, content)
+            content = with_nested_ids(self.store.get(entry.name), self._config.schema)
+            self.store.put(entry.name, content)
             size = len(content)
         statistics = statistics_of_footer(metadata, self._config.schema, self._indexed, prefix_length=self._prefix_length)
-        return AddFile(entry.name, one.partition_values, size, entry.modified_ms, True, stats=statistics.to_json())
+        add = AddFile(entry.name, one.partition_values, size, entry.modified_ms, True, stats=statistics.to_json())
+        numbers = statistics_of_footer(metadata, self._config.schema, self._numbers)
+        return _Described(add, furthest_of_file(numbers, self._numbered, entry.name))
 
 
 def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from tahoe.expr.tree.predicate import TRUE, Predicate
-from tahoe.ops.merge.clauses import Kind, may_match_often, of_kind, only_inserts
+from tahoe.ops.merge.clauses import Kind, may_match_often, of_kind, only_inserts, with_default_values
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.merge.report import ambiguous, clauses_explained
+from tahoe.ops.merge.schema import check_identity
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change, uses_vectors
+from tahoe.protocol.column_values.default_values import Moment
 from tahoe.spark.commands.conditions import text_of
 from tahoe.spark.commands.merge.keys import candidates
 from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of, sent_to_all
@@ -27,8 +30,9 @@ from tahoe.spark.commands.row_changes import committed, refuse_connect, with_pos
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.scan.relation import named, shape_of
+from tahoe.spark.scan.relation import last_of, named, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -88,10 +92,14 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
     if not only_inserts(request.clauses):
         snapshot.config.refuse_if_append_only()
     started = transaction.clock.now_ms()
+    moment = Moment(started, session_time_zone(spark))
+    request = replace(request, clauses=with_default_values(request.clauses, snapshot.config, moment, last_of(request.alias)))
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot, request, columns)
     shape = Sides(named(shape_of(spark, snapshot), request.alias), request.source)
     plan = resolved(request, shape, columns, config.schema)
+    for step in plan.steps:
+        check_identity(config, step.action, {one.path[0] for one in step.assignments})
     with held(numbered(request.source)) as kept:
         known = candidates(snapshot, plan, kept.frame)
         materialized = transaction.clock.now_ms()

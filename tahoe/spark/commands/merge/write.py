@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import ceil
 from typing import Any
 
@@ -18,13 +18,14 @@ from tahoe.ops.merge.report import ClauseCount, Times, Written, counted, merge_m
 from tahoe.ops.rows.row_changes import FileChange, Staged, living_rows, mark_dead, remove_files, uses_vectors, without_dead_files
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import is_filled_in
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.conditions import shown_in_history
 from tahoe.spark.commands.merge.match import BEFORE, CLAUSE, SOURCE_ROW, Held, held, inserted, of_source
 from tahoe.spark.commands.merge.pairs import PairsFound
 from tahoe.spark.commands.merge.statement import MergeRequest, Plan, Step
-from tahoe.spark.commands.row_changes import FILE, ROW, rows_that_stay, write_change_data, write_rows
+from tahoe.spark.commands.row_changes import FILE, ROW, rows_of_new, rows_that_stay, write_change_data, write_rows
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.write.enforce import recomputed
@@ -98,8 +99,9 @@ class Matched:
         transaction, config, marked = self.transaction, self.config, uses_vectors(self.config)
         gone = [change.add for change in self.changes if change.is_whole or not marked]
         remove_files(transaction, gone)
-        added = self._write(new, marked)
-        feed = self._write_feed(new) if self._tells else []
+        numbered = self._write_numbered(new)
+        added = [*numbered, *self._write(new, marked)]
+        feed = self._write_feed(new, numbered) if self._tells else []
         if marked:
             mark_dead(transaction, config, without_dead_files(self.changes))
         written = Written(self.changes, marked, gone, added, feed)
@@ -146,6 +148,32 @@ class Matched:
                     where[column.name] = _is_of(silent)
         return recomputed(rows, self.config, where) if where else rows
 
+    @cached_property
+    def _left_to_table(self) -> dict[tuple[str, ...], list[Step]]:
+        """The clauses that insert rows without an identity column or one with a default, by all columns that they leave to the table."""
+        found: dict[tuple[str, ...], list[Step]] = {}
+        for step in self.plan.of(Kind.NOT_MATCHED):
+            silent = [column for column in self.config.schema if is_filled_in(column) and not step.inside(column.name)]
+            if any("delta.generationExpression" not in column.metadata for column in silent):
+                found.setdefault(tuple(column.name for column in silent), []).append(step)
+        return found
+
+    def _write_numbered(self, new: DataFrame | None) -> list[AddFile]:
+        """Write the rows that the table numbers: to files of their own, as the tasks that write them do it."""
+        added = []
+        for names, steps in ({} if new is None else self._left_to_table).items():
+            assert new is not None
+            rows = new.where(_is_of(steps)).drop(CLAUSE, *names)
+            added += write_rows(self.transaction, self.config, self._laid_out(rows, self.source_rows), self._files)
+        return added
+
+    def _others(self, new: DataFrame) -> DataFrame | None:
+        """The new rows that have all their values; None where no clause inserts such."""
+        left = [step for steps in self._left_to_table.values() for step in steps]
+        if len(left) == len(self.plan.of(Kind.NOT_MATCHED)):
+            return None
+        return (new.where(~_is_of(left)) if left else new).drop(CLAUSE)
+
     def _write(self, new: DataFrame | None, marked: bool) -> list[AddFile]:
         stay = [] if marked else without_dead_files(self.changes)
         rows: list[DataFrame] = []
@@ -156,8 +184,8 @@ class Matched:
         if stay:
             kept = rows_that_stay(self.pairs.frame.sparkSession, self.snapshot, stay, self.request.options)
             rows.append(kept.drop(FILE, ROW))
-        if new is not None:
-            rows.append(new.drop(CLAUSE))
+        if new is not None and (others := self._others(new)) is not None:
+            rows.append(others)
             count += self.source_rows
         if self._as_the_source and self.source_rows:
             rows.append(of_source(self.plan, self.config))
@@ -167,7 +195,7 @@ class Matched:
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
         return write_rows(self.transaction, self.config, self._laid_out(together, count), self._files)
 
-    def _write_feed(self, new: DataFrame | None) -> list[AddCDCFile]:
+    def _write_feed(self, new: DataFrame | None, numbered: Sequence[AddFile]) -> list[AddCDCFile]:
         names = self.snapshot.schema.names
         before = [sf.col(f"{BEFORE}.{quote_identifier(name)}").alias(name) for name in names]
         kind = sf.when(_is_of([step for step in self.plan.steps if step.action == Action.DELETE]), "delete").otherwise(
@@ -180,8 +208,11 @@ class Matched:
         updated = self._updated()
         if updated is not None:
             rows.append(of_change(updated, "update_postimage"))
-        if new is not None:
-            rows.append(of_change(new.drop(CLAUSE), "insert"))
+        if new is not None and (others := self._others(new)) is not None:
+            rows.append(of_change(others, "insert"))
+        if numbered:
+            spark, options = self.pairs.frame.sparkSession, self.request.options
+            rows.append(of_change(rows_of_new(spark, self.snapshot, self.config, numbered, options), "insert"))
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows)
         count = 2 * sum(self.found.by_clause.values()) + self.source_rows
         return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)

@@ -1,0 +1,43 @@
+"""The word DEFAULT among the values of an UPDATE or a MERGE, with Spark and without: the column's default takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.ops.rows.assignments import assigned_places
+from tahoe.protocol.column_values.default_values import Moment, default_of, is_keyword
+from tahoe.protocol.config import TableConfig
+
+__all__ = ["with_defaults"]
+
+Term = TypeVar("Term")
+
+
+def with_defaults(
+    values: Mapping[str, Term | str], config: TableConfig, moment: Moment, qualifier: str | None = None
+) -> dict[str, Term | str]:
+    """The values, with SQL text for each that is the word DEFAULT; NULL where the column has no default.
+
+    Args:
+        values: column → expression.
+        qualifier: a name that may stand before a column that is assigned to.
+
+    Raises:
+        InvalidRequest: DEFAULT for a field of a struct, or for what is no column; a default that cannot be used.
+    """
+    return {key: _default(key, config, moment, qualifier) if is_keyword(term) else term for key, term in values.items()}
+
+
+def _default(key: str, config: TableConfig, moment: Moment, qualifier: str | None) -> str:
+    (place,) = assigned_places([key], config.schema, qualifier)
+    if len(place.path) > 1:
+        raise InvalidRequest(
+            f"'{key}' of table {config.table} is a field of a struct, and only columns have default values. Write the value itself.",
+            code="DEFAULT_PLACEMENT_INVALID",
+            table=config.table,
+            column=key,
+        )
+    found = default_of(config.schema.field(place.path[0]), config.table, moment)
+    return "NULL" if found is None else found.sql

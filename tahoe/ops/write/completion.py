@@ -1,0 +1,107 @@
+"""The columns that rows come without and that the table fills in, on their way into it: identity columns and columns with a default.
+
+One value stands for one set of rows of one transaction. Without Spark, `values` fills the rows as they pass; Spark's tasks number theirs
+themselves, and what they have come to is read from the files (`tahoe.spark.write.numbered`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from tahoe.exceptions import Unsupported
+from tahoe.expr.compute.compute import compute
+from tahoe.lazy import pc
+from tahoe.protocol.column_values.default_values import Default, Moment, defaults_of
+from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
+from tahoe.protocol.config import TableConfig
+from tahoe.txn.prepare import future_config
+from tahoe.txn.transaction import Transaction
+
+__all__ = ["Completion", "refuse_incomplete"]
+
+
+class Completion:
+    """Fills in what rows lack.
+
+    Args:
+        transaction: notes how far identity columns came; what it noted before is not handed out again.
+        given: the columns that the rows bring, without regard to case.
+        time_zone: of the session, for defaults.
+
+    Attributes:
+        identities, defaults: the columns that are filled in.
+    """
+
+    def __init__(self, transaction: Transaction, given: Iterable[str], time_zone: str = "UTC") -> None:
+        names = {name.lower() for name in given}
+        self._transaction = transaction
+        self._table = transaction.store.url
+        self._rows = 0
+        schema, moment = future_config(transaction).schema, Moment(transaction.clock.now_ms(), time_zone)
+        found = identity_columns(schema, self._table)
+        self.identities: tuple[IdentityColumn, ...] = tuple(one for one in found if one.name.lower() not in names)
+        absent = (one for one in defaults_of(schema, self._table, moment) if one.column.name.lower() not in names)
+        self.defaults: tuple[Default, ...] = tuple(absent)
+
+    def values(self, count: int) -> dict[str, pa.Array]:
+        """For so many further rows the values of each column that is filled in, by its name.
+
+        Raises:
+            InvalidRequest: ``ARITHMETIC_OVERFLOW``: an identity column has no values left; a default that cannot be computed.
+        """
+        first, self._rows = self._rows, self._rows + count
+        return {**self._defaults(count), **self._numbers(first, count)}
+
+    def _defaults(self, count: int) -> dict[str, pa.Array]:
+        if not self.defaults:
+            return {}
+        one_row = pa.table({"row": pa.nulls(1)})
+        return {one.column.name: pa.repeat(compute(one.value, one_row)[0], count) for one in self.defaults}
+
+    def _numbers(self, first: int, count: int) -> dict[str, pa.Array]:
+        if not count:
+            return {one.name: pa.nulls(0, pa.int64()) for one in self.identities}
+        found = {}
+        for one in self.identities:
+            base, last = one.value(first, self._table), one.value(first + count - 1, self._table)
+            self._transaction.number(one.physical_name, last)
+            found[one.name] = pc.add(pc.multiply(pa.arange(0, count), one.step), base)
+        return found
+
+    def note(self, found: Iterable[Mapping[str, int]]) -> None:
+        """Note the values that identity columns were handed out elsewhere.
+
+        Args:
+            found: of each set of rows, by physical name the value furthest in the direction of the step.
+        """
+        sets = list(found)
+        for one in self.identities:
+            values = [values[one.physical_name] for values in sets if one.physical_name in values]
+            if values:
+                self._transaction.number(one.physical_name, further(one.step, values))
+
+
+def refuse_incomplete(config: TableConfig, given: Iterable[str], who: str, remedy: str) -> None:
+    """Refuse rows without columns that a table fills in, where nobody can do it.
+
+    Args:
+        given: the columns that the rows bring.
+        who: that cannot, for the message.
+
+    Raises:
+        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``.
+    """
+    names = {name.lower() for name in given}
+    filled = [one.name for one in identity_columns(config.schema, config.table)]
+    filled += [one.column.name for one in defaults_of(config.schema, config.table, Moment(0))]
+    for name in filled:
+        if name.lower() not in names:
+            raise Unsupported(
+                f"{who} cannot fill in column '{name}' of table {config.table}, an identity or one with a default value, which the rows "
+                f"lack. {remedy}",
+                code="TAHOE_COLUMN_NOT_FILLED_IN",
+                table=config.table,
+                column=name,
+            )

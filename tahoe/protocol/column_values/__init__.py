@@ -1,0 +1,1 @@
+"""Columns whose values, or whose limits, a table gives: what the schema says of them."""

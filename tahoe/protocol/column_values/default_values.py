@@ -1,0 +1,151 @@
+"""Default values of columns (PROTOCOL.md, "Default Columns"): the text that a column's metadata holds, understood. Pure.
+
+A default is no code: its text passes the allow-list of `tahoe.expr.parse.parse_expression`, and may look at no column. Beyond that it may be
+the time of the statement, under the names that Spark's functions have for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.expr.tree.constant_cast import cast_value
+from tahoe.expr.tree.expression import Expression, sql_of_expression
+from tahoe.expr.tree.predicate import Literal
+from tahoe.expr.tree.signatures import cast_to
+from tahoe.schema.evolve import can_store
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+
+__all__ = ["CURRENT_DEFAULT", "EXISTS_DEFAULT", "Default", "Moment", "check_default", "default_of", "defaults_of", "is_keyword"]
+
+CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
+"""The keys of a column's metadata. Tables have the first alone: what rows from before a column hold for it is NULL, always."""
+_NO_COLUMNS = StructType(())
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CLOCK = {
+    "current_timestamp": "timestamp",
+    "now": "timestamp",
+    "current_date": "date",
+    "curdate": "date",
+    "localtimestamp": "timestamp_ntz",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and where a statement runs.
+
+    Args:
+        ms: milliseconds since the epoch.
+        time_zone: of the session.
+    """
+
+    ms: int
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A column's default value.
+
+    Args:
+        text: as the table states it.
+        value: in the column's type; a constant, or made of constants.
+    """
+
+    column: StructField
+    text: str
+    value: Expression
+
+    @property
+    def sql(self) -> str:
+        """The value as SQL, written anew from what was understood of the text."""
+        return "NULL" if _is_null(self.value) else sql_of_expression(self.value)
+
+
+def is_keyword(term: object) -> bool:
+    """Whether what is assigned to a column is the word DEFAULT."""
+    return isinstance(term, str) and term.strip().upper() == "DEFAULT"
+
+
+def defaults_of(schema: StructType, table: str, moment: Moment) -> Iterator[Default]:
+    """The defaults of a table's columns; raises as `default_of`."""
+    for column in schema:
+        found = default_of(column, table, moment)
+        if found is not None:
+            yield found
+
+
+def default_of(column: StructField, table: str, moment: Moment) -> Default | None:
+    """A column's default; None where it has none, which is as NULL.
+
+    Raises:
+        InvalidRequest: ``INVALID_DEFAULT_VALUE``: a text that is no expression, names a column, or is no value of the column's type;
+            ``TAHOE_EXPRESSION_NOT_ALLOWED``: a text with what is not on the allow-list.
+    """
+    text = column.metadata.get(CURRENT_DEFAULT)
+    if text is None:
+        return None
+    try:
+        value = _time(str(text), moment) or parse_expression(str(text), _NO_COLUMNS, moment.time_zone)
+        if _is_null(value) or can_store(value.data_type, column.data_type):
+            return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
+        kind, why = "DATA_TYPE", f"It is {value.data_type}, which is not stored in {column.data_type}."
+    except InvalidRequest as error:
+        if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED":
+            raise InvalidRequest(
+                _told(column, table, str(text), error.message), code=error.code, table=table, column=column.name
+            ) from error
+        kind, why = "UNRESOLVED_EXPRESSION", error.message
+    raise InvalidRequest(
+        _told(column, table, str(text), why), code=f"INVALID_DEFAULT_VALUE.{kind}", table=table, column=column.name
+    )
+
+
+def check_default(column: StructField, table: str, *, enabled: bool, statement: str) -> None:
+    """Refuse a default that a table may not get.
+
+    Args:
+        enabled: whether the table has the feature.
+        statement: for the message.
+
+    Raises:
+        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; else as `default_of`.
+    """
+    if CURRENT_DEFAULT not in column.metadata and EXISTS_DEFAULT not in column.metadata:
+        return
+    if not enabled:
+        raise InvalidRequest(
+            f"Failed to execute {statement} command because it assigned a column DEFAULT value ('{column.name}'), but the corresponding "
+            f"table feature was not enabled (table {table}). Please retry the command again after executing ALTER TABLE … SET TBLPROPERTIES "
+            "('delta.feature.allowColumnDefaults' = 'supported'), or give a new table that property.",
+            code="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            table=table,
+            column=column.name,
+        )
+    default_of(column, table, Moment(0))
+
+
+def _time(text: str, moment: Moment) -> Literal | None:
+    """The time that a text names; None where it names none."""
+    name = text.strip().lower().removesuffix("()").rstrip()
+    if name not in _CLOCK or (name in ("now", "curdate") and "(" not in text):
+        return None
+    data_type = PrimitiveType(_CLOCK[name])
+    now = _EPOCH + timedelta(milliseconds=moment.ms)
+    return Literal(cast_value(now, data_type, ZoneInfo(moment.time_zone)), data_type)
+
+
+def _is_null(value: Expression) -> bool:
+    return isinstance(value, Literal) and value.value is None
+
+
+def _told(column: StructField, table: str, text: str, why: str) -> str:
+    return (
+        f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set another "
+        "one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT."
+    )

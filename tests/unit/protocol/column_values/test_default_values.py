@@ -1,0 +1,86 @@
+"""Default values: what a column's text means, and which texts are refused; never is one executed."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pyarrow as pa
+import pytest
+
+from tahoe.exceptions import InvalidRequest, TahoeError
+from tahoe.expr.compute.compute import compute
+from tahoe.expr.parse.parse_expression import parse_expression
+from tahoe.protocol.column_values.default_values import Moment, check_default, default_of, is_keyword
+from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType, schema_from_json
+
+MOMENT = Moment(1_600_000_000_123, "America/New_York")
+
+
+def column(data_type, text):
+    return StructField("c", data_type, True, {"CURRENT_DEFAULT": text})
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("string", "'a''b'", "a'b"),
+        ("string", "upper('x') || '${y}'", "X${y}"),
+        ("string", "NULL", None),
+        ("string", "5", "5"),
+        ("integer", "1 + 2", 3),
+        ("byte", "-3", -3),
+        ("long", "1.4", 1),
+        ("double", "1.5", 1.5),
+        ("boolean", "true", True),
+        ("binary", "X'00FF'", b"\x00\xff"),
+        ("date", "DATE'2020-01-31'", date(2020, 1, 31)),
+        ("date", "current_date", date(2020, 9, 13)),
+        ("date", "Current_Timestamp()", date(2020, 9, 13)),
+        ("timestamp_ntz", "localtimestamp()", datetime(2020, 9, 13, 8, 26, 40, 123000)),
+    ],
+)
+def test_what_a_text_means(kind, text, value):
+    found = default_of(column(PrimitiveType(kind), text), "t", MOMENT)
+    one_row = pa.table({"row": [0]})
+    assert compute(found.value, one_row)[0].as_py() == value
+    if text not in ("5", "1.4"):  # which become the column's type where they are assigned
+        again = parse_expression(found.sql, StructType(()), MOMENT.time_zone)
+        assert compute(again, one_row)[0].as_py() == value
+
+
+@pytest.mark.parametrize(
+    ("data_type", "text", "code"),
+    [
+        (PrimitiveType("long"), "'x'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (PrimitiveType("date"), "1", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (PrimitiveType("integer"), "99999999999", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
+        (DecimalType(3, 1), "12345", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
+        (PrimitiveType("string"), "other_column", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
+        (PrimitiveType("string"), "reflect('java.lang.System', 'exit')", "TAHOE_EXPRESSION_NOT_ALLOWED"),
+        (PrimitiveType("string"), "(SELECT 1)", "TAHOE_EXPRESSION_NOT_ALLOWED"),
+        (PrimitiveType("string"), "now", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
+        (PrimitiveType("string"), "current_timestamp(), 1", "TAHOE_EXPRESSION_NOT_ALLOWED"),
+        (PrimitiveType("string"), "", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
+    ],
+)
+def test_texts_that_are_refused(data_type, text, code):
+    with pytest.raises(TahoeError) as caught:
+        default_of(column(data_type, text), "t", MOMENT)
+    assert (caught.value.code, caught.value.facts["column"]) == (code, "c")
+
+
+def test_only_null_is_a_default_of_what_has_parts():
+    struct = schema_from_json('{"type":"struct","fields":[]}')
+    assert default_of(column(struct, "null"), "t", MOMENT).sql == "NULL"
+
+
+def test_a_table_without_the_feature_gets_no_default():
+    with pytest.raises(InvalidRequest) as caught:
+        check_default(column(PrimitiveType("long"), "1"), "t", enabled=False, statement="ALTER TABLE")
+    assert caught.value.code == "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED"
+
+
+def test_the_word():
+    assert is_keyword(" default ")
+    assert not is_keyword("`default`")
+    assert not is_keyword(None)

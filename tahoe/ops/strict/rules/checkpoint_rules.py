@@ -144,7 +144,7 @@ def tombstones_have_no_statistics(held: HeldCheckpoint) -> Breaches:
 @rule("Checkpoints")
 def checkpoints_hold_the_transactions(held: HeldCheckpoint) -> Breaches:
     """The newest of each application; old ones may have expired."""
-    if held.state is None or not held.state.complete:
+    if held.state is None or not held.state.complete or held.files.unreadable:
         return
     for value in held.files.of("txn"):
         mine = held.state.transactions.get(str(value.get("appId")))

@@ -159,7 +159,7 @@ def updated_files_tell_their_changes(step: Step) -> Breaches:
     removed = {step.before.path(value): value for value in step.commit.of("remove") if value.get("dataChange")}
     for value in step.commit.of("add"):
         gone = removed.get(step.before.path(value))
-        if gone is not None and value.get("dataChange") and _operation(step) in ("DELETE", "UPDATE", "MERGE"):
+        if gone is not None and value.get("dataChange") and _operation(step) == "UPDATE":
             if unique_id(gone.get("deletionVector")) != unique_id(value.get("deletionVector")):
                 yield Broken("rows of the file change, the change data feed is on, and the commit has no cdc action", value["path"])
 

@@ -181,7 +181,7 @@ def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
 def physical_names_stay(step: Step) -> Breaches:
     """A column's physical name is static."""
     before = step.before.settings
-    if before is None or "none" in (before.mapping_mode, step.settings.mapping_mode):
+    if before is None or not step.commit.of("metaData") or "none" in (before.mapping_mode, step.settings.mapping_mode):
         return
     key = "delta.columnMapping.id"
     names = {field.metadata.get(key): field.physical[-1] for field in before.fields}

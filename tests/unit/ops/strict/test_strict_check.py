@@ -17,6 +17,8 @@ from tahoe.log.files.last_checkpoint import checksum_of_json
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.ops.strict.strict_check import ALL_RULES, strict_violations
 
+pytestmark = pytest.mark.damages_tables
+
 Plant = Callable[[Path], None]
 
 

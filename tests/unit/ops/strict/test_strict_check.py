@@ -693,7 +693,222 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         lambda table: _compaction(table, 0, 1, [each for each in _actions(table, 0) if "commitInfo" not in each]),
         {"compactions-say-what-their-commits-say"},
     ),
+    # what stands in few tables
+    (
+        "a compaction that goes too far",
+        "plain",
+        lambda table: _compaction(table, 1, 9, []),
+        {"compactions-cover-commits-that-there-were"},
+    ),
+    (
+        "a compaction with a line that is none",
+        "plain",
+        both(
+            lambda table: _compaction(table, 1, 2, [each for v in (1, 2) for each in _actions(table, v) if "commitInfo" not in each]),
+            file("_delta_log/*.compacted.json", lambda data: data + b"{\n"),
+        ),
+        {"compactions-are-lines-of-actions"},
+    ),
+    ("an action that is a list", "plain", say(1, {"txn": []}), {"actions-are-objects"}),
+    (
+        "an update that does not tell its changes",
+        "changes",
+        both(
+            edit(1, lambda actions: [each for each in actions if "cdc" not in each]),
+            edit(1, lambda actions: _same_path(actions)),
+        ),
+        {"updated-files-tell-their-changes"},
+    ),
+    (
+        "times since when nobody knows",
+        "plain",
+        both(
+            feature(0, "inCommitTimestamp"),
+            lambda table: _enable_times(table),
+        ),
+        {"enablement-of-timestamps-is-told"},
+    ),
+    ("an inline vector with an offset", "vectors", edit(1, lambda actions: _vector(actions, offset=-1)), {
+        "inline-vectors-have-no-offset", "vectors-can-be-read", "vector-files-have-their-version"}),
+    (
+        "a file whose row ids change",
+        "tracked",
+        lambda table: say(1, {"remove": {"path": _first(table, 0, "add")["path"], "dataChange": True, "baseRowId": 77}})(table),
+        {"files-keep-their-row-ids"},
+    ),
+    ("a schema that is a list", "plain", put(0, "metaData", schemaString="[]", partitionColumns=[]), {
+        "the-schema-is-a-struct", "files-have-a-value-of-each-partition-column"}),
+    ("a mapping mode that is none", "mapped", configure(0, delta__columnMapping__mode="position"), {
+        "the-mapping-mode-is-known"}),
+    (
+        "a column without an id",
+        "mapped",
+        schema(0, lambda fields: fields.append({**INTEGER, "metadata": {"delta.columnMapping.physicalName": "other"}})),
+        {"mapped-columns-have-ids"},
+    ),
+    (
+        "a physical name twice",
+        "mapped",
+        both(
+            schema(0, lambda fields: fields.append({**fields[0], "name": "again", "metadata": {**fields[0]["metadata"], "delta.columnMapping.id": 9}})),
+            configure(0, delta__columnMapping__maxColumnId="9"),
+        ),
+        {"physical-field-paths-are-unique", "columns-of-files-have-ids"},
+    ),
+    (
+        "an invariant that is none",
+        "plain",
+        schema(0, lambda fields: fields[0]["metadata"].update({"delta.invariants": "id > 0"})),
+        {"invariants-are-expressions"},
+    ),
+    (
+        "a generation expression that is a number",
+        "plain",
+        both(feature(0, "generatedColumns"), schema(0, lambda fields: fields[0]["metadata"].update({"delta.generationExpression": 1}))),
+        {"generation-expressions-are-texts"},
+    ),
+    (
+        "an empty constraint",
+        "plain",
+        both(feature(0, "checkConstraints"), configure(0, delta__constraints__positive=" ")),
+        {"constraints-are-named-expressions"},
+    ),
+    (
+        "an array of void",
+        "plain",
+        schema(0, lambda fields: fields.append({**INTEGER, "type": {"type": "array", "elementType": "void", "containsNull": True}})),
+        {"void-stands-alone"},
+    ),
+    (
+        "two versions for Iceberg",
+        "iceberg",
+        both(feature(0, "icebergCompatV3", "rowTracking", "domainMetadata"), configure(0, delta__enableIcebergCompatV3="true")),
+        {"one-iceberg-version-is-active", "added-files-have-a-base-row-id", "added-files-have-a-row-commit-version"},
+    ),
+    (
+        "a type that Iceberg has not",
+        "iceberg",
+        both(
+            schema(0, lambda fields: fields.append({**INTEGER, "type": "void", "metadata": _mapping(9, "other")})),
+            configure(0, delta__columnMapping__maxColumnId="9"),
+        ),
+        {"iceberg-types-are-allowed"},
+    ),
+    (
+        "an element without an id",
+        "iceberg",
+        both(
+            schema(
+                0,
+                lambda fields: fields.append(
+                    {**INTEGER, "type": {"type": "array", "elementType": "long", "containsNull": True}, "metadata": _mapping(9, "other")}
+                ),
+            ),
+            configure(0, delta__columnMapping__maxColumnId="9"),
+        ),
+        {"elements-keys-and-values-have-ids"},
+    ),
+    (
+        "a checkpoint with a file that has no path",
+        "checkpointed",
+        checkpoint(lambda rows: _set(rows, "add", modificationTime=None)),
+        {"checkpoint-files-have-their-members", "checkpoints-say-the-same-of-files"},
+    ),
+    (
+        "a tombstone of a live file",
+        "checkpointed",
+        checkpoint(lambda rows: _set(rows, "remove", **{name: _add_of(rows)[name] for name in ("path", "deletionVector")})),
+        {"tombstones-are-not-live", "tombstones-were-removed"},
+    ),
+    (
+        "a tombstone that no commit made",
+        "checkpointed",
+        checkpoint(lambda rows: _set(rows, "remove", path="never.parquet")),
+        {"tombstones-were-removed"},
+    ),
+    (
+        "a checkpoint without lists of features",
+        "checkpointed",
+        checkpoint(lambda rows: _set(rows, "protocol", writerFeatures=None)),
+        {"lists-of-features-are-kept", "checkpoints-repeat-the-settings"},
+    ),
+    (
+        "a checkpoint without statistics",
+        "checkpointed",
+        checkpoint(lambda rows: [row["add"].update(stats=None) for row in rows if row["add"] is not None] and None),
+        {"statistics-are-kept-as-asked"},
+    ),
+    (
+        "a V2 checkpoint without the feature",
+        "v2",
+        both(
+            edit(0, lambda actions: _without_feature(actions, "v2Checkpoint")),
+            checkpoint(lambda rows: _without_feature(rows, "v2Checkpoint")),
+            *(checksum(each, protocol=...) for each in range(4)),
+        ),
+        {"v2-checkpoints-need-the-feature", "checksums-have-their-members"},
+    ),
+    (
+        "a checksum of other metadata",
+        "checkpointed",
+        checksum(3, metadata={"id": "other"}),
+        {"checksums-repeat-the-settings"},
+    ),
+    ("a checksum that lists no files", "checkpointed", checksum(3, allFiles=[]), {"checksums-hold-the-files"}),
+    (
+        "a checksum with another histogram of deletions",
+        "checkpointed",
+        checksum(3, deletedRecordCountsHistogramOpt={"deletedRecordCounts": [9] * 10}),
+        {"deletion-histograms-are-right"},
+    ),
+    (
+        "a data file that is no Parquet",
+        "plain",
+        file("day=a/*.parquet", lambda data: b"x" * len(data)),
+        {"live-files-are-parquet"},
+    ),
+    (
+        "a required column with a null",
+        "plain",
+        both(
+            lambda table: _null_in(table, "day=a/*.parquet"),
+            schema(0, lambda fields: fields[0].update(nullable=False)),
+        ),
+        {"required-columns-have-no-nulls", "live-files-have-their-size"},
+    ),
 ]
+
+
+def _same_path(actions: list[dict[str, Any]]) -> None:
+    """As if the update had only given the file a vector; the file of the old path is there, the vector is not looked for."""
+    add, remove = (next(action[kind] for action in actions if kind in action) for kind in ("add", "remove"))
+    remove.update(path=add["path"], deletionVector={"storageType": "u", "pathOrInlineDv": "x" * 20, "sizeInBytes": 1, "cardinality": 1})
+
+
+def _enable_times(table: Path) -> None:
+    metadata = _first(table, 0, "metaData")
+    metadata["configuration"]["delta.enableInCommitTimestamps"] = "true"
+    for version in (1, 2):
+        put(version, "commitInfo", inCommitTimestamp=1_000 * version)(table)
+    say(1, {"metaData": metadata})(table)
+
+
+def _add_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(row["add"] for row in rows if row["add"] is not None)
+
+
+def _without_feature(actions: list[dict[str, Any]], name: str) -> None:
+    for action in actions:
+        for member in ("readerFeatures", "writerFeatures"):
+            if action.get("protocol") and action["protocol"].get(member):
+                action["protocol"][member] = [each for each in action["protocol"][member] if each != name]
+
+
+def _null_in(table: Path, pattern: str) -> None:
+    found = sorted(table.glob(pattern))[0]
+    held = pq.read_table(found, partitioning=None)
+    values = pa.array([None, *held["id"].to_pylist()[1:]], pa.int64())
+    pq.write_table(held.set_column(held.schema.get_field_index("id"), "id", values), found)
 
 
 def _vector(actions: list[dict[str, Any]], **members: Any) -> None:

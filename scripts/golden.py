@@ -80,7 +80,9 @@ def main() -> int:
     if not asked.json:
         for reason, count in Counter(each.reason for each in found if each.reason).most_common():
             print(f"explained {count} times: {reason}")
-        print(f"{len(tables)} tables, {len(readers)} readers: {len(found)} disagreements, {len(unexplained)} of them not explained")
+        print(
+            f"{len(tables)} tables, {len(readers)} readers: {len(found)} disagreements, {len(unexplained)} of them not explained"
+        )
     return bool(unexplained)
 
 
@@ -152,7 +154,9 @@ def _spark_readers() -> dict[str, Callable[[Path], pa.Table]]:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+    builder = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+    )
     session = builder.config("spark.sql.execution.arrow.pyspark.enabled", "true").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     plain = session.newSession()

@@ -34,4 +34,44 @@ class Explained:
         return (self.reader, self.kind) == (reader, kind) and self.table in table and self.detail in detail
 
 
-EXPLAINED: tuple[Explained, ...] = ()
+_SAME_PATH = "a path with a scheme and one without are the same file: its remove counts; the others take them for two"
+_INT96 = "deltalake reads INT96 as nanoseconds, which do not hold the year 9999"
+
+EXPLAINED: tuple[Explained, ...] = (
+    # tables
+    Explained("deltalake", "refuses", _SAME_PATH, "canonicalized-paths-"),
+    Explained("duckdb", "refuses", _SAME_PATH, "canonicalized-paths-"),
+    Explained("deltalake", "rows", _INT96, "table_with_edge_timestamps"),
+    Explained(
+        "deltalake",
+        "reads",
+        "the statistics say a greatest value that the file's footer does not: told as damage (014)",
+        "delta-0.8.0",
+    ),
+    Explained(
+        "duckdb",
+        "reads",
+        "the statistics say a greatest value that the file's footer does not: told as damage (014)",
+        "delta-0.8.0",
+    ),
+    # what readers cannot do
+    Explained("deltalake", "refuses", "deltalake 1.6 does not know vacuumProtocolCheck", detail="VacuumProtocolCheck"),
+    Explained(
+        "duckdb",
+        "refuses",
+        "DuckDB wants columnMapping in readerFeatures where reader version 2 implies it",
+        detail="Writer features must be",
+    ),
+    Explained(
+        "duckdb", "refuses", "DuckDB fails on lists of two levels", detail="Vector::Reference used on vector of different type"
+    ),
+    Explained(
+        "duckdb", "rows", "DuckDB reads partition columns of mapped tables as null", "timestamp_ntz-id-mode", "Partition=None"
+    ),
+    Explained(
+        "duckdb", "rows", "DuckDB reads partition columns of mapped tables as null", "timestamp_ntz-name-mode", "Partition=None"
+    ),
+    # what Tahoe cannot do
+    Explained("deltalake", "reads", "variants are refused by name", detail="type variant"),
+    Explained("duckdb", "reads", "variants are refused by name", detail="type variant"),
+)

@@ -357,13 +357,8 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
     def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[Violation]:
-        """What is wrong with the table and its Iceberg side; see `tahoe.ops.upkeep.check`.
-
-        Args:
-            deep: read every row.
-            strict: hold all that the log holds against every rule of the specification too (`tahoe.ops.strict`): a linter for writers,
-                which opens every data file and keeps the log in memory.
-        """
+        """What is wrong with the table and its Iceberg side; see `tahoe.ops.upkeep.check`. With `deep` every row is read, with `strict` all
+        that the log holds is held against every rule of the specification (`tahoe.ops.strict`)."""
         from tahoe.ops.upkeep.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
@@ -372,7 +367,6 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
                 from tahoe.ops.strict.strict_check import strict_violations
 
                 violations += strict_violations(self.store, progress or bar)
-            # Only a table that asks for Iceberg pays for loading what looks at it.
             return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
     @cached_property

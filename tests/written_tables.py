@@ -29,7 +29,9 @@ _spent = 0.0
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that passed and left a table behind that breaks a rule."""
     report = yield
     folder = getattr(item, "funcargs", {}).get("tmp_path")
@@ -38,7 +40,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         broken = list(_violations(folder, {name for mark in marks for name in mark.args}))
         if broken:
             report.outcome = "failed"
-            report.longrepr = "Tables that the test wrote break the specification (tests/written_tables.py):\n" + "\n".join(broken)
+            report.longrepr = "Tables that the test wrote break the specification (tests/written_tables.py):\n" + "\n".join(
+                broken
+            )
     return report
 
 
@@ -49,7 +53,7 @@ def _is_looked_at(item: pytest.Item) -> bool:
 
 
 def _violations(folder: Path, known: set[str]) -> Iterator[str]:
-    global _spent  # noqa: PLW0603 - the bound is of the whole run
+    global _spent
     started = time.perf_counter()
     for root in list(tables_of_tahoe(folder))[:_MOST_TABLES_OF_A_TEST]:
         try:

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from tahoe.exceptions import NotFound, TahoeError
 from tahoe.ops.strict.held.folded_state import State, Step
+from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.raw_log import Commit, RawLog
 from tahoe.ops.strict.held.rule import Broken, Rule
-from tahoe.ops.strict.held.settings import Settings
 from tahoe.ops.strict.rules import (
     checkpoint_rules,
     commit_rules,
@@ -138,7 +138,12 @@ class _StrictCheck:
                 yield from _broken(_SETTINGS_RULES, settings, version, commit.name)
             self._change_files += [(version, NamedFile(self._log.store, value, settings)) for value in commit.of("cdc")]
         else:
-            yield from _broken((commit_rules.a_line_is_one_action, commit_rules.the_first_version_has_metadata), _bare(commit, self._state), version, commit.name)
+            yield from _broken(
+                (commit_rules.a_line_is_one_action, commit_rules.the_first_version_has_metadata),
+                _bare(commit, self._state),
+                version,
+                commit.name,
+            )
         self._state.fold(commit)
         yield from self._summaries(commit)
 

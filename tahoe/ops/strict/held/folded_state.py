@@ -9,8 +9,8 @@ from typing import Any
 
 from tahoe.exceptions import TahoeError
 from tahoe.log.files.live_files import canonical_path
+from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.raw_log import Actions, Commit
-from tahoe.ops.strict.held.settings import Settings
 
 __all__ = ["Key", "State", "Step", "unique_id"]
 

@@ -90,7 +90,9 @@ class RawLog:
         self.checksums: dict[int, Entry] = {parsed.version: entry for entry, parsed in found if parsed.kind == "checksum"}
         self.compactions: list[tuple[Entry, ParsedLogPath]] = [each for each in found if each[1].kind == "compaction"]
         self.checkpoints: dict[int, list[Checkpoint]] = checkpoints_in(self.entries)
-        self.checkpoint_names: dict[str, int] = {entry.name: parsed.version for entry, parsed in found if parsed.kind == "checkpoint"}
+        self.checkpoint_names: dict[str, int] = {
+            entry.name: parsed.version for entry, parsed in found if parsed.kind == "checkpoint"
+        }
 
     @cached_property
     def last_checkpoint(self) -> bytes | None:
@@ -140,7 +142,9 @@ class RawLog:
             table = pq.read_table(self.store.open_input(name))
         except (TahoeError, pa.ArrowException, OSError) as error:
             return (), (f"{name} cannot be read: {error}",), {}
-        members = {each.name: frozenset(part.name for part in each.type) for each in table.schema if pa.types.is_struct(each.type)}
+        members = {
+            each.name: frozenset(part.name for part in each.type) for each in table.schema if pa.types.is_struct(each.type)
+        }
         return tuple(_actions_of_rows(table)), (), members
 
 

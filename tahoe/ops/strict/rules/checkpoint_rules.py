@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.ops.strict.held.folded_state import State
-from tahoe.ops.strict.rules.member_rules import wrong_members
 from tahoe.ops.strict.held.raw_log import CheckpointFiles
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.strict.rules.member_rules import wrong_members
 
-__all__ = ["RULES", "HeldCheckpoint", "differing"]
+__all__ = ["RULES", "HeldCheckpoint", "as_compared", "differing"]
 
 _FILE_ACTIONS = ("add", "remove")
 _SINGLE = ("protocol", "metaData", "txn", "domainMetadata")
@@ -63,17 +63,21 @@ def checkpoints_repeat_the_settings(held: HeldCheckpoint) -> Breaches:
         return
     for kind, mine in (("protocol", held.state.protocol), ("metaData", held.state.metadata)):
         for value in held.files.of(kind)[:1]:
-            if mine is not None and _canonical(value) != _canonical(mine):
+            if mine is not None and as_compared(value) != as_compared(mine):
                 yield f"its {kind} is not that of the commits"
 
 
-def _canonical(value: dict[str, Any]) -> dict[str, Any]:
-    """Without what is null or empty; lists of features in one order."""
-    told = {name: sorted(held) if name.endswith("Features") else held for name, held in value.items()}
-    held_format = told.get("format")
-    if isinstance(held_format, dict):
-        told["format"] = {name: held for name, held in held_format.items() if held}
-    return {name: held for name, held in told.items() if held not in (None, {}, "") or name == "schemaString"}
+def as_compared(value: dict[str, Any]) -> dict[str, Any]:
+    """A protocol or metadata without what is null or empty, and its lists of features in one order."""
+    told: dict[str, Any] = {}
+    for name, held in value.items():
+        if name.endswith("Features") and isinstance(held, list):
+            told[name] = sorted(map(str, held))
+        elif name == "format" and isinstance(held, dict):
+            told[name] = {member: text for member, text in held.items() if text}
+        elif held not in (None, {}, ""):
+            told[name] = held
+    return told
 
 
 @rule("Checkpoints")
@@ -99,7 +103,9 @@ def checkpoints_say_the_same_of_files(held: HeldCheckpoint) -> Breaches:
         mine = held.state.adds.get(held.state.key(value))
         names = differing(mine, value) if mine is not None else []
         if names:
-            yield Broken(f"the checkpoint of version {held.state.version} says otherwise of {', '.join(names)}", str(value.get("path")))
+            yield Broken(
+                f"the checkpoint of version {held.state.version} says otherwise of {', '.join(names)}", str(value.get("path"))
+            )
 
 
 @rule("Checkpoints")

@@ -108,7 +108,9 @@ def what_changes_no_data_only_rearranges(step: Step) -> Breaches:
     removes, adds, live = step.commit.of("remove"), step.commit.of("add"), step.before.live_paths()
     for value in adds:
         if value.get("dataChange") is False and not removes and step.before.path(value) not in live:
-            yield Broken("the file is new, says dataChange false, and the commit removes no file whose rows it could hold", value["path"])
+            yield Broken(
+                "the file is new, says dataChange false, and the commit removes no file whose rows it could hold", value["path"]
+            )
     for value in removes:
         held = step.before.adds.get(step.before.key(value))
         if value.get("dataChange") is False and not adds and held is not None and _living_rows(held) != 0:
@@ -159,9 +161,9 @@ def updated_files_tell_their_changes(step: Step) -> Breaches:
     removed = {step.before.path(value): value for value in step.commit.of("remove") if value.get("dataChange")}
     for value in step.commit.of("add"):
         gone = removed.get(step.before.path(value))
-        if gone is not None and value.get("dataChange") and _operation(step) == "UPDATE":
-            if unique_id(gone.get("deletionVector")) != unique_id(value.get("deletionVector")):
-                yield Broken("rows of the file change, the change data feed is on, and the commit has no cdc action", value["path"])
+        updated = gone is not None and bool(value.get("dataChange")) and _operation(step) == "UPDATE"
+        if gone is not None and updated and unique_id(gone.get("deletionVector")) != unique_id(value.get("deletionVector")):
+            yield Broken("rows of the file change, the change data feed is on, and the commit has no cdc action", value["path"])
 
 
 def _operation(step: Step) -> str | None:
@@ -210,7 +212,9 @@ def _times(step: Step) -> bool:
 
 
 def _times_before(step: Step) -> bool:
-    return step.before.settings is not None and step.before.settings.is_active("inCommitTimestamp", "delta.enableInCommitTimestamps")
+    return step.before.settings is not None and step.before.settings.is_active(
+        "inCommitTimestamp", "delta.enableInCommitTimestamps"
+    )
 
 
 @rule("Commit Provenance Information")

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from tahoe.exceptions import TahoeError
 from tahoe.lazy import pq
+from tahoe.ops.strict.held.in_force import Settings
+from tahoe.ops.strict.held.rule import Breaches, Rule, rule
 from tahoe.ops.strict.rules.file_rules import statistics_of
 from tahoe.ops.strict.rules.iceberg_rules import active_version
-from tahoe.ops.strict.held.rule import Breaches, Rule, rule
 from tahoe.ops.strict.rules.schema_rules import is_widening
-from tahoe.ops.strict.held.settings import Settings
 from tahoe.protocol.actions import DeletionVectorDescriptor
 from tahoe.protocol.dv import decode, file_name
 from tahoe.store.location import decode_path
@@ -199,7 +199,12 @@ def required_columns_have_no_nulls(held: NamedFile) -> Breaches:
         for position in range(held.footer.num_columns) if required else ():
             column = held.footer.row_group(group).column(position)
             statistics = column.statistics
-            if column.path_in_schema in required and statistics is not None and statistics.has_null_count and statistics.null_count:
+            if (
+                column.path_in_schema in required
+                and statistics is not None
+                and statistics.has_null_count
+                and statistics.null_count
+            ):
                 yield f"column {required[column.path_in_schema]} is not nullable, and {statistics.null_count} of its values are null"
 
 
@@ -251,7 +256,13 @@ def vectors_can_be_read(held: NamedFile) -> Breaches:
 def vectors_mark_rows_that_there_are(held: NamedFile) -> Breaches:
     """Positions are within the file."""
     vector = held.vector
-    if vector is not None and not isinstance(vector, str) and held.footer is not None and len(vector) and vector.max() >= held.footer.num_rows:
+    if (
+        vector is not None
+        and not isinstance(vector, str)
+        and held.footer is not None
+        and len(vector)
+        and vector.max() >= held.footer.num_rows
+    ):
         yield f"the deletion vector marks row {vector.max()} of {held.footer.num_rows}"
 
 

@@ -58,7 +58,9 @@ def files_have_a_value_of_each_partition_column(step: Step) -> Breaches:
     for value in (*step.commit.of("add"), *step.commit.of("cdc")):
         held = value.get("partitionValues")
         if isinstance(held, dict) and held.keys() != wanted:
-            yield Broken(f"the file has values of {sorted(held)}, and the partition columns are {sorted(wanted)}", str(value.get("path")))
+            yield Broken(
+                f"the file has values of {sorted(held)}, and the partition columns are {sorted(wanted)}", str(value.get("path"))
+            )
 
 
 @rule("Partition Value Serialization")
@@ -78,7 +80,10 @@ def partition_values_can_be_read(step: Step) -> Breaches:
             try:
                 deserialize(text, kind)
             except TahoeError:
-                yield Broken(f"the value {text!r:.60} of partition column {name} is no {step.settings.columns[name].type}", str(value.get("path")))
+                yield Broken(
+                    f"the value {text!r:.60} of partition column {name} is no {step.settings.columns[name].type}",
+                    str(value.get("path")),
+                )
 
 
 # -- statistics ------------------------------------------------------------------------------------------------------------
@@ -127,7 +132,10 @@ def minima_do_not_exceed_maxima(step: Step) -> Breaches:
             greatest = most.get(path)
             numbers = isinstance(least, (int, float)) and isinstance(greatest, (int, float))
             if numbers and not isinstance(least, bool) and least > greatest:
-                yield Broken(f"of {'.'.join(path)} the least value is {least!r:.40} and the greatest {greatest!r:.40}", str(value.get("path")))
+                yield Broken(
+                    f"of {'.'.join(path)} the least value is {least!r:.40} and the greatest {greatest!r:.40}",
+                    str(value.get("path")),
+                )
 
 
 @rule("Writer Requirement for Deletion Vectors")
@@ -161,7 +169,9 @@ def vectors_need_the_feature(step: Step) -> Breaches:
     """`deletionVectors` is supported."""
     for value in step.commit.of("add"):
         if value.get("deletionVector") is not None and not step.settings.supports("deletionVectors"):
-            yield Broken("the file has a deletion vector, and the protocol does not support deletionVectors", str(value.get("path")))
+            yield Broken(
+                "the file has a deletion vector, and the protocol does not support deletionVectors", str(value.get("path"))
+            )
 
 
 @rule("Deletion Vectors")

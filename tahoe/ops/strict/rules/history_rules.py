@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
-from tahoe.ops.strict.rules.file_rules import statistics_of
 from tahoe.ops.strict.held.folded_state import Step
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.strict.rules.file_rules import statistics_of
 
 __all__ = ["RULES"]
 
@@ -91,7 +92,9 @@ def files_keep_their_row_ids(step: Step) -> Breaches:
             known = step.before.ever_added.get(step.before.path(value))
             for name in ("baseRowId", "defaultRowCommitVersion") if known is not None else ():
                 if known is not None and known.get(name) is not None and value.get(name) not in (None, known[name]):
-                    yield Broken(f"{name} of the file was {known[name]}, and the {kind} action says {value[name]}", step.before.path(value))
+                    yield Broken(
+                        f"{name} of the file was {known[name]}, and the {kind} action says {value[name]}", step.before.path(value)
+                    )
 
 
 @rule("Writer Requirements for Row Tracking")
@@ -100,7 +103,13 @@ def new_row_ids_are_beyond_the_mark(step: Step) -> Breaches:
     mark = step.before.high_water_mark
     for path, value in _tracked(step):
         held = value.get("baseRowId")
-        if mark is not None and isinstance(held, int) and path not in step.before.ever_added and held <= mark and step.before.complete:
+        if (
+            mark is not None
+            and isinstance(held, int)
+            and path not in step.before.ever_added
+            and held <= mark
+            and step.before.complete
+        ):
             yield Broken(f"the file is new, and its row ids begin at {held}; {mark} was given out already", path)
 
 
@@ -156,7 +165,7 @@ def row_ids_are_given_once(step: Step) -> Breaches:
         for path, value in after.items()
         if isinstance(value.get("baseRowId"), int)
     )
-    for (_, end, one), (start, _, other) in zip(spans, spans[1:], strict=False):
+    for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end and (one in touched or other in touched):
             yield Broken(f"its row ids overlap with those of {one}", other)
 
@@ -220,7 +229,9 @@ def columns_change_their_type_by_widening(step: Step) -> Breaches:
 
 def _identity(step: Step, field: Any) -> Any:
     mapped = step.settings.mapping_mode != "none"
-    return (field.metadata.get("delta.columnMapping.id") or field.physical) if mapped else tuple(part.lower() for part in field.path)
+    return (
+        (field.metadata.get("delta.columnMapping.id") or field.physical) if mapped else tuple(part.lower() for part in field.path)
+    )
 
 
 @rule("Writer Requirements for IcebergCompatV2")
@@ -234,7 +245,8 @@ def partition_columns_keep_their_names(step: Step) -> Breaches:
         if before.is_active(feature, key) and step.settings.is_active(feature, key):
             names = [[each.physical_name(name) for name in each.partition_columns] for each in (before, step.settings)]
             if names[0] and before.partition_columns != step.settings.partition_columns and names[0] != names[1]:
-                yield f"{feature} is active, and the partition columns go from {before.partition_columns} to {step.settings.partition_columns}"
+                columns = step.settings.partition_columns
+                yield f"{feature} is active, and the partition columns go from {before.partition_columns} to {columns}"
 
 
 RULES: tuple[Rule[Step], ...] = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tahoe.ops.strict.rules.file_rules import statistics_of
 from tahoe.ops.strict.held.folded_state import Step
+from tahoe.ops.strict.held.in_force import Field, Settings
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
-from tahoe.ops.strict.held.settings import Field, Settings
+from tahoe.ops.strict.rules.file_rules import statistics_of
 
 __all__ = ["RULES", "SETTINGS_RULES", "active_version"]
 

@@ -67,7 +67,9 @@ def compactions_cover_commits_that_there_were(log: RawLog) -> Breaches:
     """From a version to a later one, and no further than the log goes."""
     for entry, parsed in log.compactions:
         if parsed.last_version > max(log.commits, default=parsed.last_version):
-            yield Broken(f"it goes to version {parsed.last_version}, and the last commit is of version {max(log.commits)}", entry.name)
+            yield Broken(
+                f"it goes to version {parsed.last_version}, and the last commit is of version {max(log.commits)}", entry.name
+            )
     for entry in log.entries:
         numbers = re.fullmatch(r"(\d{20})\.(\d{20})\.compacted\.json", file_name(entry.name))
         if numbers is not None and int(numbers[2]) <= int(numbers[1]):

@@ -73,7 +73,11 @@ def _fits(value: Any, wanted: type | str) -> bool:
 
 
 def _shown(wanted: type | str) -> str:
-    return wanted if isinstance(wanted, str) else {str: "a text", int: "a whole number", bool: "true or false"}.get(wanted, wanted.__name__)
+    return (
+        wanted
+        if isinstance(wanted, str)
+        else {str: "a text", int: "a whole number", bool: "true or false"}.get(wanted, wanted.__name__)
+    )
 
 
 def _members(step: Step, kind: str) -> Breaches:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.rule import Breaches, Rule, rule
-from tahoe.ops.strict.held.settings import Settings
 from tahoe.protocol.features import FEATURES
 
 __all__ = ["RULES"]
@@ -97,11 +97,14 @@ def properties_in_use_have_their_feature(settings: Settings) -> Breaches:
         yield "the table has CHECK constraints, and the protocol does not support checkConstraints"
 
 
-_PROPERTIES = tuple(
-    (row.name, row.wanted_by_property)
-    for row in FEATURES.values()
-    if row.wanted_by_property is not None and row.wanted_by_property.startswith("delta.enable")
-) + (("appendOnly", "delta.appendOnly"),)
+_PROPERTIES = (
+    *(
+        (row.name, row.wanted_by_property)
+        for row in FEATURES.values()
+        if row.wanted_by_property is not None and row.wanted_by_property.startswith("delta.enable")
+    ),
+    ("appendOnly", "delta.appendOnly"),
+)
 
 
 @rule("Active Features")

@@ -8,13 +8,28 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from tahoe.ops.strict.held.in_force import Field, Settings
 from tahoe.ops.strict.held.rule import Breaches, Rule, rule
-from tahoe.ops.strict.held.settings import Field, Settings
 
 __all__ = ["RULES", "is_widening"]
 
 _PRIMITIVES = frozenset(
-    "string long integer short byte float double boolean binary date timestamp timestamp_ntz variant void".split()
+    [
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "variant",
+        "void",
+    ]
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _MAPPING_ID, _PHYSICAL_NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
@@ -198,7 +213,11 @@ def identity_columns_have_start_and_step(settings: Settings) -> Breaches:
         start, step, mark = held.get("start"), held.get("step"), held.get("highWaterMark")
         if not isinstance(start, int) or not isinstance(step, int) or step == 0:
             yield f"identity column {field.name} starts at {start!r} and steps by {step!r}"
-        elif isinstance(mark, int) and ((mark - start) % step or (mark - start) // step < 0) and not held.get("allowExplicitInsert"):
+        elif (
+            isinstance(mark, int)
+            and ((mark - start) % step or (mark - start) // step < 0)
+            and not held.get("allowExplicitInsert")
+        ):
             yield f"the high-water mark {mark} of identity column {field.name} is not {start} and steps of {step}"
         if not isinstance(held.get("allowExplicitInsert"), bool):
             yield f"identity column {field.name} does not say whether values may be given"
@@ -227,7 +246,11 @@ def type_changes_are_told_right(settings: Settings) -> Breaches:
 
 def _type_below(kind: Any, path: str) -> Any:
     for part in path.split(".") if path else ():
-        kind = kind.get({"element": "elementType", "key": "keyType", "value": "valueType"}.get(part)) if isinstance(kind, dict) else None
+        kind = (
+            kind.get({"element": "elementType", "key": "keyType", "value": "valueType"}.get(part))
+            if isinstance(kind, dict)
+            else None
+        )
     return kind
 
 

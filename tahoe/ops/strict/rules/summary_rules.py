@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tahoe.ops.strict.rules.checkpoint_rules import differing
 from tahoe.ops.strict.held.folded_state import State
 from tahoe.ops.strict.held.raw_log import Actions, Commit
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
+from tahoe.ops.strict.rules.checkpoint_rules import as_compared, differing
 
 __all__ = ["COMPACTION_RULES", "RULES", "HeldChecksum", "HeldCompaction"]
 
@@ -85,15 +85,8 @@ def checksums_repeat_the_settings(held: HeldChecksum) -> Breaches:
     """Protocol and metadata are those of the commits."""
     for name, mine in (("protocol", held.state.protocol), ("metadata", held.state.metadata)):
         theirs = held.value.get(name)
-        if isinstance(theirs, dict) and mine is not None and _plain(theirs) != _plain(mine):
+        if isinstance(theirs, dict) and mine is not None and as_compared(theirs) != as_compared(mine):
             yield f"its {name} is not that of the commits"
-
-
-def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    told = {name: sorted(held) if name.endswith("Features") and held else held for name, held in value.items()}
-    if isinstance(told.get("format"), dict):
-        told["format"] = {name: held for name, held in told["format"].items() if held}
-    return {name: held for name, held in told.items() if held not in (None, {}, "")}
 
 
 @rule("Version Checksum File Schema")

@@ -85,7 +85,9 @@ def _v2(path: Path) -> None:
         table.append(_rows(each))
 
 
-TABLES = {made.__name__[1:]: made for made in (_plain, _vectors, _tracked, _timed, _mapped, _changes, _iceberg, _checkpointed, _v2)}
+TABLES = {
+    made.__name__[1:]: made for made in (_plain, _vectors, _tracked, _timed, _mapped, _changes, _iceberg, _checkpointed, _v2)
+}
 SUMMED_UP = ("checkpointed", "v2")
 """Tables whose checkpoints and checksums are looked at; those of the others go, so that a changed commit breaks nothing but itself."""
 
@@ -351,9 +353,19 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     ("an add without a size", "plain", put(2, "add", size=...), {"add-has-its-members", "live-files-have-their-size"}),
     ("a remove without dataChange", "plain", put(2, "remove", dataChange=...), {"remove-has-its-members"}),
     ("a txn without a version", "plain", say(1, {"txn": {"appId": "a"}}), {"txn-has-its-members"}),
-    ("a protocol without a reader version", "plain", put(0, "protocol", minReaderVersion=...), {"protocol-has-its-members", "versions-are-known"}),
+    (
+        "a protocol without a reader version",
+        "plain",
+        put(0, "protocol", minReaderVersion=...),
+        {"protocol-has-its-members", "versions-are-known"},
+    ),
     ("metadata without a configuration", "plain", put(0, "metaData", configuration=...), {"meta-data-has-its-members"}),
-    ("a domain that does not say whether it goes", "tracked", put(1, "domainMetadata", removed=...), {"domain-metadata-has-its-members"}),
+    (
+        "a domain that does not say whether it goes",
+        "tracked",
+        put(1, "domainMetadata", removed=...),
+        {"domain-metadata-has-its-members"},
+    ),
     (
         "a domain without the feature",
         "plain",
@@ -375,7 +387,10 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "a change file without the feed",
         "changes",
-        both(configure(0, delta__enableChangeDataFeed="false"), put(0, "protocol", minReaderVersion=1, minWriterVersion=2, writerFeatures=...)),
+        both(
+            configure(0, delta__enableChangeDataFeed="false"),
+            put(0, "protocol", minReaderVersion=1, minWriterVersion=2, writerFeatures=...),
+        ),
         {"change-files-need-the-feature"},
     ),
     (
@@ -417,8 +432,12 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     ),
     ("a feature that nobody knows", "plain", feature(0, "timeMachine"), {"feature-names-are-known"}),
     ("a feature twice", "plain", feature(0, "appendOnly"), {"features-are-listed-once"}),
-    ("a feature without what it requires", "plain", feature(0, "rowTracking"), {"required-features-are-supported", *(
-        "added-files-have-a-base-row-id", "added-files-have-a-row-commit-version")}),
+    (
+        "a feature without what it requires",
+        "plain",
+        feature(0, "rowTracking"),
+        {"required-features-are-supported", *("added-files-have-a-base-row-id", "added-files-have-a-row-commit-version")},
+    ),
     (
         "a property without its feature",
         "plain",
@@ -440,7 +459,7 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "a materialised column of the table",
         "tracked",
-        configure(0, **{"delta__rowTracking__materializedRowIdColumnName": "id"}),
+        configure(0, delta__rowTracking__materializedRowIdColumnName="id"),
         {"row-tracking-names-its-columns"},
     ),
     # schema
@@ -451,8 +470,18 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         schema(0, lambda fields: fields[1].pop("nullable")),
         {"fields-have-their-members"},
     ),
-    ("an unknown type", "plain", schema(0, lambda fields: fields.append({**INTEGER, "type": "decimal(40,2)"})), {"types-are-known"}),
-    ("one name in two casings", "plain", schema(0, lambda fields: fields.append({**INTEGER, "name": "ID"})), {"column-names-are-unique"}),
+    (
+        "an unknown type",
+        "plain",
+        schema(0, lambda fields: fields.append({**INTEGER, "type": "decimal(40,2)"})),
+        {"types-are-known"},
+    ),
+    (
+        "one name in two casings",
+        "plain",
+        schema(0, lambda fields: fields.append({**INTEGER, "name": "ID"})),
+        {"column-names-are-unique"},
+    ),
     (
         "a partition column that is none",
         "plain",
@@ -465,7 +494,12 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         schema(0, lambda fields: fields.append({**INTEGER, "type": "long", "metadata": _mapping(1, "other")})),
         {"column-ids-are-unique"},
     ),
-    ("a highest id that is too low", "mapped", configure(0, delta__columnMapping__maxColumnId="1"), {"the-highest-id-is-tracked"}),
+    (
+        "a highest id that is too low",
+        "mapped",
+        configure(0, delta__columnMapping__maxColumnId="1"),
+        {"the-highest-id-is-tracked"},
+    ),
     (
         "a column without a physical name",
         "mapped",
@@ -497,7 +531,12 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     ),
     # files
     ("a path out of the table", "plain", put(2, "remove", path="../../etc/passwd"), {"paths-are-encoded-and-lead-to-files"}),
-    ("a data file in a hidden folder", "plain", say(2, {"add": {**ADD, "path": "_hidden/a.parquet"}}), {"data-files-stand-in-visible-folders", "live-files-are-there"}),
+    (
+        "a data file in a hidden folder",
+        "plain",
+        say(2, {"add": {**ADD, "path": "_hidden/a.parquet"}}),
+        {"data-files-stand-in-visible-folders", "live-files-are-there"},
+    ),
     (
         "a partition value of another name",
         "plain",
@@ -511,8 +550,18 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         {"partition-values-can-be-read"},
     ),
     ("statistics that are no JSON", "plain", put(1, "add", stats="{"), {"statistics-are-an-object"}),
-    ("a negative count", "plain", statistics(0, numRecords=-1, nullCount={}), {"record-counts-are-counts", "record-counts-are-those-of-files", "statistics-hold-for-the-rows"}),
-    ("more nulls than rows", "plain", statistics(0, nullCount={"id": 9, "name": 0}), {"null-counts-are-within-the-records", "statistics-hold-for-the-rows"}),
+    (
+        "a negative count",
+        "plain",
+        statistics(0, numRecords=-1, nullCount={}),
+        {"record-counts-are-counts", "record-counts-are-those-of-files", "statistics-hold-for-the-rows"},
+    ),
+    (
+        "more nulls than rows",
+        "plain",
+        statistics(0, nullCount={"id": 9, "name": 0}),
+        {"null-counts-are-within-the-records", "statistics-hold-for-the-rows"},
+    ),
     (
         "a minimum above the maximum",
         "plain",
@@ -520,7 +569,12 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         {"minima-do-not-exceed-maxima", "statistics-hold-for-the-rows"},
     ),
     ("a false maximum", "plain", statistics(0, maxValues={"id": 2}), {"statistics-hold-for-the-rows"}),
-    ("a false row count", "plain", statistics(0, numRecords=4), {"record-counts-are-those-of-files", "statistics-hold-for-the-rows"}),
+    (
+        "a false row count",
+        "plain",
+        statistics(0, numRecords=4),
+        {"record-counts-are-those-of-files", "statistics-hold-for-the-rows"},
+    ),
     ("a missing data file", "plain", file("day=a/*.parquet", lambda _: None), {"live-files-are-there"}),
     ("a longer data file", "plain", file("day=a/*.parquet", lambda data: data + data), {"live-files-have-their-size"}),
     (
@@ -533,10 +587,18 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "a vector without the feature",
         "vectors",
-        both(put(0, "protocol", readerFeatures=[], writerFeatures=["appendOnly", "invariants"]), configure(0, delta__enableDeletionVectors="false")),
+        both(
+            put(0, "protocol", readerFeatures=[], writerFeatures=["appendOnly", "invariants"]),
+            configure(0, delta__enableDeletionVectors="false"),
+        ),
         {"vectors-need-the-feature"},
     ),
-    ("a vector that is not asked for", "vectors", configure(0, delta__enableDeletionVectors="false"), {"new-vectors-are-allowed"}),
+    (
+        "a vector that is not asked for",
+        "vectors",
+        configure(0, delta__enableDeletionVectors="false"),
+        {"new-vectors-are-allowed"},
+    ),
     ("a vector and no row count", "vectors", statistics(1, numRecords=...), {"files-with-vectors-tell-their-records"}),
     (
         "a vector of another cardinality",
@@ -550,8 +612,18 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         edit(1, lambda actions: _vector(actions, cardinality=30)),
         {"vectors-can-be-read", "cardinalities-are-within-the-records"},
     ),
-    ("a storage type that is none", "vectors", edit(1, lambda actions: _vector(actions, storageType="x")), {"storage-types-are-known", "vectors-can-be-read"}),
-    ("a descriptor without a size", "vectors", edit(1, lambda actions: _vector(actions, sizeInBytes=None)), {"deletion-vector-has-its-members", "vectors-can-be-read", "vector-files-have-their-version"}),
+    (
+        "a storage type that is none",
+        "vectors",
+        edit(1, lambda actions: _vector(actions, storageType="x")),
+        {"storage-types-are-known", "vectors-can-be-read"},
+    ),
+    (
+        "a descriptor without a size",
+        "vectors",
+        edit(1, lambda actions: _vector(actions, sizeInBytes=None)),
+        {"deletion-vector-has-its-members", "vectors-can-be-read", "vector-files-have-their-version"},
+    ),
     (
         "a damaged vector file",
         "vectors",
@@ -577,7 +649,16 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "clustering by a column that is not there",
         "tracked",
-        say(1, {"domainMetadata": {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["x"]]}', "removed": False}}),
+        say(
+            1,
+            {
+                "domainMetadata": {
+                    "domain": "delta.clustering",
+                    "configuration": '{"clusteringColumns":[["x"]]}',
+                    "removed": False,
+                }
+            },
+        ),
         {"clustering-columns-are-columns"},
     ),
     ("clustering and partitions", "tracked", feature(0, "clustering"), {"clustered-tables-have-no-partitions"}),
@@ -591,7 +672,10 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "Iceberg and vectors",
         "iceberg",
-        both(feature(0, "deletionVectors", reader=["deletionVectors", "columnMapping"]), configure(0, delta__enableDeletionVectors="true")),
+        both(
+            feature(0, "deletionVectors", reader=["deletionVectors", "columnMapping"]),
+            configure(0, delta__enableDeletionVectors="true"),
+        ),
         {"iceberg-allows-no-vectors"},
     ),
     (
@@ -679,7 +763,12 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         checkpoint(lambda rows: _set(rows, "checkpointMetadata", version=7)),
         {"v2-checkpoints-have-one-metadata"},
     ),
-    ("a missing sidecar", "v2", file("_delta_log/_sidecars/*.parquet", lambda _: None), {"sidecars-are-there", "checkpoints-hold-the-live-files"}),
+    (
+        "a missing sidecar",
+        "v2",
+        file("_delta_log/_sidecars/*.parquet", lambda _: None),
+        {"sidecars-are-there", "checkpoints-hold-the-live-files"},
+    ),
     # compactions
     (
         "a compaction that keeps provenance",
@@ -704,7 +793,9 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         "a compaction with a line that is none",
         "plain",
         both(
-            lambda table: _compaction(table, 1, 2, [each for v in (1, 2) for each in _actions(table, v) if "commitInfo" not in each]),
+            lambda table: _compaction(
+                table, 1, 2, [each for v in (1, 2) for each in _actions(table, v) if "commitInfo" not in each]
+            ),
             file("_delta_log/*.compacted.json", lambda data: data + b"{\n"),
         ),
         {"compactions-are-lines-of-actions"},
@@ -728,18 +819,25 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         ),
         {"enablement-of-timestamps-is-told"},
     ),
-    ("an inline vector with an offset", "vectors", edit(1, lambda actions: _vector(actions, offset=-1)), {
-        "inline-vectors-have-no-offset", "vectors-can-be-read", "vector-files-have-their-version"}),
+    (
+        "an inline vector with an offset",
+        "vectors",
+        edit(1, lambda actions: _vector(actions, offset=-1)),
+        {"inline-vectors-have-no-offset", "vectors-can-be-read", "vector-files-have-their-version"},
+    ),
     (
         "a file whose row ids change",
         "tracked",
         lambda table: say(1, {"remove": {"path": _first(table, 0, "add")["path"], "dataChange": True, "baseRowId": 77}})(table),
         {"files-keep-their-row-ids"},
     ),
-    ("a schema that is a list", "plain", put(0, "metaData", schemaString="[]", partitionColumns=[]), {
-        "the-schema-is-a-struct", "files-have-a-value-of-each-partition-column"}),
-    ("a mapping mode that is none", "mapped", configure(0, delta__columnMapping__mode="position"), {
-        "the-mapping-mode-is-known"}),
+    (
+        "a schema that is a list",
+        "plain",
+        put(0, "metaData", schemaString="[]", partitionColumns=[]),
+        {"the-schema-is-a-struct", "files-have-a-value-of-each-partition-column"},
+    ),
+    ("a mapping mode that is none", "mapped", configure(0, delta__columnMapping__mode="position"), {"the-mapping-mode-is-known"}),
     (
         "a column without an id",
         "mapped",
@@ -750,7 +848,12 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
         "a physical name twice",
         "mapped",
         both(
-            schema(0, lambda fields: fields.append({**fields[0], "name": "again", "metadata": {**fields[0]["metadata"], "delta.columnMapping.id": 9}})),
+            schema(
+                0,
+                lambda fields: fields.append(
+                    {**fields[0], "name": "again", "metadata": {**fields[0]["metadata"], "delta.columnMapping.id": 9}}
+                ),
+            ),
             configure(0, delta__columnMapping__maxColumnId="9"),
         ),
         {"physical-field-paths-are-unique", "columns-of-files-have-ids"},
@@ -764,7 +867,10 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "a generation expression that is a number",
         "plain",
-        both(feature(0, "generatedColumns"), schema(0, lambda fields: fields[0]["metadata"].update({"delta.generationExpression": 1}))),
+        both(
+            feature(0, "generatedColumns"),
+            schema(0, lambda fields: fields[0]["metadata"].update({"delta.generationExpression": 1})),
+        ),
         {"generation-expressions-are-texts"},
     ),
     (
@@ -776,7 +882,9 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
     (
         "an array of void",
         "plain",
-        schema(0, lambda fields: fields.append({**INTEGER, "type": {"type": "array", "elementType": "void", "containsNull": True}})),
+        schema(
+            0, lambda fields: fields.append({**INTEGER, "type": {"type": "array", "elementType": "void", "containsNull": True}})
+        ),
         {"void-stands-alone"},
     ),
     (
@@ -801,7 +909,11 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
             schema(
                 0,
                 lambda fields: fields.append(
-                    {**INTEGER, "type": {"type": "array", "elementType": "long", "containsNull": True}, "metadata": _mapping(9, "other")}
+                    {
+                        **INTEGER,
+                        "type": {"type": "array", "elementType": "long", "containsNull": True},
+                        "metadata": _mapping(9, "other"),
+                    }
                 ),
             ),
             configure(0, delta__columnMapping__maxColumnId="9"),
@@ -882,7 +994,9 @@ PLANTED: list[tuple[str, str, Plant, set[str]]] = [
 def _same_path(actions: list[dict[str, Any]]) -> None:
     """As if the update had only given the file a vector; the file of the old path is there, the vector is not looked for."""
     add, remove = (next(action[kind] for action in actions if kind in action) for kind in ("add", "remove"))
-    remove.update(path=add["path"], deletionVector={"storageType": "u", "pathOrInlineDv": "x" * 20, "sizeInBytes": 1, "cardinality": 1})
+    remove.update(
+        path=add["path"], deletionVector={"storageType": "u", "pathOrInlineDv": "x" * 20, "sizeInBytes": 1, "cardinality": 1}
+    )
 
 
 def _enable_times(table: Path) -> None:

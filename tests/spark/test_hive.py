@@ -25,6 +25,7 @@ def told_by(step: str, folder: Path) -> dict:
     return json.loads(lines[-1].removeprefix("TOLD "))
 
 
+@pytest.mark.own_jvm
 @pytest.mark.timeout(600)
 def test_tables_are_found_by_name_in_another_process_with_the_same_metastore(tmp_path):
     made = told_by("write", tmp_path)

@@ -103,6 +103,8 @@ def case(seed: int) -> Case:
 
 
 _PROPERTIES = {"vectors": VECTORS, "feed": FEED, "ids": IDS, "mapped": MAPPED}
+_SEEDS = 8
+"""So many cases in every run; all of them in a long one."""
 _NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
 
 
@@ -115,12 +117,12 @@ def without_texts(parameters: dict[str, str]) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", [seed if seed < _SEEDS else pytest.param(seed, marks=pytest.mark.soak) for seed in range(15)])
 def test_what_spark_merges_is_what_the_core_merges(seed: int, news: DataFrame, spark: SparkSession, tmp_path: Path) -> None:
     compare(case(seed), tmp_path, news, spark)
 
 
-@pytest.mark.parametrize("seed", [0, 3, 5, 9])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (3, 5, 9))])
 def test_pairs_too_many_for_the_driver_say_the_same(
     seed: int, news: DataFrame, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def test_with_threads_pinned(spark, database, tmp_path, life):
     LIVES[life](spark, tmp_path)
 
 
+@pytest.mark.own_jvm
 @pytest.mark.parametrize("lives", [_SAMPLE, pytest.param(tuple(LIVES), marks=pytest.mark.soak)], ids=["sample", "all"])
 def test_with_threads_that_are_not_pinned(tmp_path, lives):  # a process with a JVM of its own: about 20 s
     done = subprocess.run(

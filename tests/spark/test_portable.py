@@ -160,6 +160,7 @@ print("= footers", spark.read.format("delta").load(path).count())
 
 
 # Over five seconds: a server of Spark Connect of its own, and a Python process for each kind of step that Spark asks of a data source.
+@pytest.mark.own_jvm
 def test_on_spark_connect_reading_and_appending_need_no_code(path, java_options):
     assert run(ON_CONNECT, path, java_options) == [
         "= read 100",
@@ -174,6 +175,7 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, java_options)
 
 
 # Over five seconds: a driver, a worker's two executors and their Python processes are started; only so is it seen what travels to executors.
+@pytest.mark.own_jvm
 def test_on_executors_of_their_own_both_ways_work(path, java_options):
     assert run(ON_A_CLUSTER, path, java_options) == [
         "= portable 1000",

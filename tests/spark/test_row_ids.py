@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -157,12 +156,6 @@ class TestWriting:
         assert with_row_ids(found, Table(path + "2").snapshot().config) is found
 
 
-@pytest.mark.xfail(
-    pyspark.__version__.startswith("4.0"),
-    reason="Spark 4.0 does not find the `_metadata` of a table with vectors through a name in a query; through a reader it does",
-    raises=AnalysisException,
-    strict=True,
-)
 def test_a_query_after_others_has_its_metadata(spark, path):
     """The second query of a version gets its plan otherwise than the first."""
     spark.sql(
@@ -177,3 +170,21 @@ def test_a_query_after_others_has_its_metadata(spark, path):
             f"SELECT id, _metadata.row_id AS row, _metadata.file_size > 0 AS size FROM delta.`{path}` WHERE id > 7"
         ).collect()
         assert sorted(rows) == [(8, 8, True), (9, 9, True)]
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_two_frames_of_a_table_with_vectors_stay_two(spark, path, mapping):
+    """Both get copies of one plan, and each its own columns, as `_metadata` too."""
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, s STRUCT<v: BIGINT>) USING delta TBLPROPERTIES "
+        f"('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = '{mapping}')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT id, named_struct('v', id * 10) FROM range(0, 6, 1, 1)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+    one, other = (spark.table(f"delta.`{path}`") for _ in range(2))
+    pairs = one.join(other, one["id"] + 1 == other["id"]).select(one["id"], other["s.v"])
+    assert sorted(pairs.collect()) == [(0, 10), (1, 20), (4, 50)]
+    query = (
+        f"SELECT a.id, b._metadata.file_size > 0 FROM delta.`{path}` a JOIN delta.`{path}` b ON a.id = b.s.v / 10 WHERE a.id > 1"
+    )
+    assert sorted(spark.sql(query).collect()) == [(2, True), (4, True), (5, True)]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.known import KnownTables, Loaded
+from tahoe.spark.catalog.plan_copy import with_new_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.scan.relation import read_snapshot
 
@@ -27,27 +27,6 @@ def relation_cache(there: JavaObject, spark: SparkSession, known: KnownTables, i
     return stand_in(spark, there, _RelationCache(there, spark, known), ["getIfPresent"], [interface])
 
 
-_GIVEN = """
-package tahoe;
-
-import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations;
-import org.apache.spark.sql.catalyst.plans.Inner$;
-import org.apache.spark.sql.catalyst.plans.logical.*;
-
-public class Given {
-  public Given() {}
-
-  public Object anew(Object kept) {
-    LogicalPlan plan = (LogicalPlan) kept;
-    Join twice = new Join(plan, plan, Inner$.MODULE$, scala.Option.empty(), JoinHint.NONE());
-    return aliased(((Join) DeduplicateRelations.apply(twice)).right());
-  }
-
-  public Object aliased(Object plan) {
-    return new SubqueryAlias(new org.apache.spark.sql.catalyst.AliasIdentifier("delta"), (LogicalPlan) plan);
-  }
-}
-"""
 _MOST_PLANS = 64
 _SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 """What a plan is made by, beside its table."""
@@ -72,36 +51,26 @@ class _RelationCache:
     def getIfPresent(self, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
         """The plan of a Delta table; for every other name what Spark's own cache has.
 
-        A plan that is a scan and nothing more is made once for a version. Each query gets it with columns of its own, as the reference gives
-        it, so that two frames of one table can be joined by `one["id"] == other["id"]`; and with an alias around it, so that no way of
-        Spark's takes the relation for a folder of Parquet files to write into.
+        A plan is made once for a version. Each query gets it with columns of its own, as the reference gives it, so that two frames of one
+        table can be joined by `one["id"] == other["id"]`.
         """
         name = str(key.productIterator().mkString("\0"))
         loaded = self._known.ask(name)
         if loaded is None:
             self._plans.pop(name, None)
             return self._there.getIfPresent(key)
-        plan, is_kept = self._plan(name, loaded)
-        given = self._jvm.kept("Given", self._given)
-        return given.anew(plan) if is_kept else given.aliased(plan)
+        return with_new_columns(self._jvm, self._plan(name, loaded))
 
-    def _plan(self, name: str, loaded: Loaded) -> tuple[JavaObject, bool]:
-        """The plan, and whether others get it too."""
+    def _plan(self, name: str, loaded: Loaded) -> JavaObject:
         settings = tuple(str(self._spark.conf.get(one)) for one in _SETTINGS)
         known = self._plans.get(name)
         if known is not None and known.settings == settings and _is_same(known.loaded, loaded):
-            return known.plan, True
+            return known.plan
         plan = read_snapshot(self._spark, loaded.snapshot, follows=loaded.follows)._jdf.logicalPlan()
-        if str(plan.getClass().getSimpleName()) != "LogicalRelation":
-            # One that renames columns or takes out dead rows holds Spark's hidden `_metadata`, which loses its way in a copy.
-            return plan, False
         while len(self._plans) >= _MOST_PLANS:
             self._plans.pop(next(iter(self._plans)), None)
         self._plans[name] = _Plan(loaded, settings, plan)
-        return plan, True
-
-    def _given(self) -> JavaObject:
-        return compiled_object(self._jvm, "Given", lambda: ("Given", _GIVEN))
+        return plan
 
 
 def _is_same(one: Loaded, other: Loaded) -> bool:

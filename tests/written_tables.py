@@ -37,7 +37,7 @@ def pytest_runtest_makereport(
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     if call.when == "call" and report.passed and isinstance(folder, Path) and _is_looked_at(item):
         marks = item.iter_markers("breaks_rules")
-        broken = list(_violations(folder, {name for mark in marks for name in mark.args}))
+        broken = list(broken_rules(folder, {name for mark in marks for name in mark.args}))
         if broken:
             report.outcome = "failed"
             report.longrepr = "Tables that the test wrote break the specification (tests/written_tables.py):\n" + "\n".join(
@@ -52,7 +52,8 @@ def _is_looked_at(item: pytest.Item) -> bool:
     return _LOOKS_AT_ALL or (_spent < _MOST_SECONDS and zlib.crc32(item.nodeid.encode()) % _ONE_TEST_IN == 0)
 
 
-def _violations(folder: Path, known: set[str]) -> Iterator[str]:
+def broken_rules(folder: Path, known: set[str]) -> Iterator[str]:
+    """What is wrong with the tables below a folder, but for the rules that are known to be broken."""
     global _spent
     started = time.perf_counter()
     for root in list(tables_of_tahoe(folder))[:_MOST_TABLES_OF_A_TEST]:

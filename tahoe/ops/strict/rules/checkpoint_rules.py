@@ -11,7 +11,34 @@ from tahoe.ops.strict.held.raw_log import CheckpointFiles
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 from tahoe.ops.strict.rules.member_rules import wrong_members
 
-__all__ = ["RULES", "HeldCheckpoint", "as_compared", "differing"]
+__all__ = [
+    "RULES",
+    "HeldCheckpoint",
+    "as_compared",
+    "checkpoint_files_have_their_members",
+    "checkpoints_can_be_read",
+    "checkpoints_have_protocol_and_metadata",
+    "checkpoints_hold_the_domains",
+    "checkpoints_hold_the_live_files",
+    "checkpoints_hold_the_transactions",
+    "checkpoints_keep_no_provenance",
+    "checkpoints_repeat_the_settings",
+    "checkpoints_say_the_same_of_files",
+    "differing",
+    "files_are_in_sidecars_or_not",
+    "lists_of_features_are_kept",
+    "no_parts_beside_v2",
+    "sidecars_are_there",
+    "sidecars_hold_file_actions",
+    "specs_fit_their_names",
+    "statistics_are_kept_as_asked",
+    "tags_of_v2_checkpoints_are_right",
+    "tombstones_are_not_live",
+    "tombstones_have_no_statistics",
+    "tombstones_were_removed",
+    "v2_checkpoints_have_one_metadata",
+    "v2_checkpoints_need_the_feature",
+]
 
 _FILE_ACTIONS = ("add", "remove")
 _SINGLE = ("protocol", "metaData", "txn", "domainMetadata")

@@ -10,7 +10,29 @@ from typing import Any
 from tahoe.ops.strict.held.folded_state import Step, unique_id
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 
-__all__ = ["RULES"]
+__all__ = [
+    "RULES",
+    "a_line_is_one_action",
+    "a_live_path_is_removed_before_it_is_added",
+    "a_path_occurs_once",
+    "append_only_tables_lose_nothing",
+    "catalog_managed_commits_have_an_id",
+    "change_files_change_no_data",
+    "change_files_need_the_feature",
+    "change_files_stand_in_their_folder",
+    "checkpoint_actions_stay_in_checkpoints",
+    "commit_info_comes_first",
+    "commit_info_has_its_time",
+    "enablement_of_timestamps_is_told",
+    "in_commit_timestamps_increase",
+    "one_action_of_a_domain",
+    "one_metadata_action",
+    "one_protocol_action",
+    "one_transaction_of_an_application",
+    "the_first_version_has_metadata",
+    "updated_files_tell_their_changes",
+    "what_changes_no_data_only_rearranges",
+]
 
 
 def _twice(values: Iterable[Any]) -> list[Any]:

@@ -27,7 +27,27 @@ from tahoe.store.log_store import LogStore
 if TYPE_CHECKING:
     from pyroaring import BitMap64
 
-__all__ = ["CHANGE_RULES", "RULES", "VECTOR_RULES", "NamedFile"]
+__all__ = [
+    "CHANGE_RULES",
+    "RULES",
+    "VECTOR_RULES",
+    "NamedFile",
+    "change_files_have_their_size",
+    "change_files_tell_the_type_of_change",
+    "columns_have_the_types_of_the_schema",
+    "columns_of_files_have_ids",
+    "live_files_are_parquet",
+    "live_files_are_there",
+    "live_files_have_their_size",
+    "partition_columns_are_materialised",
+    "record_counts_are_those_of_files",
+    "required_columns_have_no_nulls",
+    "timestamps_are_not_int96",
+    "vector_files_are_named_by_their_id",
+    "vector_files_have_their_version",
+    "vectors_can_be_read",
+    "vectors_mark_rows_that_there_are",
+]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,24 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.types import schema_from_json
 from tahoe.store.location import decode_path
 
-__all__ = ["RULES", "statistics_of"]
+__all__ = [
+    "RULES",
+    "cardinalities_are_within_the_records",
+    "data_files_stand_in_visible_folders",
+    "files_have_a_value_of_each_partition_column",
+    "files_with_vectors_tell_their_records",
+    "inline_vectors_have_no_offset",
+    "minima_do_not_exceed_maxima",
+    "new_vectors_are_allowed",
+    "null_counts_are_within_the_records",
+    "partition_values_can_be_read",
+    "paths_are_encoded_and_lead_to_files",
+    "record_counts_are_counts",
+    "statistics_are_an_object",
+    "statistics_of",
+    "storage_types_are_known",
+    "vectors_need_the_feature",
+]
 
 
 def statistics_of(add: dict[str, Any]) -> dict[str, Any] | None:

@@ -11,7 +11,24 @@ from tahoe.ops.strict.held.folded_state import Step
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 from tahoe.ops.strict.rules.file_rules import statistics_of
 
-__all__ = ["RULES"]
+__all__ = [
+    "RULES",
+    "added_files_have_a_base_row_id",
+    "added_files_have_a_row_commit_version",
+    "clustered_tables_have_no_partitions",
+    "clustering_columns_are_columns",
+    "columns_change_their_type_by_widening",
+    "domains_need_the_feature",
+    "files_keep_their_row_ids",
+    "new_row_ids_are_beyond_the_mark",
+    "partition_columns_keep_their_names",
+    "physical_names_stay",
+    "row_ids_are_given_once",
+    "the_high_water_mark_covers_the_commit",
+    "the_high_water_mark_never_sinks",
+    "the_highest_id_never_sinks",
+    "tracked_tables_have_all_row_ids",
+]
 
 
 # -- domains ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,18 @@ from tahoe.ops.strict.held.in_force import Field, Settings
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 from tahoe.ops.strict.rules.file_rules import statistics_of
 
-__all__ = ["RULES", "SETTINGS_RULES", "active_version"]
+__all__ = [
+    "RULES",
+    "SETTINGS_RULES",
+    "active_version",
+    "elements_keys_and_values_have_ids",
+    "iceberg_allows_no_vectors",
+    "iceberg_files_tell_their_records",
+    "iceberg_needs_column_mapping",
+    "iceberg_types_are_allowed",
+    "one_iceberg_version_is_active",
+    "uniform_needs_iceberg_compatibility",
+]
 
 
 def active_version(settings: Settings) -> int | None:

@@ -12,7 +12,18 @@ from tahoe.log.files.paths import LAST_CHECKPOINT, file_name, parse
 from tahoe.ops.strict.held.raw_log import RawLog
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 
-__all__ = ["RULES"]
+__all__ = [
+    "RULES",
+    "checkpoints_follow_their_commits",
+    "checksums_follow_their_commits",
+    "compactions_cover_commits_that_there_were",
+    "names_have_twenty_digits",
+    "the_pointer_has_its_members",
+    "the_pointer_has_the_right_checksum",
+    "the_pointer_names_a_checkpoint",
+    "versions_are_contiguous",
+    "what_is_gone_is_in_a_checkpoint",
+]
 
 _LOOKS_LIKE_ONE = re.compile(r"\d+(\.\d+)*\.(json|crc|checkpoint.*|compacted\.json)")
 

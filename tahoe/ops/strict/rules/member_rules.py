@@ -8,7 +8,19 @@ from typing import Any
 from tahoe.ops.strict.held.folded_state import Step
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 
-__all__ = ["RULES", "wrong_members"]
+__all__ = [
+    "RULES",
+    "actions_are_objects",
+    "add_has_its_members",
+    "cdc_has_its_members",
+    "deletion_vector_has_its_members",
+    "domain_metadata_has_its_members",
+    "meta_data_has_its_members",
+    "protocol_has_its_members",
+    "remove_has_its_members",
+    "txn_has_its_members",
+    "wrong_members",
+]
 
 _TEXTS = "a map of texts"
 _Kinds = Mapping[str, type | str]

@@ -8,7 +8,22 @@ from tahoe.ops.strict.held.in_force import Settings
 from tahoe.ops.strict.held.rule import Breaches, Rule, rule
 from tahoe.protocol.features import FEATURES
 
-__all__ = ["RULES"]
+__all__ = [
+    "RULES",
+    "columns_in_use_have_their_feature",
+    "feature_names_are_known",
+    "features_are_listed_once",
+    "features_stand_in_the_right_lists",
+    "properties_in_use_have_their_feature",
+    "reader_features_are_listed",
+    "reader_features_are_writer_features",
+    "reader_features_need_writer_features",
+    "required_features_are_supported",
+    "row_tracking_is_not_suspended_and_enabled",
+    "row_tracking_names_its_columns",
+    "versions_are_known",
+    "writer_features_are_listed",
+]
 
 
 @rule("Protocol Evolution")

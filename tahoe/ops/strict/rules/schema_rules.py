@@ -11,7 +11,28 @@ from typing import Any
 from tahoe.ops.strict.held.in_force import Field, Settings
 from tahoe.ops.strict.held.rule import Breaches, Rule, rule
 
-__all__ = ["RULES", "is_widening"]
+__all__ = [
+    "RULES",
+    "column_ids_are_unique",
+    "column_names_are_unique",
+    "constraints_are_named_expressions",
+    "fields_have_their_members",
+    "files_are_parquet",
+    "generation_expressions_are_texts",
+    "identity_columns_have_start_and_step",
+    "invariants_are_expressions",
+    "is_widening",
+    "mapped_columns_have_ids",
+    "mapped_columns_have_physical_names",
+    "partition_columns_are_columns",
+    "physical_field_paths_are_unique",
+    "the_highest_id_is_tracked",
+    "the_mapping_mode_is_known",
+    "the_schema_is_a_struct",
+    "type_changes_are_told_right",
+    "types_are_known",
+    "void_stands_alone",
+]
 
 _PRIMITIVES = frozenset(
     [

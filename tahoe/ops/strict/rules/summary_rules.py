@@ -14,7 +14,26 @@ from tahoe.ops.strict.held.raw_log import Actions, Commit
 from tahoe.ops.strict.held.rule import Breaches, Broken, Rule, rule
 from tahoe.ops.strict.rules.checkpoint_rules import as_compared, differing
 
-__all__ = ["COMPACTION_RULES", "RULES", "HeldChecksum", "HeldCompaction"]
+__all__ = [
+    "COMPACTION_RULES",
+    "RULES",
+    "HeldChecksum",
+    "HeldCompaction",
+    "checksums_count_the_files",
+    "checksums_count_the_vectors",
+    "checksums_have_the_commits_id",
+    "checksums_have_the_time",
+    "checksums_have_their_members",
+    "checksums_hold_the_domains",
+    "checksums_hold_the_files",
+    "checksums_hold_the_transactions",
+    "checksums_repeat_the_settings",
+    "compactions_are_lines_of_actions",
+    "compactions_keep_no_provenance",
+    "compactions_say_what_their_commits_say",
+    "deletion_histograms_are_right",
+    "size_histograms_are_right",
+]
 
 _REQUIRED = {"tableSizeBytes": int, "numFiles": int, "numMetadata": int, "numProtocol": int, "metadata": dict, "protocol": dict}
 _DELETED = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)

@@ -38,6 +38,12 @@ _SAME_PATH = "a path with a scheme and one without are the same file: its remove
 _NO_SCHEMA = "metadata whose schema is null is that of a table without columns, as in the reference"
 _INT96 = "deltalake reads INT96 as nanoseconds, which do not hold the year 9999"
 
+_MADE_BY_HAND = (
+    ("crc-full", "the checksum tells transactions and domains that no commit made: told as damage (014)"),
+    ("parsed-stats", "the statistics tell values of a column that the file lacks: told as damage (014)"),
+    ("table-with-cdf", "two commits have one txnId, so one is a copy of the other: told as damage (014)"),
+)
+
 EXPLAINED: tuple[Explained, ...] = (
     # tables
     Explained("deltalake", "refuses", _NO_SCHEMA, "canonicalized-paths-", "schemaString"),
@@ -57,6 +63,7 @@ EXPLAINED: tuple[Explained, ...] = (
         "the statistics say a greatest value that the file's footer does not: told as damage (014)",
         "delta-0.8.0",
     ),
+    *(Explained(reader, "reads", reason, table) for reader in ("deltalake", "duckdb") for table, reason in _MADE_BY_HAND),
     # what readers cannot do
     Explained("deltalake", "refuses", "deltalake 1.6 does not know the feature", detail="Unsupported table features required"),
     Explained(
@@ -74,6 +81,7 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained(
         "duckdb", "rows", "DuckDB reads partition columns of mapped tables as null", "timestamp_ntz-name-mode", "Partition=None"
     ),
+    Explained("duckdb", "refuses", "DuckDB does not know the type void", "void-column"),
     # what Tahoe cannot do
     Explained("deltalake", "reads", "variants are refused by name", detail="type variant"),
     Explained("duckdb", "reads", "variants are refused by name", detail="type variant"),

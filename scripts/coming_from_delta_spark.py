@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scripts.delta_spark_tests_left import LEFT
 from tahoe.knobs.knob import Knob, State
-from tahoe.knobs.of_options import READER_OPTIONS, WRITER_OPTIONS
+from tahoe.knobs.of_options import READER_OPTIONS, STREAM_READER_OPTIONS, WRITER_OPTIONS
 from tahoe.knobs.of_properties import PROPERTIES
 from tahoe.knobs.of_sessions import CONFS
 from tests.statements.differences import DIFFERENCES, Difference
@@ -101,6 +101,7 @@ def _settings() -> Iterator[str]:
         "table properties": PROPERTIES,
         "options of writers": WRITER_OPTIONS,
         "options of readers": READER_OPTIONS,
+        "options of readers of streams": STREAM_READER_OPTIONS,
         "settings of a session": CONFS,
     }
     for kind, knobs in kinds.items():

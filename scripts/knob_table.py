@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tahoe.knobs.knob import Knob, State
-from tahoe.knobs.of_options import READER_OPTIONS, WRITER_OPTIONS
+from tahoe.knobs.of_options import READER_OPTIONS, STREAM_READER_OPTIONS, WRITER_OPTIONS
 from tahoe.knobs.of_properties import PROPERTIES
 from tahoe.knobs.of_sessions import CONFS
 
@@ -19,6 +19,7 @@ SECTIONS = (
     ("Table properties", "property", PROPERTIES),
     ("Options of writers", "option", WRITER_OPTIONS),
     ("Options of readers", "option", READER_OPTIONS),
+    ("Options of readers of streams", "option", STREAM_READER_OPTIONS),
     ("Settings of a session", "setting", CONFS),
 )
 

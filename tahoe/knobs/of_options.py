@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from tahoe.knobs.knob import Knob, State, turned
 
-__all__ = ["READER_OPTIONS", "WRITER_OPTIONS", "reader_given", "writer_given"]
+__all__ = ["READER_OPTIONS", "STREAM_READER_OPTIONS", "WRITER_OPTIONS", "reader_given", "stream_reader_given", "writer_given"]
 
-_STREAM = "It is for streams; a reader of rows has no use for it."
+_STREAM = "It is for streams (spark.readStream); a reader of rows has no use for it."
+_TRACKING = "A stream has the schema that its table had when it was started; there is no log of schemas yet."
+_TO_AN_END = "A stream has no end; stop the query, or read a range of the feed with spark.read."
 _REPLACING = "Rows are replaced by replaceWhere or by partitions."
 
 
@@ -16,7 +18,7 @@ def _works(kind: str, *names: str) -> list[Knob]:
     return [Knob(name, State.WORKS, kind=kind) for name in names]
 
 
-_WRITER, _READER = "writer's option", "reader's option"
+_WRITER, _READER, _STREAM_READER = "writer's option", "reader's option", "stream reader's option"
 WRITER_OPTIONS: tuple[Knob, ...] = (
     *_works(_WRITER, "path", "mergeSchema", "overwriteSchema", "replaceWhere", "partitionOverwriteMode", "dataChange"),
     *_works(
@@ -51,10 +53,34 @@ READER_OPTIONS: tuple[Knob, ...] = (
 )
 """A name that ends with a point stands for all that begin so."""
 
+STREAM_READER_OPTIONS: tuple[Knob, ...] = (
+    *_works(_STREAM_READER, "path", "readChangeFeed", "readChangeData", "fs.", "dfs.", "parquet."),
+    *_works(_STREAM_READER, "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex"),
+    *_works(_STREAM_READER, "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion", "skipChangeCommits", "failOnDataLoss"),
+    *(
+        Knob(name, State.REFUSED, _TRACKING, _STREAM_READER)
+        for name in (
+            *("schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId"),
+            *("allowSourceColumnDrop", "allowSourceColumnRename", "allowSourceColumnTypeChange"),
+        )
+    ),
+    Knob(
+        "withEventTimeOrder",
+        State.REFUSED,
+        "The rows that are in the table first come by the time at which their files were written.",
+        _STREAM_READER,
+        ("false",),
+    ),
+    *(Knob(name, State.REFUSED, _TO_AN_END, _STREAM_READER) for name in ("endingVersion", "endingTimestamp")),
+    Knob("mergeSchema", State.NOTHING, "A table has one schema, whatever its files hold.", _STREAM_READER),
+)
+"""Those of ``spark.readStream``."""
+
 _OF_CHANGES = ("startingversion", "startingtimestamp", "endingversion", "endingtimestamp")
 _FEED = ("readchangefeed", "readchangedata")
 _WRITERS = {knob.name.lower(): knob for knob in WRITER_OPTIONS}
 _READERS = {knob.name.lower(): knob for knob in READER_OPTIONS}
+_STREAM_READERS = {knob.name.lower(): knob for knob in STREAM_READER_OPTIONS}
 
 
 def writer_given(options: Mapping[str, str], *, overwrites: bool) -> None:
@@ -81,3 +107,11 @@ def reader_given(options: Mapping[str, str]) -> None:
         if name.lower() in _OF_CHANGES and not reads_changes:
             why = "It goes with readChangeFeed; a version of the table is asked for by versionAsOf or timestampAsOf."
             turned(Knob(knob.name if knob else name, State.NOTHING, why, _READER), value)
+
+
+def stream_reader_given(options: Mapping[str, str]) -> None:
+    """As `writer_given`, for the reader of a stream."""
+    for name, value in options.items():
+        knob = _STREAM_READERS.get(name.lower())
+        if knob is not None:
+            turned(knob, value)

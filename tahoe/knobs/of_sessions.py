@@ -90,7 +90,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.LATER,
-        "Streams come with a later version.",
+        "Streams are read in one way, whatever it says; what can be chosen are options of the reader.",
         """
             deltaLog.getChangeLogFiles.failOnGapsInTests=true deltaLog.getChangeLogFiles.logGaps=true
             streaming.allowSchemaLocationOutsideCheckpointLocation=false streaming.createDataFrame.dropNullColumns=false

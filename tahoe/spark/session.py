@@ -20,6 +20,7 @@ from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.catalog.installed import give_names
 from tahoe.spark.doors.catalog_methods import wrap_catalog
 from tahoe.spark.doors.reading import wrap_reader
+from tahoe.spark.doors.reading_streams import wrap_stream_reader
 from tahoe.spark.doors.wrapping import ENABLED, is_enabled, takes_names, wrap
 from tahoe.spark.doors.writing import wrap_writer
 from tahoe.spark.doors.writing_v2 import wrap_writer_v2
@@ -76,6 +77,7 @@ def configure_spark_with_delta_pip(
 
 def _wrap_classic() -> None:
     wrap_reader()
+    wrap_stream_reader()
     wrap_writer()
     wrap_writer_v2()
     wrap_catalog()

@@ -42,6 +42,10 @@ class InitialFiles:
         for begin in range(first, stop, _CHUNK):
             yield from sizes.take(self.order.slice(begin, min(_CHUNK, stop - begin))).to_pylist()
 
+    def bytes_from(self, first: int) -> int:
+        """Of all files from an index on."""
+        return int(pc.sum(self.files.column("size").take(self.order.slice(first))).as_py() or 0)
+
     def between(self, first: int, stop: int) -> list[IndexedFile]:
         """The files from one index to before another."""
         found = add_files(self.files.take(self.order.slice(first, max(stop - first, 0))))

@@ -10,7 +10,7 @@ What lies between two positions never changes, so a batch that is read again aft
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
@@ -28,7 +28,15 @@ from tahoe.stream.schema_changes import ReadAs
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile, StreamedCommit
 
-__all__ = ["Source"]
+__all__ = ["Source", "Waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a stream has before it: files, and their bytes."""
+
+    files: int
+    bytes: int
 
 
 class Source:
@@ -83,6 +91,16 @@ class Source:
     def end_now(self) -> Position:
         """The position after all that is in the table now. Commits up to there are not looked at: what stops a stream stops it there."""
         return self._before(self.latest().version + 1)
+
+    def resume(self, done: Position) -> None:
+        """A stream goes on that has read up to there, maybe with another schema: what was read and what comes must go together.
+
+        Raises: as `plan`, where the table is another one, or lost or renamed a column since.
+        """
+        done.check_table(self.read.metadata.id, self.store.url)
+        version = done.version if done.is_initial_snapshot or done.index >= 0 else done.version - 1
+        if 0 <= version <= self.latest().version:
+            self._check_version(version)
 
     def plan(self, start: Position | None, limits: Limits | None = None, up_to: Position | None = None) -> Position:
         """How far the batch after `start` goes; `start` itself where there is nothing yet.
@@ -140,6 +158,29 @@ class Source:
             found += [file for file in commit.files if where.place < (file.version, file.index) <= end.place]
         self._commits.forget_before(end.version)
         return [file for file in found if not self.options.excludes(file.action.path)]
+
+    def waiting(self, after: Position, newest: int, most_commits: int) -> Waiting | None:
+        """How much of the table a stream has not read yet that has come to a position.
+
+        Args:
+            newest: version up to which is counted.
+            most_commits: that are read for it; None is the answer where it would take more. What is read is kept for the batches to come.
+        """
+        if newest - after.version > most_commits:
+            return None
+        found, where = Waiting(0, 0), after
+        if where.is_initial_snapshot:
+            files = self._initial_files(where.version)
+            first = max(where.index + 1, 0)
+            found, where = Waiting(len(files) - first, files.bytes_from(first)), self._before(where.version + 1)
+        try:
+            for commit in self._commits.between(where.version, newest):
+                ahead = [file for file in commit.files if (file.version, file.index) > where.place]
+                found = Waiting(found.files + len(ahead), found.bytes + sum(file.size for file in ahead))
+        except (InvalidRequest, NotFound, Unsupported):
+            # The stream will stop there, and say so when it comes to it; what lies behind is not its to read.
+            return found
+        return found
 
     def times(self, files: Sequence[IndexedFile]) -> Mapping[int, int]:
         """When the versions of these files were committed, in milliseconds since the epoch.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.knobs.of_options import reader_given
+from tahoe.knobs.of_options import STREAM_READER_OPTIONS, reader_given
 
 __all__ = [
     "ChangeRange",
@@ -155,6 +155,7 @@ _OURS = frozenset(
         *("startingversion", "endingversion", "startingtimestamp", "endingtimestamp"),
         *("replacewhere", "mergeschema", "overwriteschema", "partitionoverwritemode", "txnappid", "txnversion", "usermetadata"),
         *("maxrecordsperfile", "datachange", "optimizewrite", "compression"),
+        *(knob.name.lower() for knob in STREAM_READER_OPTIONS if not knob.name.endswith(".")),
     ]
 )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,7 +34,7 @@ from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_t
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
 from tahoe.table import Table
 
-__all__ = ["OUT_OF_RANGE", "read_changes"]
+__all__ = ["OUT_OF_RANGE", "read_changed_files", "read_changes"]
 
 OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
 """The setting of a session that makes a range after the newest commit empty instead of an error."""
@@ -73,19 +74,35 @@ def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, optio
         if error.code in _AFTER_LATEST and str(spark.conf.get(OUT_OF_RANGE, "false")).lower() == "true":
             return _no_changes(spark, latest)
         raise
-    files = list(changes.files())
+    rows = read_changed_files(spark, changes, list(changes.files()), options=options or _NONE)
+    return _no_changes(spark, changes.snapshot) if rows is None else rows
+
+
+def read_changed_files(
+    spark: SparkSession,
+    changes: Feed,
+    files: Sequence[ChangedFile],
+    *,
+    options: Mapping[str, str] = _NONE,
+    is_stream: bool = False,
+) -> DataFrame | None:
+    """The changed rows of some files of a feed; None where there is no file.
+
+    Args:
+        is_stream: whether the rows are a batch of a stream.
+    """
     groups = ([file for file in files if file.kind is not None], [file for file in files if file.kind is None])
-    frames = [_scan(spark, changes, group, options or _NONE) for group in groups if group]
-    if not frames:
-        return _no_changes(spark, changes.snapshot)
-    return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
+    frames = [_scan(spark, changes, group, options, is_stream=is_stream) for group in groups if group]
+    return reduce(DataFrame.union, frames) if frames else None
 
 
 def _no_changes(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return spark.createDataFrame([], to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema))))
 
 
-def _scan(spark: SparkSession, changes: Feed, files: Sequence[ChangedFile], options: Mapping[str, str]) -> DataFrame:
+def _scan(
+    spark: SparkSession, changes: Feed, files: Sequence[ChangedFile], options: Mapping[str, str], *, is_stream: bool
+) -> DataFrame:
     """The rows of files that all are change data files, or all are not."""
     jvm, snapshot = Jvm.of(spark), changes.snapshot
     told = files[0].kind is None
@@ -106,7 +123,7 @@ def _scan(spark: SparkSession, changes: Feed, files: Sequence[ChangedFile], opti
         hidden=hidden,
         computed={_MEANT.name: _rows_meant(changes, files)},
     )
-    base = scan_of(spark, index, snapshot.config, options, in_files)
+    base = scan_of(spark, index, snapshot.config, options, in_files, is_stream=is_stream)
     if some:
         meant = base[_MEANT.name]
         base = base.where(meant.isNull() | ~is_alive(jvm, meant, position(jvm, base)))

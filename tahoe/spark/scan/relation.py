@@ -73,6 +73,7 @@ def read_snapshot(
     files: pa.Table | None = None,
     options: Mapping[str, str] | None = None,
     follows: Table | None = None,
+    is_stream: bool = False,
 ) -> DataFrame:
     """The rows of a snapshot, read natively by Spark.
 
@@ -81,12 +82,15 @@ def read_snapshot(
         files: read these files only (`tahoe.log.replay.FILES_SCHEMA`).
         options: of the reader, for Hadoop (``fs.…``).
         follows: the table that the snapshot is the newest of, to show its newest version whenever the frame is executed.
+        is_stream: whether the rows are a batch of a stream, which Spark wants to know of its plan.
     """
     install()
     if follows is not None:
         follow_tables(spark)
     with_vectors = has_vectors(snapshot, files)
-    return _scan(spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, follows=follows)
+    return _scan(
+        spark, snapshot, with_vectors=with_vectors, files=files, options=options or {}, follows=follows, is_stream=is_stream
+    )
 
 
 def read_rows(
@@ -194,6 +198,7 @@ def _scan(
     options: Mapping[str, str] = MappingProxyType({}),
     metadata: bool = True,
     follows: Table | None = None,
+    is_stream: bool = False,
 ) -> DataFrame:
     jvm = Jvm.of(spark)
     more = [] if files is None else [name for name in _POSITION_TYPES if name in files.column_names]
@@ -208,7 +213,7 @@ def _scan(
         in_files = (*in_files, row_ids.ROW_INDEX)
     time_zone = str(spark.conf.get("spark.sql.session.timeZone"))
     index = FileIndex(jvm, snapshot, time_zone=time_zone, files=files, hidden=hidden, follows=follows)
-    base = scan_of(spark, index, snapshot.config, options, in_files)
+    base = scan_of(spark, index, snapshot.config, options, in_files, is_stream=is_stream)
     if not hidden:
         return without_preview_types(_as_logical(base, snapshot.schema), snapshot)
     file = None
@@ -253,11 +258,14 @@ def scan_of(
     config: TableConfig,
     options: Mapping[str, str],
     in_files: Sequence[StructField] = (),
+    *,
+    is_stream: bool = False,
 ) -> DataFrame:
     """Spark's own scan.
 
     Args:
         in_files: columns of the data files beside the table's.
+        is_stream: whether its rows are a batch of a stream.
     """
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
@@ -270,6 +278,9 @@ def scan_of(
         jvm.map(options),
         session,
     )
+    if is_stream:
+        leaf = getattr(jvm.datasources("LogicalRelation$"), "MODULE$").apply(relation, True)
+        return jvm.frame(spark._jsparkSession, leaf, spark)
     return DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
 
 

@@ -15,7 +15,7 @@ from tahoe.log.history import commit_times
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits
 from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, Position
-from tahoe.stream.source import Source
+from tahoe.stream.source import Source, Waiting
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
 
@@ -290,3 +290,34 @@ def test_a_commit_that_comes_while_a_stream_begins_does_no_harm(make: Make) -> N
     found = Source(table.snapshot(), newest, SourceOptions(starting_version="latest"))
     start = found.plan(None)
     assert places(found, start, found.plan(start))[0] == (start.version, 0)
+
+
+def test_what_waits_is_counted_as_far_as_the_stream_will_read(make: Make) -> None:
+    table = make([1, 2], [3])
+    found = source(table)
+    table.append(pa.table({"id": [4, 5]}), max_rows_per_file=1)
+    sizes = dict(enumerate(table.snapshot().files()["size"].to_pylist()))
+    newest = table.version()
+    assert found.waiting(at(table, 2, 0, True), newest, 9) == Waiting(4, sum(sizes.values()) // len(sizes) * 4)
+    assert found.waiting(at(table, newest, 0), newest, 9) == Waiting(1, sizes[0])
+    assert found.waiting(at(table, newest + 1), newest, 9) == Waiting(0, 0)
+    assert found.waiting(at(table, 1), newest, 1) is None
+    table.append(pa.table({"id": [6]}))
+    table.delete("id in (4, 6)")
+    table.append(pa.table({"id": [7]}))
+    assert found.waiting(at(table, newest), table.version(), 9) == Waiting(3, sizes[0] * 3)
+
+
+def test_a_stream_that_goes_on_has_what_it_read_last_under_the_same_names(make: Make) -> None:
+    table = make([1], properties={"delta.columnMapping.mode": "name"})
+    before = at(table, 2)
+    source(table).resume(before)
+    table.rename_column("id", "number")
+    for position in (before, at(table, 1, 0), at(table, 1, 0, True)):
+        with pytest.raises(InvalidRequest) as caught:
+            source(table).resume(position)
+        assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE"
+    source(table).resume(at(table, 3))
+    with pytest.raises(InvalidRequest) as caught:
+        source(table).resume(Position("another", 2))
+    assert caught.value.code == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"

@@ -1,0 +1,49 @@
+"""The files of one batch as a DataFrame that Spark takes for a stream's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.log.files.live_files import files_table
+from tahoe.protocol.actions import AddFile
+from tahoe.schema.types import StructType
+from tahoe.snapshot.changes import Feed, feed_schema
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
+from tahoe.spark.scan.change_feed import read_changed_files
+from tahoe.spark.scan.relation import read_snapshot
+from tahoe.stream.source import Source
+from tahoe.stream.streamed_commit import IndexedFile
+from tahoe.stream.tail_batch import changes_in
+
+__all__ = ["batch_frame", "shown_schema"]
+
+
+def shown_schema(snapshot: Snapshot, *, read_change_feed: bool) -> StructType:
+    """The columns of a stream, as Spark shows them."""
+    return with_shown_metadata(feed_schema(snapshot.schema) if read_change_feed else snapshot.schema)
+
+
+def batch_frame(spark: SparkSession, source: Source, files: Sequence[IndexedFile], hadoop: Mapping[str, str]) -> DataFrame:
+    """The rows of a batch.
+
+    Args:
+        files: of the batch (`tahoe.stream.source.Source.files`).
+        hadoop: options of the reader for Hadoop (``fs.…``).
+    """
+    if source.options.read_change_feed and files:
+        changes = changes_in(source, tuple(files))
+        feed = Feed(source.read, files[0].version, files[-1].version, source.times(files))
+        rows = read_changed_files(spark, feed, changes, options=hadoop, is_stream=True)
+        if rows is not None:
+            return rows
+        files = ()
+    adds = files_table(file.action for file in files if isinstance(file.action, AddFile))
+    rows = read_snapshot(spark, source.read, files=adds, options=hadoop, is_stream=True)
+    if not source.options.read_change_feed:
+        return rows
+    told = to_spark_schema(feed_schema(source.read.schema)).fields[len(rows.columns) :]
+    return rows.select("*", *(sf.lit(None).cast(field.dataType).alias(field.name) for field in told))

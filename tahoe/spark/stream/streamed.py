@@ -1,0 +1,142 @@
+"""A table as a streaming DataFrame: the plan that ``spark.readStream`` gives, out of which each query that starts makes its own source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.exceptions import InvalidRequest, TahoeError
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.spark.names.options import hadoop_options
+from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.names.snapshots import moment
+from tahoe.spark.stream.batch_frames import shown_schema
+from tahoe.spark.stream.java_classes import streamed_table, streaming_relation, table_stream
+from tahoe.spark.stream.micro_batches import MicroBatches
+from tahoe.spark.stream.stream_options import stream_options
+from tahoe.stream.source_options import SourceOptions
+from tahoe.table import Table
+
+__all__ = ["read_stream"]
+
+
+def read_stream(
+    spark: SparkSession, table: Table, options: Mapping[str, str], schema: JavaObject | None = None, name: str | None = None
+) -> DataFrame:
+    """A table as a stream, for ``writeStream``.
+
+    Args:
+        spark: a classic session.
+        options: of the reader, as its user spelt them.
+        schema: what the user said that the columns are (a ``StructType`` of the JVM); None where nothing was said.
+        name: what the user called the source (Spark 4.3).
+
+    Raises:
+        InvalidRequest, Unsupported: see `tahoe.spark.stream.stream_options.stream_options`; ``DELTA_SCHEMA_NOT_SET`` for a table without
+            columns, ``DELTA_READ_SOURCE_SCHEMA_CONFLICT`` where they are others than the user said.
+    """
+    install()
+    look_at_settings(spark)
+    meant = stream_options(options, partial(moment, spark))
+    snapshot = table.snapshot()
+    jvm = Jvm.of(spark)
+    columns = _columns(jvm, snapshot, meant)
+    if schema is not None:
+        _check_schema(jvm, snapshot, columns, schema)
+    create = _Create(spark, table, meant, hadoop_options(options), str(columns.json()))
+    given = {"path": table.url, **options}
+    relation = streamed_table(jvm, spark._jsparkSession, given, _source_name(jvm, name), create)
+    return jvm.frame(spark._jsparkSession, streaming_relation(jvm, relation, columns), spark)
+
+
+def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject:
+    if not snapshot.schema.fields:
+        raise InvalidRequest(
+            f"Table {snapshot.store.url} has no columns yet, so there is nothing that a stream could read. Write rows, or add columns first.",
+            code="DELTA_SCHEMA_NOT_SET",
+            table=snapshot.store.url,
+        )
+    return jvm.data_type(shown_schema(snapshot, read_change_feed=options.read_change_feed).to_json())
+
+
+def _check_schema(jvm: Jvm, snapshot: Snapshot, columns: JavaObject, given: JavaObject) -> None:
+    same = jvm.catalyst("types.DataTypeUtils").equalsIgnoreNullability(columns, given)
+    if given.nonEmpty() and not same:
+        raise InvalidRequest(
+            f"schema(…) says that table {snapshot.store.url} has the columns {given.toDDL()}, and it has {columns.toDDL()}. Leave schema(…) "
+            "out: a Delta table has its own.",
+            code="DELTA_READ_SOURCE_SCHEMA_CONFLICT",
+            table=snapshot.store.url,
+        )
+
+
+def _source_name(jvm: Jvm, name: str | None) -> JavaObject:
+    return jvm.option(None if name is None else jvm.catalyst("streaming.UserProvided")(name))
+
+
+class _Create(Proxied):
+    """Makes the source of a query that starts; a ``scala.Function1``."""
+
+    def __init__(self, spark: SparkSession, table: Table, options: SourceOptions, hadoop: Mapping[str, str], schema: str) -> None:
+        self._spark, self._table, self._options, self._hadoop, self._schema = spark, table, options, hadoop, schema
+
+    @answered
+    def apply(self, _folder: str) -> JavaObject:
+        """The ``Source`` of a query.
+
+        Args:
+            _folder: of the source in the query's checkpoint.
+        """
+        jvm = Jvm.of(self._spark)
+        try:
+            return self._made(jvm)
+        except TahoeError as error:
+            return _thrown(jvm, error)
+
+    def _made(self, jvm: Jvm) -> JavaObject:
+        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop)
+        columns = _columns(jvm, batches.read, self._options)
+        if str(columns.json()) != self._schema:
+            url = self._table.url
+            raise InvalidRequest(
+                f"The columns of table {url} have changed since it was read by spark.readStream, from {jvm.data_type(self._schema).toDDL()} "
+                f"to {columns.toDDL()} in version {batches.read.version}. Read it anew, and start the query of that DataFrame.",
+                code="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+                table=url,
+                version=batches.read.version,
+            )
+        limits = self._options.limits
+        reads = jvm.java_class("org.apache.spark.sql.connector.read.streaming.ReadLimit")
+        limit = reads.maxFiles(limits.files) if limits.files is not None else reads.maxBytes(limits.bytes)
+        return table_stream(jvm, f"DeltaSource[{self._table.url}]", columns, limit, _Answers(jvm, batches))
+
+    class Java:
+        implements = ("scala.Function1",)
+
+
+class _Answers(Proxied):
+    """``(question, start, end) → answer``, a ``scala.Function3``."""
+
+    def __init__(self, jvm: Jvm, batches: MicroBatches) -> None:
+        self._jvm, self._batches = jvm, batches
+
+    @answered
+    def apply(self, question: str, start: Any, end: Any) -> Any:
+        try:
+            return getattr(self._batches, question)(start, end)
+        except TahoeError as error:
+            return _thrown(self._jvm, error)
+
+    class Java:
+        implements = ("scala.Function3",)
+
+
+def _thrown(jvm: Jvm, error: TahoeError) -> JavaObject:
+    """What the query shall stop with: an exception of the JVM with the error's own text."""
+    return jvm.java_class("org.apache.spark.SparkException")(str(error))

@@ -1,0 +1,87 @@
+"""A query that delta-spark's stream began goes on with Tahoe's from its checkpoint, and back: no row twice, none left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.spark.stream.streamed import read_stream
+from tahoe.table import Table
+
+pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")]
+"""The session has settings of delta-spark's, of which Tahoe tells that it does not follow them."""
+
+Reader = Callable[[SparkSession, str, dict[str, str]], DataFrame]
+
+
+def of_delta_spark(spark: SparkSession, path: str, options: dict[str, str]) -> DataFrame:
+    return spark.readStream.format("delta").options(**options).load(path)
+
+
+def of_tahoe(spark: SparkSession, path: str, options: dict[str, str]) -> DataFrame:
+    return read_stream(spark, Table(path), options)
+
+
+def batches(rows: DataFrame, checkpoint: Path) -> list[list[tuple[object, ...]]]:
+    """What a query gives up to what is there now."""
+    found: list[list[tuple[object, ...]]] = []
+    writer = rows.writeStream.foreachBatch(lambda batch, _number: found.append(sorted(map(tuple, batch.collect()))))
+    writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+    return [batch for batch in found if batch]
+
+
+def rewind(checkpoint: Path, kept: int) -> None:
+    """The checkpoint as it was when `kept` batches were done."""
+    for kind in ("offsets", "commits"):
+        for file in (checkpoint / kind).iterdir():
+            number = file.name.removeprefix(".").removesuffix(".crc")
+            if number.isdecimal() and int(number) >= kept:
+                file.unlink()
+
+
+def written(jvm: SparkSession, path: str) -> None:
+    """Five files in the first version, four more in the third, and changes of rows for the feed."""
+    jvm.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    for first, files in ((0, 5), (100, 4)):
+        rows = jvm.range(first, first + 20).selectExpr("id", "'x' v").repartition(files)
+        rows.write.format("delta").mode("append").save(path)
+
+
+OPTIONS = [
+    {"maxFilesPerTrigger": "2"},
+    {"maxFilesPerTrigger": "2", "startingVersion": "1"},
+    {"maxBytesPerTrigger": "1", "startingVersion": "2", "skipChangeCommits": "true"},
+    {"readChangeFeed": "true", "startingVersion": "0", "maxFilesPerTrigger": "2"},
+    {"readChangeFeed": "true", "maxFilesPerTrigger": "2"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("first", [of_delta_spark, of_tahoe], ids=["delta-spark first", "Tahoe first"])
+def test_either_goes_on_where_the_other_was(
+    jvm: SparkSession, path: str, tmp_path: Path, first: Reader, options: dict[str, str]
+) -> None:
+    second = of_tahoe if first is of_delta_spark else of_delta_spark
+    written(jvm, path)
+    whole = batches(first(jvm, path, options), tmp_path / "at")
+    assert len(whole) > 2
+    for kept in (1, len(whole) - 1):
+        rewind(tmp_path / "at", kept)
+        rest = batches(second(jvm, path, options), tmp_path / "at")
+        assert Counter(row for batch in rest for row in batch) == Counter(row for batch in whole[kept:] for row in batch)
+        # Batches are numbered as positions are: what the other planned is the same batch.
+        if "readChangeFeed" not in options:
+            assert rest == whole[kept:]
+    jvm.range(500, 505).selectExpr("id", "'y' v").write.format("delta").mode("append").save(path)
+    if "readChangeFeed" in options:
+        jvm.sql(f"UPDATE delta.`{path}` SET v = 'z' WHERE id = 502")
+    # Both look at what the other did last when they start.
+    both = [batches(one(jvm, path, options), tmp_path / "at") for one in (first, second)]
+    assert both[0][0][0][0] == 500
+    assert both[1] == []

@@ -1,0 +1,59 @@
+"""What the options of a stream's reader mean."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tahoe.exceptions import TahoeError
+from tahoe.knobs.knob import State
+from tahoe.knobs.of_options import STREAM_READER_OPTIONS
+from tahoe.spark.stream.stream_options import stream_options
+from tahoe.stream.source_options import SourceOptions
+
+MOMENT = datetime(2026, 1, 31, 12, 0, 0, 123_456, UTC)
+
+
+def meant(**options: str) -> SourceOptions:
+    return stream_options(options, lambda text: MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, SourceOptions()),
+        ({"STARTINGVERSION": "7"}, SourceOptions(starting_version=7)),
+        ({"startingVersion": "Latest"}, SourceOptions(starting_version="latest")),
+        ({"startingTimestamp": "2026-01-31 12:00"}, SourceOptions(starting_timestamp_ms=1769860800123)),
+        ({"maxFilesPerTrigger": "3", "excludeRegex": "x"}, SourceOptions(max_files_per_trigger=3, exclude_regex="x")),
+        ({"maxBytesPerTrigger": "10"}, SourceOptions(max_bytes_per_trigger=10)),
+        ({"maxBytesPerTrigger": "10K"}, SourceOptions(max_bytes_per_trigger=10 * 1024)),
+        ({"maxBytesPerTrigger": "2gb"}, SourceOptions(max_bytes_per_trigger=2 * 1024**3)),
+        ({"maxBytesPerTrigger": "1mib"}, SourceOptions(max_bytes_per_trigger=1024**2)),
+        ({"maxBytesPerTrigger": "5b"}, SourceOptions(max_bytes_per_trigger=5)),
+        ({"ignoreDeletes": "TRUE", "failOnDataLoss": "false"}, SourceOptions(ignore_deletes=True, fail_on_data_loss=False)),
+        ({"readChangeData": "true", "skipChangeCommits": "true"}, SourceOptions(read_change_feed=True, skip_change_commits=True)),
+        ({"ignoreChanges": "true", "ignoreFileDeletion": "true"}, SourceOptions(ignore_changes=True, ignore_file_deletion=True)),
+        ({"withEventTimeOrder": "false"}, SourceOptions()),
+    ],
+    ids=str,
+)
+def test_options(options: dict[str, str], expected: SourceOptions) -> None:
+    assert meant(**options) == expected
+
+
+@pytest.mark.parametrize("value", ["", "0", "b", "-1", "1.5m", "10x", "1bm", "1 m m"])
+def test_what_is_no_size_is_refused(value: str) -> None:
+    with pytest.raises(TahoeError) as caught:
+        meant(maxBytesPerTrigger=value)
+    assert caught.value.code == "DELTA_ILLEGAL_OPTION" and "maxBytesPerTrigger" in str(caught.value)
+
+
+def test_what_is_not_there_is_refused_by_its_name() -> None:
+    refused = [knob.name for knob in STREAM_READER_OPTIONS if knob.state is State.REFUSED]
+    assert {"schemaTrackingLocation", "schemaLocation", "withEventTimeOrder", "allowSourceColumnDrop"} <= set(refused)
+    for name in refused:
+        with pytest.raises(TahoeError, match=name) as caught:
+            meant(**{name: "true"})
+        assert caught.value.code == "TAHOE_OPTION_NOT_SUPPORTED"

@@ -43,6 +43,11 @@ class Outcome:
     refusal: str = ""
 
     @property
+    def why(self) -> str:
+        """The refusal in a line."""
+        return " ".join(self.refusal.split())[:250]
+
+    @property
     def told(self) -> str:
         """For the table that is printed."""
         return f"{len(self.rows)} rows" if self.rows is not None else "refused"
@@ -100,12 +105,13 @@ def compare(table: Path, root: Path, readers: Mapping[str, Callable[[Path], pa.T
 
 def _disagreement(first: Outcome, other: Outcome, *, of_ours: bool) -> tuple[str, str] | None:
     if first.rows is None and other.rows is None:
-        ours, theirs = first.refusal.split(":")[0], other.refusal.split(":")[0]
-        return ("refuses", f"{theirs}, and not {ours}") if of_ours and ours != theirs else None
+        # Spark wraps what the portable source raises in an error of its own, whose text has ours.
+        ours = first.refusal.split(":")[0]
+        return ("refuses", f"{other.why}, and not {ours}") if of_ours and ours not in other.refusal else None
     if first.rows is None:
-        return "reads", f"{other.told}; we refuse: {first.refusal}"
+        return "reads", f"{other.told}; we refuse: {first.why}"
     if other.rows is None:
-        return "refuses", other.refusal
+        return "refuses", other.why
     if first.rows == other.rows:
         return None
     one, another = Counter(first.rows), Counter(other.rows)
@@ -127,7 +133,7 @@ def _outcome(read: Callable[[Path], pa.Table], table: Path) -> Outcome:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
         code = getattr(error, "code", None)
-        return Outcome(None, f"{code or type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}")
+        return Outcome(None, f"{code or type(error).__name__}: {error}")
 
 
 # -- readers ---------------------------------------------------------------------------------------------------------------
@@ -155,7 +161,10 @@ def _spark_readers() -> dict[str, Callable[[Path], pa.Table]]:
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
     )
     session = builder.config("spark.sql.execution.arrow.pyspark.enabled", "true").getOrCreate()
     session.sparkContext.setLogLevel("OFF")

@@ -82,6 +82,12 @@ EXPLAINED: tuple[Explained, ...] = (
         "duckdb", "rows", "DuckDB reads partition columns of mapped tables as null", "timestamp_ntz-name-mode", "Partition=None"
     ),
     Explained("duckdb", "refuses", "DuckDB does not know the type void", "void-column"),
+    Explained(
+        "spark",
+        "refuses",
+        "Spark reads data files itself and tells a missing one in its own words",
+        detail="not DELTA_FILE_NOT_FOUND",
+    ),
     # what Tahoe cannot do
     Explained("deltalake", "reads", "variants are refused by name", detail="type variant"),
     Explained("duckdb", "reads", "variants are refused by name", detail="type variant"),

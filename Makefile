@@ -19,7 +19,7 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-oldest delta-spark-tests interop lint format docs bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-oldest delta-spark-tests interop lint format docs golden bench soak lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ docs: $(VENV)/.package ## write the pages of docs/ that are printed from code
 
 bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, each printing its ratios
 	@$(JAVA) for script in benchmarks/[a-z]*.py; do echo; echo "== $$script"; $(BIN)/python "$$script"; done
+
+golden: $(VENV)/.package ## FOLDER=DIR: every Delta table below it through every reader, and where two disagree; SPARK=1 takes Spark too
+	@$(JAVA) $(BIN)/python scripts/golden.py "$(or $(FOLDER),../shared/golden)" $(if $(SPARK),--spark)
 
 soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
 	@$(JAVA) $(PYTEST) -m soak

@@ -22,6 +22,7 @@ _ICEBERG = "tests/unit/ops/copies/test_iceberg_table.py"
 _CONVERT = "tests/unit/ops/copies/test_convert.py"
 _DROP = "tests/unit/ops/features/test_drop_feature.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
+_STRICT = "tests/unit/ops/strict/test_strict_check.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     "values only: nothing is decided in it": {
@@ -166,5 +167,22 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/tables/alterable": _COLUMNS,
         "ops/tables/dependents": _COLUMNS,
         "ops/tables/replaceable": _COLUMNS,
+    },
+    "one rule each: all are broken on purpose in one list of tables": {
+        "ops/strict/held/folded_state": _STRICT,
+        "ops/strict/held/raw_log": _STRICT,
+        "ops/strict/held/rule": _STRICT,
+        "ops/strict/held/in_force": _STRICT,
+        "ops/strict/rules/checkpoint_rules": _STRICT,
+        "ops/strict/rules/commit_rules": _STRICT,
+        "ops/strict/rules/data_rules": _STRICT,
+        "ops/strict/rules/file_rules": _STRICT,
+        "ops/strict/rules/history_rules": _STRICT,
+        "ops/strict/rules/iceberg_rules": _STRICT,
+        "ops/strict/rules/log_rules": _STRICT,
+        "ops/strict/rules/member_rules": _STRICT,
+        "ops/strict/rules/protocol_rules": _STRICT,
+        "ops/strict/rules/schema_rules": _STRICT,
+        "ops/strict/rules/summary_rules": _STRICT,
     },
 }

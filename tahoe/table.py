@@ -356,13 +356,17 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         last = None if end_timestamp is None else parse_timestamp(end_timestamp)
         return feed(self.store, self.snapshot(), Bounds(start_version, end_version, first, last)).to_arrow()
 
-    def check(self, *, deep: bool = False, progress: Progress | None = None) -> list[Violation]:
-        """What is wrong with the table and its Iceberg side, with `deep` by reading every row; see `tahoe.ops.upkeep.check`."""
+    def check(self, *, deep: bool = False, strict: bool = False, progress: Progress | None = None) -> list[Violation]:
+        """What is wrong with the table and its Iceberg side; see `tahoe.ops.upkeep.check`. With `deep` every row is read, with `strict` all
+        that the log holds is held against every rule of the specification (`tahoe.ops.strict`)."""
         from tahoe.ops.upkeep.check import check_table, iceberg_violations
 
         with shown(self.clock) as bar:
             violations = check_table(self.store, deep=deep, progress=progress or bar)
-            # Only a table that asks for Iceberg pays for loading what looks at it.
+            if strict:
+                from tahoe.ops.strict.strict_check import strict_violations
+
+                violations += strict_violations(self.store, progress or bar)
             return violations + iceberg_violations(self.snapshot, lambda: self.uniform.foreign_changes())
 
     @cached_property

@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("tahoe.testing")
 
+pytest_plugins = ["tests.written_tables"]
+
 HERE = Path(__file__).parent
 MEMORY_DISK = Path("/dev/shm")
 """Linux keeps files here in memory: a folder like any other, on which a sync costs nothing."""

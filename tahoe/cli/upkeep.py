@@ -12,6 +12,7 @@ from tahoe.cli.arguments import FOUND_SOMETHING, AsJson, Path, StorageOptions, o
 from tahoe.cli.output import print_json, print_table
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest
+from tahoe.ops.upkeep.check_violation import Violation
 
 __all__ = [
     "TargetSize",
@@ -31,17 +32,19 @@ __all__ = [
 ]
 
 Deep = Annotated[bool, typer.Option("--deep", help="Read every data file, and hold its rows against the log's statistics.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Hold the whole log against every rule of Delta's specification.")]
 
 
-def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: Deep = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
+def check(path: Path, option: StorageOptions = [], json: AsJson = False, deep: Deep = False, strict: Strict = False) -> None:  # noqa: B006 - typer reads it, nobody changes it
     """What is wrong with the table: gaps in the log, disagreeing checkpoints and checksums, missing files, broken vectors; with --deep
-    every row against its statistics."""
+    every row against its statistics, with --strict every rule of Delta's specification."""
     table = open_table(path, option)
-    violations = table.check(deep=deep)
+    violations = table.check(deep=deep, strict=strict)
     if json:
-        print_json([asdict(violation) for violation in violations])
+        print_json([_members(violation) for violation in violations])
     elif violations:
-        print_table(_COLUMNS, [[found.code, _text(found.version), _text(found.file), found.message] for found in violations])
+        told = [[found.code, _text(found.version), _text(found.file), _finding(found)] for found in violations]
+        print_table(_COLUMNS, told)
     else:
         typer.echo(f"{visible(table.url)}: version {table.version()}, nothing is wrong")
     if violations:
@@ -53,6 +56,15 @@ _COLUMNS = (("what", "left"), ("version", "right"), ("file", "left"), ("finding"
 
 def _text(value: int | str | None) -> str:
     return "" if value is None else str(value)
+
+
+def _members(found: Violation) -> dict[str, object]:
+    """For programs; the section is there where a rule of the strict check speaks."""
+    return {name: value for name, value in asdict(found).items() if name != "section" or value is not None}
+
+
+def _finding(found: Violation) -> str:
+    return found.message if found.section is None else f"{found.message} (PROTOCOL.md, {found.section})"
 
 
 Where = Annotated[str | None, typer.Option("--where", "-w", help="Only these partitions: \"month = '2026-03'\".")]

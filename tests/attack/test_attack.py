@@ -24,6 +24,8 @@ from tests.attack.overlay import Overlay
 from tests.attack.verdict import LIMIT_SECONDS, Judge, table_of
 from tests.attack.victims import VICTIMS, victim
 
+pytestmark = pytest.mark.damages_tables
+
 SEED = int(os.environ.get("TAHOE_ATTACK_SEED", "1"))
 FLIPPED = "flipped"
 KINDS = [*DAMAGES, FLIPPED]

@@ -15,6 +15,8 @@ from tests.attack.test_attack import SEED
 from tests.attack.verdict import Failure, Judge, rows_of, table_of
 from tests.attack.victims import VICTIMS, victim
 
+pytestmark = pytest.mark.damages_tables
+
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:

@@ -17,6 +17,8 @@ from tests.attack.test_attack import SEED
 from tests.attack.verdict import names_its_place, rows_of, table_of, time_limit
 from tests.attack.victims import Victim, rows, victim
 
+pytestmark = pytest.mark.damages_tables
+
 IN_SUITE = 1
 """Cases of each damage to each table and each write, in the suite."""
 TABLES = ("plain", "vectors", "timed", "checkpoint")

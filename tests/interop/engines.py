@@ -14,7 +14,7 @@ import duckdb
 import polars
 import pyarrow as pa
 
-__all__ = ["canonical", "read_deltalake", "read_duckdb", "read_polars"]
+__all__ = ["canonical", "read_deltalake", "read_duckdb", "read_polars", "restart_duckdb"]
 
 
 def read_deltalake(path: str, version: int | None = None) -> pa.Table:
@@ -28,6 +28,11 @@ def read_duckdb(path: str, version: int | None = None) -> pa.Table:
         if version is None:
             return connection.execute("SELECT * FROM delta_scan(?)", [path]).to_arrow_table()
         return connection.execute("SELECT * FROM delta_scan(?, version := ?)", [path, version]).to_arrow_table()
+
+
+def restart_duckdb() -> None:
+    """Have the next read open a new database: after an internal error DuckDB refuses everything else."""
+    _duckdb.cache_clear()
 
 
 def read_polars(path: str, version: int | None = None) -> pa.Table:

@@ -136,6 +136,7 @@ def test_of_parquet(spark, path, tmp_path, partitions):
         spark.sql("DROP TABLE of_parquet")
 
 
+@pytest.mark.damages_tables
 def test_files_are_copied_by_executors(spark, source, tmp_path, monkeypatch):
     monkeypatch.setattr(clone_module, "_FEW", 0)
     clone = str(tmp_path / "clone")

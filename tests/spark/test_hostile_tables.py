@@ -139,6 +139,7 @@ def test_texts_go_to_spark_as_texts(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("files", [1, 120])
+@pytest.mark.damages_tables
 def test_another_file_in_the_place_of_one_is_told_where_spark_would_read_a_part_of_it(
     spark: SparkSession, tmp_path: Path, files: int
 ) -> None:
@@ -167,6 +168,7 @@ def one_file(path: Path, rows: int) -> Path:
 
 @pytest.mark.usefixtures("as_in_an_object_store")
 @pytest.mark.parametrize("damage", ["cut", "longer"])
+@pytest.mark.damages_tables
 def test_in_an_object_store_a_file_that_was_cut_or_went_on_is_sparks_own_error_that_names_it(
     spark: SparkSession, tmp_path: Path, damage: str
 ) -> None:
@@ -179,6 +181,7 @@ def test_in_an_object_store_a_file_that_was_cut_or_went_on_is_sparks_own_error_t
 
 
 @pytest.mark.usefixtures("as_in_an_object_store")
+@pytest.mark.damages_tables
 def test_in_an_object_store_spark_reads_of_a_whole_file_in_the_place_of_another_what_lies_within_the_length_of_the_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:

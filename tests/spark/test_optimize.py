@@ -202,6 +202,7 @@ def test_storage_that_fails_is_told_as_it_is(spark, path):
 
 
 @pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.damages_tables
 def test_a_large_bin_is_clustered_by_many_tasks(spark, path, monkeypatch, fails):
     made = tahoe.Table.create(
         path,

@@ -310,6 +310,7 @@ def test_a_repr_tells_version_and_shape_and_never_fails(table, tmp_path):
     assert "NotFound" in repr(Table(tmp_path / "nothing"))
 
 
+@pytest.mark.damages_tables
 def test_check_finds_what_is_wrong(table, tmp_path):
     table.append(rows(1))
     table.append(rows(2))
@@ -322,6 +323,7 @@ def test_check_finds_what_is_wrong(table, tmp_path):
     assert any(violation.code in ("log-gap", "snapshot") for violation in Table(table.url).check())
 
 
+@pytest.mark.damages_tables
 def test_check_finds_a_wrong_checksum(table, tmp_path):
     table.append(rows(1))
     name = tmp_path / "t" / "_delta_log" / f"{1:020d}.crc"

@@ -96,7 +96,13 @@ def commit_batch(table: CommitsTable, batch: Batch, options: WriteOptions, write
         except DeltaConcurrentModificationException as error:
             # A number that was written meanwhile is told: another run of the query is at work.
             told = isinstance(error, ConcurrentTransactionException)
-            if told or written is None or written.is_numbered or attempt == _ATTEMPTS or not _fits(written, table, batch, options):
+            if (
+                told
+                or written is None
+                or written.is_numbered
+                or attempt == _ATTEMPTS
+                or not _fits(written, table, batch, options)
+            ):
                 raise
     raise AssertionError("the last attempt returns or raises")
 

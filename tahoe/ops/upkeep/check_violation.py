@@ -25,6 +25,7 @@ class Violation:
         version: where in the log, if it is about one version.
         file: the store's name of the file, if it is about one.
         error: the error class that reading it raises (``DELTA_…``, ``TAHOE_…``), where it raises one.
+        section: the section of PROTOCOL.md whose rule is broken; told by the strict check alone (`tahoe.ops.strict`).
     """
 
     code: str
@@ -32,6 +33,7 @@ class Violation:
     version: int | None = None
     file: str | None = None
     error: str | None = None
+    section: str | None = None
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"

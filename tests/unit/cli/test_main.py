@@ -108,6 +108,17 @@ def test_check_finds_nothing_on_a_sound_table(path: str) -> None:
     assert run_json("check", path) == []
 
 
+@pytest.mark.damages_tables
+def test_check_strict_names_the_rule_and_its_section(path: str) -> None:
+    assert "nothing is wrong" in run("check", path, "--strict")
+    (Path(path) / "_delta_log" / "7.json").write_text("{}\n")
+    assert run_json("check", path) == []
+    assert "(PROTOCOL.md, Delta Log Entries)" in " ".join(run("check", path, "--strict", code=1).split())
+    (finding,) = run_json("check", path, "--strict", code=1)
+    assert (finding["code"], finding["section"]) == ("names-have-twenty-digits", "Delta Log Entries")
+
+
+@pytest.mark.damages_tables
 def test_check_names_a_missing_file_and_exits_with_1(path: str) -> None:
     victim = next(Path(path).rglob("month=2/*.parquet"))
     victim.unlink()
@@ -218,6 +229,7 @@ def test_the_version_is_printed() -> None:
     assert run("--version").strip() == f"tahoe {tahoe.__version__}"
 
 
+@pytest.mark.damages_tables
 def test_check_deep_reads_the_rows_and_json_gives_codes(tmp_path: Path) -> None:
     place = str(tmp_path / "table")
     for value in (1, 2):

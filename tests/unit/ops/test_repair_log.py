@@ -11,6 +11,8 @@ from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checkpoint_na
 from tahoe.log.segment import checkpoints_in
 from tahoe.table import Table
 
+pytestmark = pytest.mark.damages_tables
+
 ROWS = pa.table({"id": [1, 2, 3]})
 
 

@@ -119,6 +119,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("case", VECTORS)
+@pytest.mark.damages_tables
 def test_a_mad_vector_in_the_log_is_an_error_that_names_table_and_file(folder: Path, tmp_path: Path, case: str) -> None:
     copy = tmp_path / "t"
     for file in folder.rglob("*"):

@@ -33,6 +33,7 @@ def test_the_schema_is_right_without_a_row(table):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 10, 11, 39, 40, 1000])
+@pytest.mark.damages_tables
 def test_a_limit_gives_so_many_rows_and_reads_no_file_that_it_does_not_need(table, limit):
     adds = table.snapshot().scan().add_files()
     needed = -(-limit // 10)
@@ -49,6 +50,7 @@ def test_a_negative_limit_and_an_unknown_column_are_refused_before_a_row_is_read
 
 
 @pytest.mark.usefixtures("with_threads")
+@pytest.mark.damages_tables
 def test_an_error_in_the_middle_of_a_stream_is_tahoes_own(table):
     adds = table.snapshot().scan().add_files()
     table.store.delete(adds[2].path)

@@ -123,6 +123,7 @@ def test_files_too_large_to_look_into_conflict(table, monkeypatch):
         commit(table, deleting)
 
 
+@pytest.mark.damages_tables
 def test_a_vector_that_is_gone_from_storage_leaves_the_conflict_standing(table):
     first, second = change(table, [1]), change(table, [2])
     vectors = commit(table, first).snapshot.files().column("deletionVector").to_pylist()

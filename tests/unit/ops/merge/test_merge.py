@@ -246,6 +246,7 @@ def test_a_builder_can_be_used_again(tmp_path: Path) -> None:
     assert found(table) == {1: ("a", 1.0), 3: ("b", 3.0), 4: ("b", 40.0), 5: ("b", None)}
 
 
+@pytest.mark.damages_tables
 def test_files_that_cannot_hold_a_key_are_not_read(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(rows(dict.fromkeys(range(1000, 1010), ("z", 0.0))))

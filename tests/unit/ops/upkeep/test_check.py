@@ -25,6 +25,8 @@ from tahoe.protocol.dv import z85_encode
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import Entry
 
+pytestmark = pytest.mark.damages_tables
+
 VECTORS = {"delta.enableDeletionVectors": "true"}
 DEEP = "[" * 100_000
 

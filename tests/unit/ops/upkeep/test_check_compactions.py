@@ -9,6 +9,8 @@ from tahoe.log.files.paths import commit_name
 from tahoe.protocol.actions import DomainMetadata, SetTransaction
 from tahoe.testing.log_builder import METADATA, Log, add, memory_log, remove
 
+pytestmark = pytest.mark.damages_tables
+
 CHANGES = {
     "a path": (b'"path":"two"', b'"path":"twp"'),
     "a partition value": (b'"part":"a"', b'"part":"c"'),

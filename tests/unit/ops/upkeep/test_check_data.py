@@ -17,6 +17,8 @@ from tahoe import Table
 from tahoe.ops.upkeep.check import Violation, check_table
 from tahoe.store.local_store import LocalLogStore
 
+pytestmark = pytest.mark.damages_tables
+
 SCHEMA = pa.schema(
     [
         ("id", pa.int64()),

@@ -16,6 +16,8 @@ from tahoe.exceptions import CorruptTable
 from tahoe.ops.upkeep.check import check_table
 from tahoe.store.local_store import LocalLogStore
 
+pytestmark = pytest.mark.damages_tables
+
 SCHEMA = pa.schema([("id", pa.int64())])
 TIMED = {"delta.enableInCommitTimestamps": "true", "delta.enableChangeDataFeed": "true"}
 

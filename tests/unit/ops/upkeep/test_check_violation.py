@@ -7,6 +7,8 @@ import pytest
 from tahoe.exceptions import CorruptTable
 from tahoe.ops.upkeep.check_violation import Reported, Violation, violation_of
 
+pytestmark = pytest.mark.damages_tables
+
 
 def test_an_error_of_tahoes_own_is_told_in_its_words_with_its_code_and_file() -> None:
     error = CorruptTable("The file is damaged.", code="TAHOE_CORRUPT_VECTOR", file="f")

@@ -142,6 +142,7 @@ def forget(table: Table, *adds: AddFile) -> None:
     table.store.put_if_absent(f"_delta_log/{table.version() + 1:020d}.json", "\n".join(lines).encode())
 
 
+@pytest.mark.breaks_rules("iceberg-allows-no-vectors")
 def test_files_with_dead_rows_lose_them_unless_iceberg_can_have_vectors(tmp_path: Path) -> None:
     for version, properties, rewritten in (
         (1, {}, 1),

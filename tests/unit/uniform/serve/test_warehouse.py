@@ -120,6 +120,7 @@ def test_hostile_names_name_nothing(tmp_path: Path, name: str) -> None:
     assert ask(catalog, f"/v1/namespaces/sales/tables/{name}/credentials").status == 404
 
 
+@pytest.mark.damages_tables
 def test_links_are_followed_within_the_warehouse_alone(tmp_path: Path) -> None:
     root = tmp_path / "warehouse"
     make_table(root / "sales" / "orders")

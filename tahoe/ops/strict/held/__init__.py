@@ -1,0 +1,1 @@
+"""What rules look at: the log as it is written, what is in force in a version, and the state that commits give."""

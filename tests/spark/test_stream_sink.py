@@ -406,3 +406,18 @@ class TestTwoQueriesOnOneCheckpoint:
         assert second.exception() is None
         assert ids(spark, path) == [1, 2]
         assert json.loads((home / "at" / "metadata").read_text())["id"] == first.id
+
+
+def test_columns_that_rows_lack_are_filled_in(spark: SparkSession, home: Path) -> None:
+    path = str(home / "table")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, n BIGINT GENERATED ALWAYS AS IDENTITY, s STRING DEFAULT 'none') USING delta "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    for number in range(3):
+        land(home, {"id": number * 2}, {"id": number * 2 + 1})
+    run(landing(spark, home), home, path)
+    rows = Table(path).to_arrow().to_pylist()
+    assert [row["id"] for row in sorted(rows, key=lambda row: row["n"])] == list(range(6))
+    assert {row["s"] for row in rows} == {"none"}
+    assert len({row["n"] for row in rows}) == 6

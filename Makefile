@@ -46,7 +46,7 @@ $(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it (about three minutes)
+demo: $(VENV)/.package ## a year of flights: Spark writes Delta, seven readers agree on it; then as streams (about three minutes)
 	@$(JAVA) $(BIN)/python -m demo
 
 test: $(VENV)/.package ## the whole test suite, with and without Spark side by side; FILES="tests/unit/log" runs that room alone

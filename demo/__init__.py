@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["CATALOG", "IDENTIFIER", "OUTPUT"]
+__all__ = ["CATALOG", "IDENTIFIER", "OUTPUT", "STREAMED"]
 
 OUTPUT = Path("demo-output").resolve()
 
 # The Iceberg catalog, a SQLite file; PyIceberg is told of catalogs by its environment, which it reads when it is imported.
 CATALOG = "demo"
 IDENTIFIER = "flights.gold"
+STREAMED = "flights.streamed"
 os.environ.update(
     {
         "PYICEBERG_CATALOG__DEMO__TYPE": "sql",

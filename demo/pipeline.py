@@ -15,7 +15,7 @@ from demo import CATALOG, IDENTIFIER
 from demo.landing import CORRECTED_MONTH, MONTHS, reference_file
 from tahoe.tables import DeltaTable
 
-__all__ = ["SPEED_SINCE", "Audit", "Paths", "Step", "audit", "run_pipeline", "start_spark"]
+__all__ = ["SPEED_SINCE", "Audit", "Paths", "Step", "audit", "run_pipeline", "start_spark", "typed"]
 
 # From this month on the silver and gold tables have a column `speed`; earlier rows read as null.
 SPEED_SINCE = 7
@@ -154,7 +154,7 @@ def _deliver(spark: SparkSession, name: str, month: int, number: int, deliveries
 
     bronze_done = perf_counter()
     bronze = spark.read.format("delta").load(paths.bronze).where(F.col("delivery") == name)
-    _write(_silver(bronze, with_speed), paths.silver, month, corrected, with_speed)
+    _write(typed(bronze, with_speed), paths.silver, month, corrected, with_speed)
 
     silver_done = perf_counter()
     silver = spark.read.format("delta").load(paths.silver).where(F.col("month") == month)
@@ -187,7 +187,7 @@ def _write(
         writer.mode("append").option("mergeSchema", with_speed).save(path)
 
 
-def _silver(bronze: DataFrame, with_speed: bool) -> DataFrame:
+def typed(bronze: DataFrame, with_speed: bool) -> DataFrame:
     """Typed and named rows: NA is null, a flight's scheduled hour a timestamp, its day a date."""
     numbers = [_known(name).cast("int").alias(name) for name in WHOLE_NUMBERS]
     rows = bronze.select(

@@ -19,7 +19,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import SparkSession
 
 import tahoe
-from demo import CATALOG, IDENTIFIER
+from demo import CATALOG
 from demo.checksum import checksum
 
 __all__ = ["Reading", "read_with_all"]
@@ -38,8 +38,8 @@ class Reading:
     seconds: float
 
 
-def read_with_all(spark: SparkSession, path: str, version: int) -> Iterator[Reading]:
-    """One `Reading` an engine: of a Delta version, and of the Iceberg snapshot that stands for it."""
+def read_with_all(spark: SparkSession, path: str, version: int, identifier: str) -> Iterator[Reading]:
+    """One `Reading` an engine: of a Delta version, and of the Iceberg snapshot that stands for it, by path and by its name in the catalog."""
     metadata_file = _metadata_file(path)
     by_path = StaticTable.from_metadata(f"file://{metadata_file}")
     snapshot = _snapshot_of(by_path, version)
@@ -53,7 +53,11 @@ def read_with_all(spark: SparkSession, path: str, version: int) -> Iterator[Read
         ("deltalake", "Delta", lambda: _deltalake(path, version)),
         ("DuckDB", "Delta", lambda: _duckdb("SELECT * FROM delta_scan(?, version := ?)", path, version)),
         ("PyIceberg, by path", "Iceberg", lambda: by_path.scan(snapshot_id=snapshot).to_arrow()),
-        ("PyIceberg, catalog", "Iceberg", lambda: _from_catalog().scan(snapshot_id=snapshot).to_arrow()),
+        (
+            "PyIceberg, catalog",
+            "Iceberg",
+            lambda: load_catalog(CATALOG).load_table(identifier).scan(snapshot_id=snapshot).to_arrow(),
+        ),
         ("DuckDB", "Iceberg", lambda: _duckdb("SELECT * FROM iceberg_scan(?, snapshot_from_id := ?)", metadata_file, snapshot)),
         ("Polars", "Iceberg", polars_rows),
     ]
@@ -76,10 +80,6 @@ def _snapshot_of(table: IcebergTable, version: int) -> int:
         if snapshot.summary is not None and snapshot.summary["delta-version"] == str(version):
             return snapshot.snapshot_id
     raise LookupError(f"No Iceberg snapshot stands for version {version}.")
-
-
-def _from_catalog() -> IcebergTable:
-    return load_catalog(CATALOG).load_table(IDENTIFIER)
 
 
 def _deltalake(path: str, version: int) -> Any:

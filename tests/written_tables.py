@@ -22,8 +22,9 @@ from tahoe.exceptions import TahoeError
 from tahoe.ops.strict.strict_check import strict_violations
 
 _LOOKS_AT_ALL = os.environ.get("TAHOE_CHECK_ALL") == "1"
-_ONE_TEST_IN = 8
-_MOST_SECONDS = 15.0
+_ONE_TEST_IN = 16
+_MOST_SECONDS = 120.0
+"""A bound that is not met where all is well, so that each run looks at the same tests."""
 _MOST_TABLES_OF_A_TEST = 20
 _spent = 0.0
 
@@ -62,8 +63,18 @@ def broken_rules(folder: Path, known: set[str]) -> Iterator[str]:
         except TahoeError as error:
             yield f"{root}: {error}"
             continue
-        yield from (f"{root}: {found.section}: {found}" for found in violations if found.code not in known)
+        expected = known | (_OF_POSITION_DELETES if _has_position_deletes(root) else set())
+        yield from (f"{root}: {found.section}: {found}" for found in violations if found.code not in expected)
     _spent += time.perf_counter() - started
+
+
+_OF_POSITION_DELETES = {"iceberg-allows-no-vectors"}
+"""What tables break that show their deletion vectors to Iceberg v2 as position deletes (docs/design/008)."""
+
+
+def _has_position_deletes(root: Path) -> bool:
+    config = tahoe.Table(str(root)).snapshot().config
+    return config.metadata.configuration.get("delta.universalFormat.config.iceberg.deletes") == "position"
 
 
 def tables_of_tahoe(folder: Path) -> Iterator[Path]:

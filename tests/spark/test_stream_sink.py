@@ -299,8 +299,8 @@ class TestOtherWriters:
         write = batches.write_files
         runs = []
 
-        def beaten(*arguments: Any) -> Any:
-            adds = write(*arguments)
+        def beaten(*arguments: Any, **named: Any) -> Any:
+            adds = write(*arguments, **named)
             runs.append(adds)
             Table(path).delete("id = 3")
             return adds
@@ -315,8 +315,8 @@ class TestOtherWriters:
         spark.range(1).write.format("delta").save(path)
         write = batches.write_files
 
-        def beaten(*arguments: Any) -> Any:
-            adds = write(*arguments)
+        def beaten(*arguments: Any, **named: Any) -> Any:
+            adds = write(*arguments, **named)
             Table(path).add_constraint("small", "id < 10")
             return adds
 
@@ -330,8 +330,8 @@ class TestOtherWriters:
         write, request = batches.write_files, sink_request("append", None, {}, {})
         first = [True]
 
-        def beaten(*arguments: Any) -> Any:
-            adds = write(*arguments)
+        def beaten(*arguments: Any, **named: Any) -> Any:
+            adds = write(*arguments, **named)
             if first:
                 first.clear()
                 write_batch(Table(path), "q", 0, spark.range(7, 8), request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -227,6 +228,7 @@ def test_where_it_begins_and_how_much_a_batch_has(
 ) -> None:
     table = Table(path)
     for one in range(5):
+        time.sleep(0.002)  # a snapshot's files come by their times, in milliseconds
         table.append(ids(one))
     found = available(stream(spark, path, **options), tmp_path / "at")
     assert [[row[0] for row in batch] for batch in found] == batches

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
+from tahoe.exceptions import CorruptTable, InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile, Metadata, Protocol, RemoveFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.table import Table
@@ -220,13 +220,13 @@ class TestRefusals:
         with pytest.raises(InvalidRequest, match="path"):
             spark.range(1).write.format("delta").save()
 
-    def test_a_table_with_a_rule_that_is_not_enforced_is_not_written(self, spark, tmp_path):
+    def test_a_table_with_a_rule_that_says_too_little_is_not_written(self, spark, tmp_path):
         from tests.spark.test_reading import write_log
 
         schema = StructType(
             (StructField("id", PrimitiveType("long"), True, {"delta.identity.start": 1, "delta.identity.step": 1}),)
         )
         write_log(tmp_path, Protocol(1, 6), Metadata("x", schema.to_json()))
-        with pytest.raises(Unsupported, match=r"identityColumns \(column id\)"):
+        with pytest.raises(CorruptTable, match=r"DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA\] Column 'id'"):
             write(spark.range(1), str(tmp_path))
         assert list(data_files(str(tmp_path))) == []

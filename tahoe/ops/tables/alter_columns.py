@@ -16,7 +16,7 @@ from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_schema
-from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refuse_dependents
+from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refuse_dependents, refuse_replacing
 from tahoe.ops.tables.replaceable import replaced_columns
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, check_default
@@ -204,6 +204,7 @@ def stage_replace_columns(transaction: Transaction, snapshot: Snapshot, columns:
         InvalidRequest: what the files do not allow; ``DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP`` says what.
     """
     config, wanted = snapshot.config, fresh(columns)
+    refuse_replacing(config)
     schema, gone = replaced_columns(config, wanted)
     for path in gone:
         refuse_clustering(snapshot, path)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tahoe.knobs.told import tell_once
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.listing import Checkpoint
@@ -14,6 +15,7 @@ from tahoe.log.intents import notice
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.stream_records import streams_of
 
 __all__ = ["clean_up_log", "expired"]
 
@@ -53,6 +55,7 @@ def clean_up_log(
     if not names or kept is None or kept < _protected_before(config):
         return []
     _look_through(store, checkpoints[kept])
+    _tell_of_late_streams(store, kept)
     for name in names:
         store.delete(name)
     # Only now: whoever writes a checkpoint and still sees the one whose sidecars he names, is seen here.
@@ -61,6 +64,17 @@ def clean_up_log(
         store.delete(name)
     logger.info("removed %d expired files from the log of %s", len(names) + len(orphans), store.url)
     return names + orphans
+
+
+def _tell_of_late_streams(store: LogStore, kept: int) -> None:
+    for one in streams_of(store):
+        if one.version < kept:
+            tell_once(
+                f"{store.url} {one.name} log",
+                f"The log of table {store.url} loses its commits before version {kept}, and the stream with the checkpoint {one.checkpoint} "
+                f"had read only those before {one.version} when it was last heard of. It can go on with what comes after them alone "
+                f"(failOnDataLoss = false). Let delta.logRetentionDuration be longer; if there is no such query, delete {one.name}.",
+            )
 
 
 def expired(

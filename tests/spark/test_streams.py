@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.exceptions import TahoeError
 from tahoe.ops.rows.insert import WriteOptions
+from tahoe.store.stream_records import streams_of
 from tahoe.table import Table
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -232,6 +233,8 @@ def test_where_it_begins_and_how_much_a_batch_has(
         table.append(ids(one))
     found = available(stream(spark, path, **options), tmp_path / "at")
     assert [[row[0] for row in batch] for batch in found] == batches
+    (known,) = streams_of(table.store)
+    assert (known.version, str(tmp_path / "at") in known.checkpoint) == (5, True)
     table.append(ids(8))
     (after,) = available(stream(spark, path, **options), tmp_path / "at") or [[]]
     assert [row[0] for row in after] == ([] if "excludeRegex" in options else [8])

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from tahoe.exceptions import TahoeError
+from tahoe.knobs.told import tell_once
 from tahoe.ops.upkeep.vacuum_files import (
     confirmed,
     delete_empty_folders,
@@ -25,7 +27,15 @@ from tahoe.ops.upkeep.vacuum_files import (
     without_links,
 )
 from tahoe.ops.upkeep.vacuum_lite import expired_version, removed_files, write_last_vacuum
-from tahoe.ops.upkeep.vacuum_needed import actions_of, commits_in, lost_versions, names_in, needed_by_clones, needed_names
+from tahoe.ops.upkeep.vacuum_needed import (
+    actions_of,
+    commits_in,
+    late_streams,
+    lost_versions,
+    names_in,
+    needed_by_clones,
+    needed_names,
+)
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
 from tahoe.progress import Progress, silent
 from tahoe.protocol.features import check_writable
@@ -93,6 +103,7 @@ def vacuum(
     transaction = begin()
     store = transaction.store
     plan = plan_vacuum(transaction, request, held, progress)
+    _tell_of_late_streams(plan)
     if request.dry_run:
         commits = commits_in(store)
         lost = lost_versions(store, commits, {entry.name for entry in plan.files}, request.threads)
@@ -128,6 +139,7 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
     if request.lite or request.inventory is not None:
         files = confirmed(store, files, cut_off_ms, request.threads)
     expired = complete if request.lite else expired_version(commits, cut_off_ms)
+    vacuumed_version = None if expired is None else min([expired, *versions])
     return VacuumPlan(
         table=store.url,
         version=newest.version,
@@ -136,8 +148,20 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
         folders=len({entry.name.rpartition("/")[0] for entry in entries.values()} | {""}),
         retention_ms=retention_ms,
         cut_off_ms=cut_off_ms,
-        vacuumed_version=None if expired is None else min([expired, *versions]),
+        vacuumed_version=vacuumed_version,
+        late_streams=late_streams(store, vacuumed_version) if files else (),
     )
+
+
+def _tell_of_late_streams(plan: VacuumPlan) -> None:
+    for one in plan.late_streams:
+        heard = datetime.fromtimestamp(one.modified_ms / 1000, UTC).isoformat(" ", "seconds")
+        tell_once(
+            f"{plan.table} {one.name} {plan.vacuumed_version}",
+            f"VACUUM of table {plan.table}: the stream with the checkpoint {one.checkpoint} had read the versions before {one.version} when "
+            f"it was last heard of ({heard}), and files go that commits up to version {plan.vacuumed_version} removed. What of them it has "
+            f"not read is lost to it. Let it catch up first, or retain more; if there is no such query, delete {one.name}.",
+        )
 
 
 def _candidates(

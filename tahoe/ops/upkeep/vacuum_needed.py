@@ -24,8 +24,9 @@ from tahoe.protocol.dv import file_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.outside import clones_of
+from tahoe.store.stream_records import StreamRecord, streams_of
 
-__all__ = ["actions_of", "commits_in", "lost_versions", "names_in", "needed_by_clones", "needed_names"]
+__all__ = ["actions_of", "commits_in", "late_streams", "lost_versions", "names_in", "needed_by_clones", "needed_names"]
 
 
 def commits_in(store: LogStore) -> list[tuple[int, Entry]]:
@@ -139,3 +140,12 @@ def _names(files: pa.Table, root_url: str) -> Iterator[str]:
         name = file_name(vector, root_url)
         if name is not None:
             yield name
+
+
+def late_streams(store: LogStore, vacuumed_version: int | None) -> tuple[StreamRecord, ...]:
+    """The streams that may still have to read files which are not kept for anybody.
+
+    Args:
+        vacuumed_version: files that commits up to this one removed go; None for none.
+    """
+    return () if vacuumed_version is None else tuple(one for one in streams_of(store) if one.version < vacuumed_version)

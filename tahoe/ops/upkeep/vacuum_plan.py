@@ -15,6 +15,7 @@ from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.store.location import check_name
 from tahoe.store.log_store import Entry
+from tahoe.store.stream_records import StreamRecord
 
 __all__ = ["HOUR_MS", "VacuumPlan", "VacuumRequest", "deletable", "is_hidden", "partition_prefixes", "retention_of"]
 
@@ -64,6 +65,7 @@ class VacuumPlan:
         cut_off_ms: by the clock of the storage; what is younger stays.
         vacuumed_version: every file that a commit up to this one removed is gone afterwards; None where no commit is old enough.
         lost_versions: that can be read now and cannot be read afterwards, where this was asked for.
+        late_streams: that may not have read yet what goes, of those that the table knows of.
     """
 
     table: str
@@ -75,6 +77,7 @@ class VacuumPlan:
     cut_off_ms: int
     vacuumed_version: int | None = None
     lost_versions: tuple[int, ...] = ()
+    late_streams: tuple[StreamRecord, ...] = ()
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ from tahoe.log.files.paths import commit_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.stream.batch_frames import batch_frame
+from tahoe.store.stream_records import record_stream
 from tahoe.stream.admission import UNLIMITED
 from tahoe.stream.position import BASE_INDEX, Position
 from tahoe.stream.source import Source
@@ -21,6 +22,7 @@ from tahoe.table import Table
 
 __all__ = ["MicroBatches"]
 
+_UNTOLD_MS = 60_000
 _MOST_COMMITS = 256
 """Ahead of a query that are read to tell what waits there; to be read they are anyway."""
 
@@ -31,10 +33,15 @@ class MicroBatches:
     Args:
         spark: the session that read the table as a stream; the query runs in a copy of it.
         hadoop: options of the reader for Hadoop (``fs.…``).
+        checkpoint: the query's folder for this source, by which the table knows it.
     """
 
-    def __init__(self, spark: SparkSession, table: Table, options: SourceOptions, hadoop: Mapping[str, str]) -> None:
+    def __init__(
+        self, spark: SparkSession, table: Table, options: SourceOptions, hadoop: Mapping[str, str], checkpoint: str
+    ) -> None:
         self._spark = spark
+        self._checkpoint = checkpoint
+        self._told: tuple[int, int] | None = None
         self._table = table
         self._hadoop = hadoop
         self._newest = table.snapshot()
@@ -66,8 +73,17 @@ class MicroBatches:
         """
         begin = None if start is None else Position.parse(start)
         end = self._source.plan(begin, UNLIMITED if limit == "all" else None, self._end)
+        self._tell(self._source.read.version if begin is None else begin.version, is_idle=end == begin)
         # Spark compares offsets by their text, and another writer's text of one position may be another.
         return start if start is not None and end == begin else str(end)
+
+    def _tell(self, version: int, *, is_idle: bool) -> None:
+        """Let the table know which version is still to be read: once in a while, and when all is read."""
+        now = self._table.clock.now_ms()
+        if self._told is not None and (version == self._told[0] or not (is_idle or now - self._told[1] > _UNTOLD_MS)):
+            return
+        record_stream(self._table.store, self._checkpoint, version)
+        self._told = version, now
 
     def newest(self, _start: None, _end: None) -> str:
         """The position after all that the last look at the log found."""

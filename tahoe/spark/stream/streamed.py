@@ -87,20 +87,20 @@ class _Create(Proxied):
         self._spark, self._table, self._options, self._hadoop, self._schema = spark, table, options, hadoop, schema
 
     @answered
-    def apply(self, _folder: str) -> JavaObject:
+    def apply(self, folder: str) -> JavaObject:
         """The ``Source`` of a query.
 
         Args:
-            _folder: of the source in the query's checkpoint.
+            folder: of the source in the query's checkpoint.
         """
         jvm = Jvm.of(self._spark)
         try:
-            return self._made(jvm)
+            return self._made(jvm, folder)
         except TahoeError as error:
             return _thrown(jvm, error)
 
-    def _made(self, jvm: Jvm) -> JavaObject:
-        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop)
+    def _made(self, jvm: Jvm, folder: str) -> JavaObject:
+        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop, folder)
         columns = _columns(jvm, batches.read, self._options)
         if str(columns.json()) != self._schema:
             url = self._table.url

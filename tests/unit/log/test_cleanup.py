@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import CorruptTable
+from tahoe.exceptions import CorruptTable, TahoeWarning
 from tahoe.log.cleanup import clean_up_log, expired
 from tahoe.log.files.paths import checkpoint_name, checksum_name, commit_name, parse
 from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import Entry
+from tahoe.store.stream_records import record_stream, streams_of
 from tahoe.testing.log_builder import METADATA, PROTOCOL, Log, add, live_paths, memory_log, remove
 
 DAY_MS = 86_400_000
@@ -62,6 +63,18 @@ def test_the_table_is_read_as_before_and_sidecars_go_with_their_checkpoints(log:
     assert {commit_name(0), commit_name(3), checksum_name(3), *old_sidecars} <= set(gone)
     assert all(log.store.head(name) is None for name in gone) and log.store.head(commit_name(4))
     assert live_paths(log) == live == log.expected()
+
+
+def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_commits_go(log: Log) -> None:
+    log.classic()
+    record_stream(log.store, "file:/late/sources/0", 2)
+    record_stream(log.store, "file:/newest/sources/0", 5)
+    with pytest.warns(
+        TahoeWarning, match="loses its commits before version 4, and the stream with the checkpoint file:/late"
+    ) as told:
+        clean_up_log(log.store, config(), LATER)
+    assert len(told) == 1 and len(list(streams_of(log.store))) == 2
+    assert live_paths(log) == log.expected()
 
 
 def test_nothing_goes_within_the_retention(log: Log) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
-from tahoe.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, StorageFailure, Unsupported
+from tahoe.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, StorageFailure, TahoeWarning, Unsupported
 from tahoe.log.files.live_files import add_files
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.layout.bins import Bin
@@ -26,6 +26,7 @@ from tahoe.progress import Reported
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
+from tahoe.store.stream_records import record_stream
 from tahoe.table import Table
 from tahoe.testing.aged_store import AgedClock, AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, TracingStore, WrappedStore
@@ -87,6 +88,22 @@ def test_files_stay_for_the_retention_and_go_after_it(store: AgedStore) -> None:
         with pytest.raises(NotFound):
             table.to_arrow(version=version)
     assert table.vacuum().deleted == 0
+
+
+def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_files_go(store: AgedStore) -> None:
+    table = table_of(store)
+    record_stream(store, "file:/late/sources/0", 2)
+    record_stream(store, "file:/newest/sources/0", 4)
+    assert table.vacuum(dry_run=True).plan.late_streams == ()  # nothing goes yet
+    store.later(169)
+    with pytest.warns(
+        TahoeWarning, match=r"file:/late/sources/0 had read the versions before 2 .* up to version 3 removed"
+    ) as told:
+        plan = table.vacuum(dry_run=True).plan
+    assert (len(told), [one.version for one in plan.late_streams]) == (1, [2])
+    record_stream(store, "file:/late/sources/0", 4)
+    assert table.vacuum().plan.late_streams == ()
+    assert table.check(strict=True) == []
 
 
 def test_the_history_tells_of_it_in_the_references_words(store: AgedStore) -> None:

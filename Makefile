@@ -93,7 +93,7 @@ golden: $(VENV)/.package ## FOLDER=DIR: every Delta table below it through every
 soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
 	@$(JAVA) $(PYTEST) -m soak
 
-LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --group dev --universal \
+LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --group dev --universal \
   --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tahoe.ops.features.removals import REMOVALS
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import FEATURES, TableFeature
+from tahoe.protocol.features import COORDINATED, FEATURES, TableFeature
 
 # What `TableConfig.demands` asks of writers; those that Tahoe does not enforce are refused where a column uses them.
 DEMANDED = ("checkConstraints", "generatedColumns", "identityColumns", "invariants", "allowColumnDefaults")
@@ -12,8 +12,11 @@ HEAD = """# Table features
 
 What Tahoe knows of each feature of the Delta protocol, printed from `tahoe/protocol/features.py` and `tahoe/ops/features/removals.py` by
 `make docs`. A table that needs a feature with "no" below is refused by name, and so is a feature that has no row; a feature of writers alone
-keeps nobody from reading. `tests/unit/ops/features/test_feature_rows.py` does, row by row, what the columns say, and
-`tests/spark/test_feature_rows.py` does it with Spark and with the portable data source, which is what a session of Spark Connect has.
+keeps nobody from reading. `tests/unit/ops/features/test_feature_rows.py` does, row by row, what the columns say, and reads the Iceberg side
+with PyIceberg; `tests/spark/test_feature_rows.py` does it with Spark, with the portable data source and, for every row by `make soak` and for
+a few in each run (`tests/spark/test_portable.py`), on a server of Spark Connect. With the JVM's own Delta by turns:
+`tests/jvm/test_every_feature.py`. Where a coordinator is needed (docs/design/030) and none is named, the table is refused by name
+(`tests/spark/test_coordinator.py`).
 
 """
 _COLUMNS = (
@@ -62,6 +65,8 @@ def _goes(feature: TableFeature) -> str:
 
 def _doors(feature: TableFeature) -> list[str]:
     """Through Spark, without it, and through Spark Connect."""
+    if feature.name in COORDINATED:
+        return ["reads, writes, with its coordinator"] * 2 + ["no"]
     does = "reads, writes" if feature.writable else "reads" if feature.readable else "no"
     return [does, does, "reads, appends" if feature.writable else does]
 
@@ -69,6 +74,8 @@ def _doors(feature: TableFeature) -> list[str]:
 def _iceberg(feature: TableFeature) -> str:
     if not feature.writable:
         return "–"
+    if feature.name.startswith("variant"):
+        return "shown, where no column is a variant"
     versions = [compat.name[-1] for compat in map(FEATURES.__getitem__, _COMPATS) if feature.name in compat.forbids]
     return f"shown, where it is not active with V{' or V'.join(versions)}" if versions else "shown"
 

@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from golden_explained import EXPLAINED
+from pyspark.sql.types import VariantVal
 
 import tahoe
 
@@ -35,12 +37,21 @@ from tests.interop.engines import read_deltalake, read_duckdb, restart_duckdb
 _OURS = ("arrow", "spark", "portable")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
-    """What one reader made of a table: its rows in one form, or why it refused."""
+    """What one reader made of a table: its rows, or why it refused."""
 
-    rows: list[str] | None
+    table: pa.Table | None
     refusal: str = ""
+
+    @cached_property
+    def rows(self) -> list[str] | None:
+        """The rows as texts in one form, sorted; None where it refused."""
+        return None if self.table is None else sorted(_rows(self.table))
+
+    def equals(self, other: Outcome) -> bool:
+        """Whether both have the same rows, in any order. Large tables are compared as Arrow has them first, which takes seconds less."""
+        return _surely_equal(self.table, other.table) or self.rows == other.rows
 
     @property
     def why(self) -> str:
@@ -50,7 +61,7 @@ class Outcome:
     @property
     def told(self) -> str:
         """For the table that is printed."""
-        return f"{len(self.rows)} rows" if self.rows is not None else "refused"
+        return f"{self.table.num_rows} rows" if self.table is not None else "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,10 @@ def main() -> int:
     asked = parser.parse_args()
     readers = {"arrow": _arrow, **(_spark_readers() if asked.spark else {}), "deltalake": _deltalake, "duckdb": _duckdb}
     tables = sorted(path.parent for path in asked.folder.resolve().rglob("_delta_log") if path.is_dir())
-    found = [each for table in tables for each in compare(table, asked.folder.resolve(), readers)]
+    found: list[Disagreement] = []
+    for done, table in enumerate(tables, start=1):
+        print(f"{done} of {len(tables)}: {table}", file=sys.stderr, flush=True)
+        found += compare(table, asked.folder.resolve(), readers)
     unexplained = [each for each in found if not each.reason]
     for each in found if asked.json else unexplained:
         print(json.dumps(asdict(each)) if asked.json else f"{each.table}: {each.reader} {each.kind}: {each.detail}")
@@ -104,15 +118,15 @@ def compare(table: Path, root: Path, readers: Mapping[str, Callable[[Path], pa.T
 
 
 def _disagreement(first: Outcome, other: Outcome, *, of_ours: bool) -> tuple[str, str] | None:
-    if first.rows is None and other.rows is None:
+    if first.table is None and other.table is None:
         # Spark wraps what the portable source raises in an error of its own, whose text has ours.
         ours = first.refusal.split(":")[0]
         return ("refuses", f"{other.why}, and not {ours}") if of_ours and ours not in other.refusal else None
-    if first.rows is None:
+    if first.table is None:
         return "reads", f"{other.told}; we refuse: {first.why}"
-    if other.rows is None:
+    if other.table is None:
         return "refuses", other.why
-    if first.rows == other.rows:
+    if first.equals(other):
         return None
     one, another = Counter(first.rows), Counter(other.rows)
     return "rows", f"{other.told}, we {first.told}; e.g. {_shown(another - one)} where we have {_shown(one - another)}"
@@ -128,7 +142,10 @@ def _reason(table: str, reader: str, kind: str, detail: str) -> str:
 
 def _outcome(read: Callable[[Path], pa.Table], table: Path) -> Outcome:
     try:
-        return Outcome(sorted(_rows(read(table))))
+        outcome = Outcome(read(table))
+        if outcome.table is not None and outcome.table.num_rows < _MANY_ROWS:
+            assert outcome.rows is not None  # values that Python cannot hold are told here
+        return outcome
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
@@ -174,9 +191,63 @@ def _spark_readers() -> dict[str, Callable[[Path], pa.Table]]:
     plain.dataSource.register(DeltaDataSource)
     native = tahoe.enable(session)
     return {
-        "spark": lambda table: native.read.format("delta").load(str(table)).toArrow(),
-        "portable": lambda table: plain.read.format("delta").load(str(table)).toArrow(),
+        "spark": lambda table: _collected(native.read.format("delta").load(str(table))),
+        "portable": lambda table: _collected(plain.read.format("delta").load(str(table))),
     }
+
+
+def _collected(frame: Any) -> pa.Table:
+    """The rows of a DataFrame. PySpark hands over no Arrow data where a variant in an array is null: row by row then."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    try:
+        return frame.toArrow()
+    except pa.ArrowInvalid:
+        schema = pa.schema([pa.field(each.name, _nullable(each.type)) for each in to_arrow_schema(frame.schema)])
+        columns = zip(*(tuple(row) for row in frame.collect()), strict=True)
+        arrays = [
+            pa.array([_of_row(value, each.type) for value in values], each.type)
+            for each, values in zip(schema, columns, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """The type without parts that may not be null."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, _nullable(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_nullable(kind.key_type), _nullable(kind.item_type))
+    return pa.list_(_nullable(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def _of_row(value: Any, kind: pa.DataType) -> Any:
+    """A value of PySpark's as Arrow takes it: a variant is its two binaries."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {part.name: _of_row(getattr(value, part.name), part.type) for part in kind}
+    if pa.types.is_map(kind):
+        return [(_of_row(key, kind.key_type), _of_row(held, kind.item_type)) for key, held in value.items()]
+    return [_of_row(part, kind.value_type) for part in value] if pa.types.is_list(kind) else value
+
+
+_MANY_ROWS = 10_000
+
+
+def _surely_equal(one: pa.Table | None, other: pa.Table | None) -> bool:
+    """Whether two large tables of flat columns have the same rows; False where that is not sure."""
+    if one is None or other is None or one.num_rows != other.num_rows or one.num_rows < _MANY_ROWS:
+        return False
+    try:
+        other = other.select(one.column_names)
+        kinds = list(zip(one.schema.types, other.schema.types, strict=True))
+        if any(pa.types.is_nested(mine) or getattr(mine, "tz", None) != getattr(theirs, "tz", None) for mine, theirs in kinds):
+            return False
+        keys = [(name, "ascending") for name in one.column_names]
+        return bool(one.sort_by(keys).equals(other.cast(one.schema).sort_by(keys)))
+    except (pa.ArrowException, KeyError):
+        return False
 
 
 # -- rows in one form ------------------------------------------------------------------------------------------------------
@@ -203,6 +274,13 @@ def _text(value: Any) -> str:
         return f"{value.normalize():f}"
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat() if value.tzinfo is not None else value.isoformat()
+    if (
+        isinstance(value, dict)
+        and set(value) == {"metadata", "value"}
+        and all(isinstance(part, bytes) for part in value.values())
+    ):
+        # One value of a variant may be written in several ways: an integer in more bytes, names in another order.
+        return f"variant {_text(VariantVal(value['value'], value['metadata']).toPython())}"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_text(part)}" for name, part in sorted(value.items())) + "}"
     if isinstance(value, list):

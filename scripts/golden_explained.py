@@ -37,6 +37,7 @@ class Explained:
 _SAME_PATH = "a path with a scheme and one without are the same file: its remove counts; the others take them for two"
 _NO_SCHEMA = "metadata whose schema is null is that of a table without columns, as in the reference"
 _INT96 = "deltalake reads INT96 as nanoseconds, which do not hold the year 9999"
+_WIDER = "statistics wider than the file are refused (035); Spark's own scan does not hold them against the file, nor do others"
 
 _MADE_BY_HAND = (
     ("crc-full", "the checksum tells transactions and domains that no commit made: told as damage (014)"),
@@ -51,19 +52,14 @@ EXPLAINED: tuple[Explained, ...] = (
     Explained("deltalake", "refuses", _SAME_PATH, "canonicalized-paths-"),
     Explained("duckdb", "refuses", _SAME_PATH, "canonicalized-paths-"),
     Explained("deltalake", "rows", _INT96, "table_with_edge_timestamps"),
-    Explained(
-        "deltalake",
-        "reads",
-        "the statistics say a greatest value that the file's footer does not: told as damage (014)",
-        "delta-0.8.0",
-    ),
-    Explained(
-        "duckdb",
-        "reads",
-        "the statistics say a greatest value that the file's footer does not: told as damage (014)",
-        "delta-0.8.0",
-    ),
+    *(Explained(reader, "reads", _WIDER, "delta-0.8.0") for reader in ("deltalake", "duckdb", "spark")),
     *(Explained(reader, "reads", reason, table) for reader in ("deltalake", "duckdb") for table, reason in _MADE_BY_HAND),
+    Explained(
+        "spark",
+        "reads",
+        "the statistics tell values of a column that the file lacks; Spark's own scan does not hold them against the file (014)",
+        "parsed-stats",
+    ),
     # what readers cannot do
     Explained("deltalake", "refuses", "deltalake 1.6 does not know the feature", detail="Unsupported table features required"),
     Explained(
@@ -83,12 +79,29 @@ EXPLAINED: tuple[Explained, ...] = (
     ),
     Explained("duckdb", "refuses", "DuckDB does not know the type void", "void-column"),
     Explained(
+        "duckdb", "refuses", "DuckDB's delta extension does not know the type variant", detail="Unsupported Arrow type VARIANT"
+    ),
+    Explained(
         "spark",
         "refuses",
         "Spark reads data files itself and tells a missing one in its own words",
         detail="not DELTA_FILE_NOT_FOUND",
     ),
     # what Tahoe cannot do
+    Explained(
+        "spark",
+        "refuses",
+        "Spark's scan reads no bytes as decimals, a change that the preview of type widening knew: refused by column (029)",
+        "data/type-widening",
+        "DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+    ),
+    Explained(
+        "spark",
+        "reads",
+        "shredded variants are read by Spark's own scan alone (029)",
+        "variant-stats",
+        "DELTA_UNSUPPORTED_DATA_TYPES",
+    ),
     Explained("deltalake", "reads", "variants are refused by name", detail="type variant"),
     Explained("duckdb", "reads", "variants are refused by name", detail="type variant"),
 )

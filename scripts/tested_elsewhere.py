@@ -36,6 +36,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "knobs/of_properties": "tests/unit/knobs/test_knobs.py",
         "knobs/of_sessions": "tests/unit/knobs/test_knobs.py",
         "knobs/told": "tests/unit/knobs/test_knobs.py",
+        "coordinator/coordinator": "tests/unit/coordinator/test_sql_coordinator.py",
         "process": "tests/unit/uniform/serve/test_warehouse.py",
         "protocol/enforced": "tests/unit/txn/test_prepare.py",
         "protocol/iceberg_upgrade": "tests/unit/ops/upkeep/test_upgrade_uniform.py",
@@ -50,6 +51,9 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/features/plain_columns": _DROP,
         "ops/features/removals": _DROP,
         "ops/features/vector_tombstones": _DROP,
+    },
+    "bytes that only what puts variants together reads and makes": {
+        "schema/variant_bytes": "tests/unit/schema/test_shredded.py",
     },
     "a page, whose elements are looked at as a browser would": {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",

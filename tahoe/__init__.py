@@ -13,6 +13,7 @@ from tahoe.version import __version__
 
 if TYPE_CHECKING:
     from tahoe import cache
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
     from tahoe.exceptions import (
         CommitStateUnknown,
         ConcurrentAppendException,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         TahoeWarning,
         Unsupported,
     )
+    from tahoe.several_tables import read_together, transaction
     from tahoe.spark.session import configure_spark_with_delta_pip, enable
     from tahoe.table import Table
     from tahoe.tables import DeltaTable
@@ -41,9 +43,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "DeltaTable",
+    "SqlCoordinator",
     "cache",
     "configure_spark_with_delta_pip",
     "enable",
+    "read_together",
+    "transaction",
     "TahoeError",
     "InvalidRequest",
     "SchemaMismatch",
@@ -70,6 +75,9 @@ __all__ = [
 _HOMES = {
     "Table": "tahoe.table",
     "DeltaTable": "tahoe.tables",
+    "SqlCoordinator": "tahoe.coordinator.sql_coordinator",
+    "read_together": "tahoe.several_tables",
+    "transaction": "tahoe.several_tables",
     "configure_spark_with_delta_pip": "tahoe.spark.session",
     "enable": "tahoe.spark.session",
 }

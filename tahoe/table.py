@@ -22,6 +22,7 @@ from tahoe.stream.tailable import Tailable
 
 # All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
+    from tahoe.coordinator.coordinator import Coordinator
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.ops.layout.optimize import Rewrite
     from tahoe.ops.layout.optimize_plan import OptimizeRequest
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     _Stage = Callable[[Transaction, Progress], Staged]
 
-__all__ = ["Table", "commit_transaction"]
+__all__ = ["Table"]
 
 
 class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
@@ -55,6 +56,8 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         clock: time and chance; tests give their own.
         hooks: what else follows each commit made through this value; one that fails is told in the log and fails nobody.
         compactor: compacts what a commit has left, where that is wanted; None for this process, where the table's properties want it.
+        coordinator: who says which commits a catalog-managed table has, a `tahoe.SqlCoordinator`; other tables are read and written as
+            ever. `add_feature("catalogManaged")` puts one under it.
     """
 
     def __init__(
@@ -67,8 +70,13 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         policy: RetryPolicy | None = None,
         hooks: Sequence[Hook] = (),
         compactor: Callable[[Table, Committed], None] | None = None,
+        coordinator: Coordinator | None = None,
     ) -> None:
-        self.store = store if store is not None else open_store(path, storage_options)
+        self.store: LogStore = store if store is not None else open_store(path, storage_options)
+        if coordinator is not None:
+            from tahoe.coordinator.coordinated_store import CoordinatedStore
+
+            self.store = CoordinatedStore(self.store, coordinator, clock)
         self.clock = clock
         self.policy = policy
         self._more_hooks = tuple(hooks)
@@ -89,6 +97,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         storage_options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
         store: LogStore | None = None,
+        coordinator: Coordinator | None = None,
     ) -> Table:
         """A new, empty table.
 
@@ -106,7 +115,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         from tahoe.txn.prepare import future_config
         from tahoe.txn.transaction import Transaction
 
-        table = cls(path, storage_options=storage_options, clock=clock, store=store)
+        table = cls(path, storage_options=storage_options, clock=clock, store=store, coordinator=coordinator)
         if table.exists():
             raise InvalidRequest(
                 f"There is a table at {table.url} already. Append to it, or choose another place.",
@@ -401,7 +410,15 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
         """Prepare and commit a transaction, then run what follows a commit."""
+        from tahoe.txn.hooks import commit_transaction
+
         return commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
+
+    def after_commit(self, committed: Committed) -> None:
+        """Run what follows a commit to this table that was made elsewhere: in a transaction over several tables."""
+        from tahoe.txn.hooks import run_hooks
+
+        run_hooks(self._hooks, committed)
 
     def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
         """Commit what a DELETE, UPDATE or MERGE has staged; where no row is to be changed, nothing is committed."""
@@ -463,6 +480,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         """Optimize after a write: no other writer is asked to wait for it. See `tahoe.ops.layout.optimize.optimize`."""
         from tahoe.ops.layout.auto_compact import GENTLE
         from tahoe.ops.layout.optimize import optimize
+        from tahoe.txn.hooks import commit_transaction
 
         commit = partial(commit_transaction, policy=GENTLE, hooks=self._hooks)
         return optimize(self.begin, commit, request, rewrite)
@@ -478,23 +496,3 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
         with shown(self.clock) as progress:
             return upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
-
-
-def commit_transaction(
-    transaction: Transaction,
-    operation: Operation,
-    policy: RetryPolicy | None,
-    hooks: Sequence[Hook],
-    *,
-    user_metadata: str | None = None,
-    tags: Mapping[str, str] | None = None,
-) -> Committed:
-    """Prepare, commit, run the hooks: the one way into the log."""
-    from tahoe.txn.commit import RetryPolicy, commit
-    from tahoe.txn.hooks import run_hooks
-    from tahoe.txn.prepare import prepare
-
-    prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
-    committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
-    run_hooks(hooks, committed)
-    return committed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import duckdb
+
+from tests.duckdb_with import duckdb_with
 
 __all__ = ["REFRESHED", "generate", "tables", "tpch_queries"]
 
@@ -19,9 +20,7 @@ def generate(name: str, scale: float) -> duckdb.DuckDBPyConnection:
     Args:
         scale: 1 is a gigabyte of text.
     """
-    database = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    folder = Path(str(importlib.import_module(f"duckdb_extension_{name}").__file__)).parent
-    database.execute(f"LOAD '{folder}/extensions/v{duckdb.__version__}/{name}.duckdb_extension'")
+    database = duckdb_with(name)
     database.execute(f"CALL {'dbgen' if name == 'tpch' else 'dsdgen'}(sf = {scale})")
     return database
 

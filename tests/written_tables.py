@@ -1,25 +1,29 @@
 """Holds the tables that tests write against the specification: each violation in a table of a test that passed fails the test.
 
-Looked at are the tables below a test's `tmp_path` whose every commit Tahoe wrote, of a sample of the tests and for a bounded time;
-`TAHOE_CHECK_ALL=1` looks at all. A test that damages its tables on purpose, or writes to a log by hand, says so with the mark
+Looked at are the tables below a test's `tmp_path`, and those in memory, whose every commit Tahoe wrote; of a sample of the tests, for a
+bounded time. `TAHOE_CHECK_ALL=1` looks at all. A test that damages its tables on purpose, or writes to a log by hand, says so with the mark
 `damages_tables`; one that writes what Tahoe is known to do otherwise names the rules: `breaks_rules("…")` (docs/design/032).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tahoe
 from tahoe.exceptions import TahoeError
+from tahoe.ops.strict.held.raw_log import RawLog
 from tahoe.ops.strict.strict_check import strict_violations
+from tahoe.protocol.iceberg_compat import deletes_form
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.store.object_store import _memory_stores, open_store
 
 _LOOKS_AT_ALL = os.environ.get("TAHOE_CHECK_ALL") == "1"
 _ONE_TEST_IN = 16
@@ -27,6 +31,14 @@ _MOST_SECONDS = 120.0
 """A bound that is not met where all is well, so that each run looks at the same tests."""
 _MOST_TABLES_OF_A_TEST = 20
 _spent = 0.0
+_BEFORE = pytest.StashKey[frozenset[str]]()
+_COUNTED = "tables held against the specification"
+
+
+@pytest.hookimpl
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember which stores in memory there are before the test."""
+    item.stash[_BEFORE] = frozenset(_memory_stores)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,10 +47,11 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a test that passed and left a table behind that breaks a rule."""
     report = yield
-    folder = getattr(item, "funcargs", {}).get("tmp_path")
-    if call.when == "call" and report.passed and isinstance(folder, Path) and _is_looked_at(item):
+    if call.when == "call" and report.passed and _is_looked_at(item):
         marks = item.iter_markers("breaks_rules")
-        broken = list(broken_rules(folder, {name for mark in marks for name in mark.args}))
+        stores = _looked_at(item)
+        report.user_properties = [*report.user_properties, (_COUNTED, [len(RawLog(store).commits) for store in stores])]
+        broken = list(broken_rules(stores, {name for mark in marks for name in mark.args}))
         if broken:
             report.outcome = "failed"
             report.longrepr = "Tables that the test wrote break the specification (tests/written_tables.py):\n" + "\n".join(
@@ -47,24 +60,45 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many tables and versions were looked at."""
+    counts = [
+        count
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, count in getattr(report, "user_properties", ())
+        if name == _COUNTED
+    ]
+    tables = [versions for count in counts for versions in count]
+    terminalreporter.write_line(f"{_COUNTED}: {len(tables)} of {len(counts)} tests, {sum(tables)} versions")
+
+
 def _is_looked_at(item: pytest.Item) -> bool:
     if item.get_closest_marker("damages_tables") is not None:
         return False
     return _LOOKS_AT_ALL or (_spent < _MOST_SECONDS and zlib.crc32(item.nodeid.encode()) % _ONE_TEST_IN == 0)
 
 
-def broken_rules(folder: Path, known: set[str]) -> Iterator[str]:
-    """What is wrong with the tables below a folder, but for the rules that are known to be broken."""
+def _looked_at(item: pytest.Item) -> list[LogStore]:
+    """The tables below a test's folder, and those in memory that came to be with it."""
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    found = tables_of_tahoe(folder) if isinstance(folder, Path) else iter(())
+    in_memory = tables_in_memory(frozenset(_memory_stores) - item.stash[_BEFORE])
+    return list(islice(chain(found, in_memory), None if _LOOKS_AT_ALL else _MOST_TABLES_OF_A_TEST))
+
+
+def broken_rules(stores: Iterable[LogStore], known: set[str]) -> Iterator[str]:
+    """What is wrong with tables, but for the rules that are known to be broken."""
     global _spent
     started = time.perf_counter()
-    for root in list(tables_of_tahoe(folder))[:_MOST_TABLES_OF_A_TEST]:
+    for store in stores:
         try:
-            violations = strict_violations(tahoe.Table(str(root)).store)
+            violations = strict_violations(store)
         except TahoeError as error:
-            yield f"{root}: {error}"
+            yield f"{store.url}: {error}"
             continue
-        expected = known | (_OF_POSITION_DELETES if _has_position_deletes(root) else set())
-        yield from (f"{root}: {found.section}: {found}" for found in violations if found.code not in expected)
+        expected = known | (_OF_POSITION_DELETES if violations and _has_position_deletes(store) else set())
+        yield from (f"{store.url}: {found.section}: {found}" for found in violations if found.code not in expected)
     _spent += time.perf_counter() - started
 
 
@@ -72,22 +106,33 @@ _OF_POSITION_DELETES = {"iceberg-allows-no-vectors"}
 """What tables break that show their deletion vectors to Iceberg v2 as position deletes (docs/design/008)."""
 
 
-def _has_position_deletes(root: Path) -> bool:
-    config = tahoe.Table(str(root)).snapshot().config
-    return config.metadata.configuration.get("delta.universalFormat.config.iceberg.deletes") == "position"
-
-
-def tables_of_tahoe(folder: Path) -> Iterator[Path]:
-    """The roots below a folder whose logs Tahoe alone wrote."""
-    for log in sorted(folder.rglob("_delta_log")):
-        commits = sorted(log.glob("[0-9]*.json"))
-        if commits and all(_is_tahoes(commit) for commit in commits if commit.name.count(".") == 1):
-            yield log.parent
-
-
-def _is_tahoes(commit: Path) -> bool:
+def _has_position_deletes(store: LogStore) -> bool:
     try:
-        actions: list[Any] = [json.loads(line) for line in commit.read_bytes().splitlines()]
-        return any(str(action.get("commitInfo", {}).get("engineInfo", "")).startswith("Tahoe") for action in actions)
-    except (ValueError, AttributeError, OSError, RecursionError):
+        return deletes_form(Snapshot.at(store).config.properties) == "position"
+    except TahoeError:
         return False
+
+
+def tables_of_tahoe(folder: Path) -> Iterator[LogStore]:
+    """The tables below a folder whose logs Tahoe alone wrote."""
+    for log in sorted(folder.rglob("_delta_log")):
+        store = open_store(str(log.parent))
+        if _is_tahoes(store):
+            yield store
+
+
+def tables_in_memory(names: Iterable[str]) -> Iterator[LogStore]:
+    """The same of the stores in memory of these names."""
+    for name in sorted(names):
+        keys = [str(entry["path"]) for page in _memory_stores[name].reads.list() for entry in page]
+        for root in sorted({key.partition("_delta_log/")[0] for key in keys if "_delta_log/" in key}):
+            store = open_store(f"memory://{name}/{root}".rstrip("/"))
+            if _is_tahoes(store):
+                yield store
+
+
+def _is_tahoes(store: LogStore) -> bool:
+    """Whether each commit says so."""
+    log = RawLog(store)
+    told = [[info.get("engineInfo") for info in log.commit(version).of("commitInfo")] for version in log.commits]
+    return bool(told) and all(any(str(engine).startswith("Tahoe") for engine in engines) for engines in told)

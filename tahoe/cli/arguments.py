@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,20 @@ from tahoe.exceptions import InvalidRequest
 if TYPE_CHECKING:
     from tahoe.table import Table
 
-__all__ = ["FOUND_SOMETHING", "NO_ANSWER", "AsJson", "AtVersion", "Path", "StorageOptions", "open_table", "options_of"]
+__all__ = [
+    "COORDINATOR",
+    "FOUND_SOMETHING",
+    "NO_ANSWER",
+    "AsJson",
+    "AtVersion",
+    "Path",
+    "StorageOptions",
+    "open_table",
+    "options_of",
+]
+
+COORDINATOR = "TAHOE_COORDINATOR"
+"""The environment variable with the URL of the coordinator of catalog-managed tables; no argument, for it may hold a password."""
 
 # The exit codes other than 0.
 FOUND_SOMETHING = 1
@@ -35,13 +49,18 @@ AtVersion = Annotated[
 
 
 def open_table(path: str, options: list[str]) -> Table:
-    """The table at `path`. Nothing is read yet.
+    """The table at `path`, with the coordinator that the environment variable `COORDINATOR` names. Nothing is read yet.
 
     Args:
         options: ``name=value`` texts.
     """
     from tahoe.table import Table  # Arrow and the store take most of the time of `tahoe --help` otherwise
 
+    url = os.environ.get(COORDINATOR)
+    if url:
+        from tahoe.coordinator.sql_coordinator import SqlCoordinator
+
+        return Table(path, storage_options=options_of(options), coordinator=SqlCoordinator(url))
     return Table(path, storage_options=options_of(options))
 
 

@@ -11,9 +11,10 @@ from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.implied import exact_predicate, to_predicate
-from tahoe.expr.tree.predicate import TRUE, Constant, Predicate, references
+from tahoe.expr.tree.predicate import TRUE, Constant, IsNotNull, IsNull, Predicate, leaves_of, references
 from tahoe.lazy import pc
 from tahoe.schema.arrow_values import scalar
+from tahoe.schema.collations import collation_refused, compares_by_bytes
 from tahoe.schema.types import StructType
 
 __all__ = ["RowCondition", "row_condition"]
@@ -58,10 +59,14 @@ class RowCondition:
 
 
 def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
-    """The condition of SQL text, or of a predicate. Raises `InvalidRequest` for text that is not understood."""
+    """The condition of SQL text, or of a predicate.
+
+    Raises `InvalidRequest` for text that is not understood, and for a comparison that a collation decides (``TAHOE_COLLATED_COLUMN``).
+    """
     if where is None:
         return RowCondition(None, TRUE, TRUE, ())
     if not isinstance(where, str):
+        _check_collations(where, schema)
         names = tuple(sorted({schema.field(path[0]).name for path in references(where)}))
         return RowCondition(str(where), where, where, names)
     expression = parse_condition(where, schema, time_zone)
@@ -74,6 +79,14 @@ def row_condition(where: str | Predicate | None, schema: StructType, time_zone: 
         constant = Constant(compute_mask(expression, _ONE_ROW)[0].as_py())
         return RowCondition(where, constant, constant, ())
     return RowCondition(where, expression, to_predicate(expression, None, time_zone) or TRUE, names)
+
+
+def _check_collations(predicate: Predicate, schema: StructType) -> None:
+    """Raise `InvalidRequest` where a predicate compares a column whose texts compare otherwise than by their bytes."""
+    for leaf in leaves_of(predicate):
+        column = schema.resolve(leaf.column.path)
+        if column is not None and not compares_by_bytes(column) and not isinstance(leaf, IsNull | IsNotNull):
+            raise collation_refused(str(leaf.column), str(leaf))
 
 
 _ONE_ROW = pa.table({"": pa.nulls(1)})

@@ -6,10 +6,18 @@ from collections.abc import Mapping
 
 from tahoe.knobs.knob import Knob, State, turned
 
-__all__ = ["READER_OPTIONS", "STREAM_READER_OPTIONS", "WRITER_OPTIONS", "reader_given", "stream_reader_given", "writer_given"]
+__all__ = [
+    "ALLOWING",
+    "READER_OPTIONS",
+    "STREAM_READER_OPTIONS",
+    "WRITER_OPTIONS",
+    "reader_given",
+    "stream_reader_given",
+    "writer_given",
+]
 
 _STREAM = "It is for streams (spark.readStream); a reader of rows has no use for it."
-_TRACKING = "A stream has the schema that its table had when it was started; there is no log of schemas yet."
+_TRACKING = "It goes with schemaTrackingLocation, by which a stream notes the schemas that it reads with."
 _TO_AN_END = "A stream has no end; stop the query, or read a range of the feed with spark.read."
 _REPLACING = "Rows are replaced by replaceWhere or by partitions."
 
@@ -19,6 +27,8 @@ def _works(kind: str, *names: str) -> list[Knob]:
 
 
 _WRITER, _READER, _STREAM_READER = "writer's option", "reader's option", "stream reader's option"
+ALLOWING = ("allowSourceColumnDrop", "allowSourceColumnRename", "allowSourceColumnTypeChange")
+"""What of a stream's reader lets it read past changes of the schema, where it tracks that."""
 WRITER_OPTIONS: tuple[Knob, ...] = (
     *_works(_WRITER, "path", "mergeSchema", "overwriteSchema", "replaceWhere", "partitionOverwriteMode", "dataChange"),
     *_works(
@@ -57,17 +67,11 @@ STREAM_READER_OPTIONS: tuple[Knob, ...] = (
     *_works(_STREAM_READER, "path", "readChangeFeed", "readChangeData", "fs.", "dfs.", "parquet."),
     *_works(_STREAM_READER, "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex"),
     *_works(_STREAM_READER, "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion", "skipChangeCommits", "failOnDataLoss"),
-    *(
-        Knob(name, State.REFUSED, _TRACKING, _STREAM_READER)
-        for name in (
-            *("schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId"),
-            *("allowSourceColumnDrop", "allowSourceColumnRename", "allowSourceColumnTypeChange"),
-        )
-    ),
+    *_works(_STREAM_READER, "schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId", *ALLOWING),
     Knob(
         "withEventTimeOrder",
         State.REFUSED,
-        "The rows that are in the table first come by the time at which their files were written.",
+        "The rows that are in the table first come by the time at which their files were written (docs/design/033-schema-tracking.md).",
         _STREAM_READER,
         ("false",),
     ),
@@ -77,6 +81,7 @@ STREAM_READER_OPTIONS: tuple[Knob, ...] = (
 """Those of ``spark.readStream``."""
 
 _OF_CHANGES = ("startingversion", "startingtimestamp", "endingversion", "endingtimestamp")
+_OF_TRACKING = ("streamingSourceTrackingId", *ALLOWING)
 _FEED = ("readchangefeed", "readchangedata")
 _WRITERS = {knob.name.lower(): knob for knob in WRITER_OPTIONS}
 _READERS = {knob.name.lower(): knob for knob in READER_OPTIONS}
@@ -111,7 +116,10 @@ def reader_given(options: Mapping[str, str]) -> None:
 
 def stream_reader_given(options: Mapping[str, str]) -> None:
     """As `writer_given`, for the reader of a stream."""
+    tracks = not {"schematrackinglocation", "schemalocation"}.isdisjoint(name.lower() for name in options)
     for name, value in options.items():
         knob = _STREAM_READERS.get(name.lower())
         if knob is not None:
             turned(knob, value)
+            if knob.name in _OF_TRACKING and not tracks:
+                turned(Knob(knob.name, State.NOTHING, _TRACKING, _STREAM_READER), value)

@@ -6,29 +6,71 @@ Written as ``name`` or ``name=usual``, without the prefix: a setting that has it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tahoe.knobs.knob import Knob, State, turned
 
 __all__ = ["CONFS", "PREFIX", "session_has"]
 
 PREFIX = "spark.databricks.delta."
-_FREE = ("spark.databricks.delta.properties.defaults.",)
-"""Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties."""
+_KIND = "session setting"
+_FREE = (
+    "spark.databricks.delta.properties.defaults.",
+    *(
+        f"spark.databricks.delta.streaming.allowSourceColumn{kind}.ckpt_"
+        for kind in ("Drop", "Rename", "RenameAndDrop", "TypeChange")
+    ),
+)
+"""Beginnings of settings that are looked at where they are used: properties of new tables are told of as properties, and what lets a stream
+read past changes of the schema has the stream in its name."""
+
+_BEYOND = (
+    *(
+        Knob(
+            f"spark.databricks.io.skipping.mdc.{name}",
+            State.NOTHING,
+            "Rows are laid out by ranks of their values.",
+            _KIND,
+            (usual,),
+        )
+        for name, usual in (("addNoise", "true"), ("rangeId.max", "1000"), ("sortWithinFiles", "false"))
+    ),
+    Knob(
+        "spark.databricks.io.skipping.stringPrefixLength",
+        State.NOTHING,
+        "How much of a text its bounds keep is up to delta.dataSkippingStringPrefixLength of the table.",
+        _KIND,
+        ("32",),
+    ),
+    Knob(
+        "spark.delta.logStore.",
+        State.NOTHING,
+        "Commits are put by what storage itself has: a new name or none. Another writer of the same table that goes by a lock of its own, as "
+        "S3SingleDriverLogStore and S3DynamoDBLogStore do, does not keep to that: let one kind of writers write a table.",
+        _KIND,
+    ),
+)
+"""Settings of the reference with another beginning. A name that ends with a point stands for all that begin so."""
 
 _WORKS = """
-    autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled autoCompact.maxFileSize
-    autoCompact.maxNumModifiedPartitions autoCompact.minFileSize autoCompact.minNumFiles
+    columnMapping.allowRemoval rowTracking.backfill.maxNumFiles
+    alterLocation.bypassSchemaCheck autoCompact.earlySkipPartitionTable.enabled autoCompact.enabled
+    autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions autoCompact.minFileSize autoCompact.minNumFiles
     autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled autoCompact.reservePartitions.enabled
-    changeDataFeed.timestampOutOfRange.enabled commitInfo.userMetadata convert.metadataCheck.enabled
-    convert.partitionValues.ignoreCastFailure convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
-    identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled
-    optimize.batchSize optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize
-    optimize.clustering.mergeStrategy.minCubeSize.threshold optimize.maxDeletedRowsRatio optimize.maxFileSize
-    optimize.minFileSize optimize.zorder.checkStatsCollection.enabled optimizeMetadataQuery.enabled optimizeWrite.binSize
-    optimizeWrite.enabled optimizeWrite.maxShufflePartitions properties.defaults.minReaderVersion
-    properties.defaults.minWriterVersion retentionDurationCheck.enabled schema.autoMerge.enabled vacuum.lite.enabled
-    vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled write.txnAppId write.txnVersion
-    typeWidening.allowAutomaticWidening write.txnVersion.autoReset.enabled tableFeatures.fastDropFeature.enabled
+    changeDataFeed.timestampOutOfRange.enabled constraints.assumesDropIfExists.enabled
+    commitInfo.userMetadata convert.metadataCheck.enabled convert.partitionValues.ignoreCastFailure
+    convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
+    identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled optimize.batchSize
+    optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
+    optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled
+    optimizeMetadataQuery.enabled optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
+    properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
+    schema.autoMerge.enabled vacuum.lite.enabled vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled
+    write.txnAppId write.txnVersion typeWidening.allowAutomaticWidening write.txnVersion.autoReset.enabled
+    streaming.allowSchemaLocationOutsideCheckpointLocation streaming.allowSourceColumnDrop
+    streaming.allowSourceColumnRename streaming.allowSourceColumnRenameAndDrop streaming.allowSourceColumnTypeChange
+    streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled streaming.schemaTracking.metadataPathCheck.enabled
+    tableFeatures.fastDropFeature.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
@@ -88,7 +130,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.NOTHING,
         "DROP FEATURE notes the files of vectors as removed, in one commit; streams are held to the protocol of each version.",
         """
-            columnMapping.allowRemoval=true tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
+            tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
             tableFeatures.fastDropFeature.dvTombstoneCountThreshold=10000
             tableFeatures.fastDropFeature.generateDVTombstones.enabled=true
         """,
@@ -108,12 +150,11 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         "Streams are read in one way, whatever it says; what can be chosen are options of the reader.",
         """
             deltaLog.getChangeLogFiles.failOnGapsInTests=true deltaLog.getChangeLogFiles.logGaps=true
-            streaming.allowSchemaLocationOutsideCheckpointLocation=false streaming.createDataFrame.dropNullColumns=false
+            streaming.createDataFrame.dropNullColumns=false
             streaming.distributedInitialSnapshot=false streaming.ignoreInternalMetadataForSchemaChange.enabled=true
             streaming.initialSnapshotMaxFiles=100000 streaming.logSizeInMemoryThreshold
             streaming.offsetValidation.enabled=true streaming.schemaTracking.enabled=true
-            streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled=true
-            streaming.schemaTracking.metadataPathCheck.enabled=true streaming.schemaValidationOnRestart.enabled=true
+            streaming.schemaValidationOnRestart.enabled=true
             streaming.sink.implicitCastEscapeColumnNames=true streaming.sink.implicitCastForTypeMismatchOnly=true
             streaming.trailingCommitValidation.enabled=true
             streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled=false
@@ -160,25 +201,78 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         "The table feature that it is about is not written by this version (docs/features.md).",
         """
             adaptiveMetadataTree.preview.enabled=true amt.entriesPerLeaf=50000 amt.fullRewriteCheckpointIntervalMultiplier=5
-            amt.largeCommitActionsCountThresholdForInlineManifestCommit backfill.maxNumFilesFactor=3
-            catalog.enableServerSidePlanning=false checkConstraints.validation.enabled
-            constraints.allowUnenforcedNotNull.enabled=false constraints.assumesDropIfExists.enabled=false
+            amt.largeCommitActionsCountThresholdForInlineManifestCommit
+            catalog.enableServerSidePlanning=false
             coordinatedCommits.commitCoordinator.dynamodb.awsCredentialsProviderName
             coordinatedCommits.commitCoordinator.dynamodb.readCapacityUnits=5
             coordinatedCommits.commitCoordinator.dynamodb.skipPathCheckEnabled=false
             coordinatedCommits.commitCoordinator.dynamodb.writeCapacityUnits=5
             coordinatedCommits.commitFilesIterator.backfillGapFix.enabled=true
             coordinatedCommits.getCommits.threadPoolSize=5 coordinatedCommits.ignoreMissingCoordinatorImplementation=true
-            enableTableRedirectFeature=false featureEnablement.conflictResolution.enabled=true geo.preview.enabled=false
-            rowTracking.backfill.enabled=true rowTracking.backfill.maxNumFiles=22000 rowTracking.ignoreSuspension=false
-            skipRedirectFeature=false tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported=true
+            enableTableRedirectFeature=false geo.preview.enabled=false skipRedirectFeature=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "A table gets variantType and variantShredding, not their previews; of a variant only NULLs are counted, and bounds of its paths are "
+        "neither written nor used.",
+        """
+            stats.limitPerVariant=0 variant.disableVariantTableFeatureForSpark40=false variant.forceUsePreviewTableFeature=false
+            variantShredding.collectVariantDataSkippingStats variantShredding.forceUsePreviewTableFeature=false
+            variantShredding.guardVariantInStatsSchema.enabled=true variantShredding.parseFooterForStats=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "A CHECK constraint is one that Tahoe can evaluate, or is refused; NOT NULL inside arrays and maps is refused.",
+        "checkConstraints.validation.enabled constraints.allowUnenforcedNotNull.enabled=false",
+    ),
+    (
+        State.NOTHING,
+        "Rows get their ids in the commit that switches row tracking on, all files at once.",
+        """
+            backfill.maxNumFiles backfill.maxNumFilesFactor=3 rowTracking.backfill.enabled=true
+            rowTracking.ignoreSuspension=false
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Which features a table may have, and which log may be cleaned behind a dropped one, is the specification's to say.",
+        """
+            featureEnablement.conflictResolution.enabled=true
+            tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported=true
             tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled=false
-            tableFeatures.dev.unsupportedTableFeatures.enabled=false
-            tableFeatures.testFeatures.enabled=true
-            variant.disableVariantTableFeatureForSpark40=false
-            variant.forceUsePreviewTableFeature=false variantShredding.collectVariantDataSkippingStats=true
-            variantShredding.forceUsePreviewTableFeature=true variantShredding.guardVariantInStatsSchema.enabled=true
-            variantShredding.parseFooterForStats=false
+            tableFeatures.dev.unsupportedTableFeatures.enabled=false tableFeatures.testFeatures.enabled=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "Tahoe writes and reads as its usual value asks for, whatever the session says.",
+        """
+            alterTable.dropColumn.enabled=true changeColumn.renameColumnEscapeName=true
+            changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion convertEmptyToNullForStringPartitionCol=true
+            createDataFrame.dropNullColumns=false deltaTableBuilder.forceTablePropertyLowerCase.enabled=false
+            dynamicPartitionOverwrite.enabled=true insert.preserveNullSourceStructs=true merge.preserveNullSourceStructs=true
+            merge.preserveNullSourceStructs.updateStar=true normalizePartitionValuesOnRead=true
+            resolveMergeUpdateStructsByName.enabled=true skipRecordingEmptyCommits=true stalenessLimit=0
+            table.parquetV2.timestampOutputType=timestamp_micros testOnly.dataFileNamePrefix testOnly.dvFileNamePrefix
+            timeTravel.resolveOnIdentifier.enabled=true write.dataFilesToSubdir=false write.utcTimestampPartitionValues=true
+        """,
+    ),
+    (
+        State.NOTHING,
+        "It is not set by commits; the history and Table.version() tell the newest version.",
+        "lastCommitVersionInSession",
+    ),
+    (
+        State.NOTHING,
+        "Delta Sharing is not part of Tahoe.",
+        """
+            spark.sql.delta.sharing.cdfEnableHistoricalProtocol spark.sql.delta.sharing.cdfStreamingAutoResolveResponseFormat
+            spark.sql.delta.sharing.enableAutoResolveForCdf spark.sql.delta.sharing.enableDeltaFormatBatch
+            spark.sql.delta.sharing.forceDeltaFormat spark.sql.delta.sharing.streamingAutoResolveResponseFormat
+            spark.sql.delta.sharing.streamingConvertStartingTimestampToVersion
+            spark.sql.delta.sharing.streamingEnableHistoricalProtocol
         """,
     ),
     (
@@ -229,7 +323,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             skipping.partitionLikeDataSkipping.additionalSupportedExpressions
             skipping.partitionLikeDataSkipping.limitToClusteringColumns=true
             skipping.partitionLikeDataSkippingFilesThreshold=100 skipping.partitionLikeFilters.enabled=false
-            stats.collect.using.tableSchema=true stats.collect=true stats.limitPerVariant=0 stats.limitPushdown.enabled=true
+            stats.collect.using.tableSchema=true stats.collect=true stats.limitPushdown.enabled=true
             stats.limitPushdown.skipNonDeterministicFilters.enabled=true stats.skipping=true
         """,
     ),
@@ -247,7 +341,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         "Tahoe decides this in one way, the safe one, whatever the session says.",
         """
             allowArbitraryProperties.enabled=false alter.replaceColumns.safe.enabled=true
-            alterLocation.bypassSchemaCheck=false alterTable.bypassCharVarcharToStringFix=false
+            alterTable.bypassCharVarcharToStringFix=false
             alterTable.changeColumn.checkExpressions=true changeColumn.checkDependentExpressionsUseV2=true
             changeDataFeed.allowTimeTravelOptionsForSchema=false
             changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled=false checkLatestSchemaOnRead=true
@@ -281,44 +375,34 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         State.NOTHING,
         "It tunes how the JVM's implementation works inside; Tahoe works in another way.",
         """
-            alterTable.dropColumn.enabled=true catalog.update.enabled=false catalog.update.longFieldTruncationThreshold=4000
-            catalog.update.threadPoolSize=20 changeColumn.renameColumnEscapeName=true
-            changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion changelogV2.enabled=false
-            columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists=true
+            catalog.update.enabled=false catalog.update.longFieldTruncationThreshold=4000 catalog.update.threadPoolSize=20
+            changelogV2.enabled=false columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists=true
             columnMapping.reuseColumnMetadataDuringOverwrite=true columnMapping.reuseColumnMetadataDuringReplace=true
             columnMapping.stripMetadata=true command.fileMaterializationLimit.enabled=true
             command.fileMaterializationLimit.softMax=10000000 commit.inconsistentList.maxRetries=3 commitLock.enabled
-            commitMetrics.enabled=true commitMetrics.threadPoolSize=20 convertEmptyToNullForStringPartitionCol=true
-            createDataFrame.dropNullColumns deletionVectors.disableTightBoundOnFileCreationForDevOnly=false
-            deletionVectors.packing.targetSize deletionVectors.propagateCloseFailure=true
-            deletionVectors.useMetadataRowIndex=true deletionVectors.useObjectIdentityForNonAMTTables=false
-            delta.log.cacheRetentionMinutes=60 delta.log.cacheSize=10000 deltaLog.minorCompaction.useForReads=true
-            deltaTableBuilder.forceTablePropertyLowerCase.enabled=false dummyFileManager.numOfFiles=3
-            dummyFileManager.prefix dynamicPartitionOverwrite.enabled=true
+            commitMetrics.enabled=true commitMetrics.threadPoolSize=20
+            deletionVectors.disableTightBoundOnFileCreationForDevOnly=false deletionVectors.packing.targetSize
+            deletionVectors.propagateCloseFailure=true deletionVectors.useMetadataRowIndex=true
+            deletionVectors.useObjectIdentityForNonAMTTables=false delta.log.cacheRetentionMinutes=60 delta.log.cacheSize=10000
+            deltaLog.minorCompaction.useForReads=true dummyFileManager.numOfFiles=3 dummyFileManager.prefix
             dynamicPartitionOverwrite.parsePartitionValues=true fileSizeHistogramMetrics.enabled=true
             generatedColumn.allowNullableIngest.enabled=true generatedColumn.partitionFilterOptimization.enabled=true
             generatedColumn.validateOnWrite.enabled history.maxKeysPerList=1000 history.threadPoolSize=10
             hms.schema.forceAlterTableDataSchema=false inCommitTimestamp.retainEnablementInfoFix.enabled=true
             includeTableIdInFileIndexComparison=true insert.byName.schemaEvolution.enabled=true
-            insert.preserveNullSourceStructs=true insertReplaceOnOrUsing.materializeSource
-            internalUdfOptimization.enabled=true lastCommitVersionInSession loadFileSystemConfigsFromDataFrameOptions=true
-            maxCommitAttempts=10000000 maxNonConflictCommitAttempts=10 maxSnapshotLineageLength=50
-            merge.analysis.batchActionResolution.enabled=true merge.failSourceCachedAfterMaterialization=true
-            merge.forceSourceMaterializationWithUnreadableFilesConfig=true
+            insertReplaceOnOrUsing.materializeSource internalUdfOptimization.enabled=true
+            loadFileSystemConfigsFromDataFrameOptions=true maxCommitAttempts=10000000 maxNonConflictCommitAttempts=10
+            maxSnapshotLineageLength=50 merge.analysis.batchActionResolution.enabled=true
+            merge.failSourceCachedAfterMaterialization=true merge.forceSourceMaterializationWithUnreadableFilesConfig=true
             merge.insert.fixCaseSensitiveDuplicateColumns=true merge.materializeCachedSource=true merge.materializeSource
             merge.materializeSource.maxAttempts=4 merge.materializeSource.rddStorageLevel=disk_only
             merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
             merge.optimizeInsertOnlyMerge.enabled=true merge.optimizeMatchedOnlyMerge.enabled=true
-            merge.preserveNullSourceStructs=true merge.repartitionBeforeWrite.enabled=true
-            merge.skipOssResolutionWithStar=true normalizePartitionValuesOnRead=true
-            partitionColumnValidity.enabled=true replaceOn.dataframe.writer.enabled=true
-            replaceUsing.dataframe.writer.enabled=true resolveMergeUpdateStructsByName.enabled=true
-            schema.removeExistsDefault=true schema.removeSparkInternalMetadata=true
-            schemaEvolution.merge.fixNestedStructAlignment=true skipRecordingEmptyCommits=true
+            merge.repartitionBeforeWrite.enabled=true merge.skipOssResolutionWithStar=true partitionColumnValidity.enabled=true
+            replaceOn.dataframe.writer.enabled=true replaceUsing.dataframe.writer.enabled=true schema.removeExistsDefault=true
+            schema.removeSparkInternalMetadata=true schemaEvolution.merge.fixNestedStructAlignment=true
             snapshot.logging.maxFilesThreshold snapshotCache.storageLevel=memory_and_disk_ser snapshotLoading.maxRetries=2
-            snapshotPartitions stalenessLimit=0 table.parquetV2.timestampOutputType testOnly.dataFileNamePrefix
-            testOnly.dvFileNamePrefix timeTravel.resolveOnIdentifier.enabled=true v2.enableMode=auto
-            workAroundColonsInHadoopPaths.enabled=true write.dataFilesToSubdir=false write.utcTimestampPartitionValues=true
+            snapshotPartitions v2.enableMode=auto workAroundColonsInHadoopPaths.enabled=true
         """,
     ),
 )
@@ -326,16 +410,18 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
 
 
 def _knobs() -> list[Knob]:
-    found = [Knob(PREFIX + name, State.WORKS, kind="session setting") for name in _WORKS.split()]
+    found = [Knob(PREFIX + name, State.WORKS, kind=_KIND) for name in _WORKS.split()]
     for state, why, names in _GROUPS:
         for name, _, usual in (one.partition("=") for one in names.split()):
-            found.append(Knob(PREFIX + name, state, why, "session setting", (usual,) if usual else ()))
-    return found
+            found.append(Knob(PREFIX + name, state, why, _KIND, (usual,) if usual else ()))
+    return [*found, *_BEYOND]
 
 
 CONFS: tuple[Knob, ...] = tuple(_knobs())
 """All of them, those that work first."""
 
+_LOG_STORES = "spark.delta.logStore."
+_BEGINNINGS = (PREFIX, "spark.databricks.io.skipping.", _LOG_STORES)
 _BY_NAME = {knob.name: knob for knob in CONFS}
 
 
@@ -347,9 +433,9 @@ def session_has(settings: Mapping[str, str]) -> None:
     Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``).
     """
     for name, value in settings.items():
-        if not name.startswith(PREFIX) or name.startswith(_FREE):
+        if not name.startswith(_BEGINNINGS) or name.startswith(_FREE):
             continue
-        turned(
-            _BY_NAME.get(name) or Knob(name, State.NOTHING, "delta-spark has no setting of this name.", "session setting"),
-            str(value),
-        )
+        knob = _BY_NAME.get(name)
+        if knob is None and name.startswith(_LOG_STORES):
+            knob = replace(_BY_NAME[_LOG_STORES], name=name)
+        turned(knob or Knob(name, State.NOTHING, "delta-spark has no setting of this name.", _KIND), str(value))

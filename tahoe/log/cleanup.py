@@ -10,10 +10,11 @@ from tahoe.knobs.told import tell_once
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.listing import Checkpoint
-from tahoe.log.files.paths import LOG_FOLDER, SIDECAR_FOLDER, ParsedLogPath, parse
+from tahoe.log.files.paths import LOG_FOLDER, SIDECAR_FOLDER, STAGED_FOLDER, ParsedLogPath, parse, staged_version
 from tahoe.log.intents import notice
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import COORDINATED
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.stream_records import streams_of
 
@@ -28,7 +29,7 @@ _READ_AT_ONCE = 16
 def clean_up_log(
     store: LogStore, config: TableConfig, now_ms: int, *, retention_ms: int | None = None, granularity_ms: int = _DAY_MS
 ) -> list[str]:
-    """Delete expired commits, checkpoints, checksums, compactions and sidecars; the names deleted.
+    """Delete expired commits (staged ones too), checkpoints, checksums, compactions and sidecars; the names deleted.
 
     The newest complete checkpoint that is not newer than the newest expired commit stays, with its commit and everything after it. Where it
     shares sidecars with others, it is read through before what it stands for goes: damage in one of them would be in all.
@@ -56,6 +57,9 @@ def clean_up_log(
         return []
     _look_through(store, checkpoints[kept])
     _tell_of_late_streams(store, kept)
+    if config.features & COORDINATED:
+        staged = store.list_from(STAGED_FOLDER)
+        names += [one.name for one in staged if (version := staged_version(one.name)) is not None and version <= kept]
     for name in names:
         store.delete(name)
     # Only now: whoever writes a checkpoint and still sees the one whose sidecars he names, is seen here.

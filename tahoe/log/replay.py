@@ -46,6 +46,7 @@ from tahoe.log.segment import LogSegment, segment_for
 from tahoe.log.tail import Tail, read_tail
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import check_coordinated
 from tahoe.protocol.skipping import keep
 from tahoe.protocol.table_state import TableState, advance_state
 from tahoe.schema.arrow_values import array
@@ -196,6 +197,7 @@ class _SegmentReader:
 
     def _check_readable(self, state: TableState) -> None:
         """Raise where the state is none that can be read; where a checkpoint alone says so, the commits before it are asked first."""
+        check_coordinated(state.protocol, self.store)
         try:
             TableConfig(state.protocol, state.metadata, self.store.url).ensure_readable()
         except (CorruptTable, Unsupported) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -222,6 +222,30 @@ class Maintainable(ABC):
         request = RestoreRequest(version, timestamp, ignore_missing_files, dry_run)
         with shown(self.clock) as progress:
             return restore(self.begin(), partial(self.commit, user_metadata=user_metadata), request, progress)
+
+    def set_properties(self, properties: Mapping[str, str], *, files_per_commit: int | None = None) -> int:
+        """Set table properties; the version that has them.
+
+        Row tracking gives ids to the files that are there, and ``delta.columnMapping.mode = none`` writes them anew: see
+        `tahoe.ops.features.file_properties`.
+
+        Args:
+            files_per_commit: so many files get row ids in one commit; by default as many as in the reference.
+
+        Raises: see `tahoe.ops.tables.alter.stage_set_properties`.
+        """
+        from tahoe.ops.features.file_properties import FILES_PER_COMMIT, set_properties
+
+        at_once = FILES_PER_COMMIT if files_per_commit is None else files_per_commit
+        with shown(self.clock) as progress:
+            return set_properties(self.begin, self.commit, properties, progress, files_per_commit=at_once)
+
+    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
+        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
+        from tahoe.ops.features.file_properties import unset_properties
+
+        with shown(self.clock) as progress:
+            return unset_properties(self.begin, self.commit, names, progress, if_exists=if_exists)
 
     def drop_feature(
         self,

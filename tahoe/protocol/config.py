@@ -14,6 +14,7 @@ from tahoe.protocol.features import FEATURES, check_readable, check_writable, fe
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
+from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DecimalType, PrimitiveType, StructType
 from tahoe.schema.walk import all_fields, struct_fields
 from tahoe.schema.widening import NO_WIDENING, Widening, check_type_changes
@@ -212,7 +213,7 @@ class TableConfig:
                 name = f"allowColumnDefaults (column {column.name})"
                 known = id(column) in top_level and "allowColumnDefaults" in self.features
                 yield "allowColumnDefaults" if known else name, name
-            if "__CHAR_VARCHAR_TYPE_STRING" in keys:
+            if DECLARED_TYPE in keys:
                 yield "char/varchar", f"char/varchar length (column {column.name})"
 
 

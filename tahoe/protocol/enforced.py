@@ -4,5 +4,8 @@ from __future__ import annotations
 
 __all__ = ["ENFORCED"]
 
-ENFORCED = frozenset({"allowColumnDefaults", "checkConstraints", "generatedColumns", "identityColumns", "invariants"})
-"""The table features that `tahoe.protocol.constraints.check`, `generated_values` and `column_values` enforce together."""
+ENFORCED = frozenset(
+    {"allowColumnDefaults", "char/varchar", "checkConstraints", "generatedColumns", "identityColumns", "invariants"}
+)
+"""The table features that `tahoe.protocol.constraints.check`, `generated_values` and `column_values` enforce together, and the lengths of
+``char`` and ``varchar``, which are no table feature."""

@@ -1,26 +1,31 @@
 """Table features, one row each (PROTOCOL.md, "Valid Feature Names in Table Features" and each feature's section).
 
 Code asks the table: what a protocol implies, what a table's metadata makes active, what this version can read and write.
-A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row. Shredded
-variants are read with Spark alone; without it `tahoe.snapshot.arrow_reader` refuses such a column of a file by name.
+A feature whose row says that Tahoe cannot read or write it is refused by name; so is a name that has no row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import Protocol
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
 from tahoe.schema.types import StructField
 from tahoe.schema.walk import primitives
 
+if TYPE_CHECKING:
+    from tahoe.store.log_store import LogStore
+
 __all__ = [
+    "COORDINATED",
     "FEATURES",
     "TableFeature",
+    "check_coordinated",
     "check_readable",
+    "check_types_supported",
     "check_writable",
     "dependents_of",
     "feature_named",
@@ -125,14 +130,8 @@ _ROWS = (
     TableFeature("variantShredding-preview", reader=True),
     TableFeature("typeWidening", reader=True, wanted_by_property="delta.enableTypeWidening", removal=_REWRITE),
     TableFeature("typeWidening-preview", reader=True, removal=_REWRITE),
-    TableFeature(
-        "catalogManaged",
-        reader=True,
-        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
-        readable=False,
-        writable=False,
-    ),
-    TableFeature("catalogOwned-preview", reader=True, readable=False, writable=False),
+    TableFeature("catalogManaged", reader=True, requires=("inCommitTimestamp", "vacuumProtocolCheck")),
+    TableFeature("catalogOwned-preview", reader=True, requires=("inCommitTimestamp", "vacuumProtocolCheck")),
     TableFeature("geospatial", reader=True, removal="geometry and geography columns dropped", readable=False, writable=False),
     TableFeature("geospatial-dev", reader=True, removal="geometry and geography columns dropped", readable=False, writable=False),
     TableFeature("adaptiveMetadata-preview", reader=True, readable=False, writable=False),
@@ -184,6 +183,9 @@ _ROWS = (
 
 FEATURES: Mapping[str, TableFeature] = {row.name: row for row in _ROWS}
 
+COORDINATED = frozenset({"catalogManaged", "catalogOwned-preview"})
+"""Features of tables whose commits a coordinator ratifies; `tahoe.log.coordination` refuses them where none does."""
+
 _NEWEST_READER, _NEWEST_WRITER = 3, 7
 
 
@@ -232,6 +234,26 @@ def check_writable(protocol: Protocol, table: str) -> None:
         )
 
 
+def check_coordinated(protocol: Protocol, store: LogStore) -> None:
+    """Raises `Unsupported` where a coordinator says which commits the table has, and `store` does not ask one that knows the table: what its
+    folder holds may be old (PROTOCOL.md, "Reader Requirements for Catalog-managed tables"). Other tables cost no question."""
+    names = sorted(features_of(protocol) & COORDINATED)
+    if not names or store.coordination == "in force":
+        return
+    missing = (
+        "and no coordinator was named. Name it: tahoe.Table(path, coordinator=tahoe.SqlCoordinator(…)), or on Spark "
+        "tahoe.enable(spark, coordinator=…), or for the command line TAHOE_COORDINATOR."
+        if store.coordination == "none"
+        else f"and the one that was named, {getattr(store, 'coordinator', None)!r}, does not know it. Name the one that it was made with."
+    )
+    raise Unsupported(
+        f"Table {store.url} has the feature {', '.join(names)}: a coordinator says which commits it has, {missing}",
+        code="DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+        table=store.url,
+        features=names,
+    )
+
+
 def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
     """The weakest protocol that supports all of `protocol` and the features `wanted`, with what they require."""
     names = set(features_of(protocol))
@@ -249,6 +271,34 @@ def upgraded(protocol: Protocol, wanted: Iterable[str]) -> Protocol:
         queue += [needed for needed in FEATURES[name].requires if needed not in names]
     least = normalise(frozenset(names), protocol)
     return protocol if features_of(least) == features_of(protocol) else least
+
+
+def check_types_supported(before: Iterable[StructField], fields: Iterable[StructField], protocol: Protocol, table: str) -> None:
+    """Refuse a type of columns that shuts out readers which could read the table until now: a new table says so by itself, one that is there
+    must be asked, as in the reference.
+
+    Args:
+        before, fields: of the schemas as it is and as it will be, at any depth.
+
+    Raises:
+        InvalidRequest: ``DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT``.
+    """
+    earlier, later, known = list(before), list(fields), features_of(protocol)
+    asks = [(row.name, row.wanted_by_field) for row in _ROWS if row.legacy is None and row.wanted_by_field is not None]
+    missing = [
+        name
+        for name, by_field in asks
+        if not {name, f"{name}-preview"} & known and any(map(by_field, later)) and not any(map(by_field, earlier))
+    ]
+    if missing:
+        properties = ", ".join(f"'{FEATURE_PREFIX}{name}' = 'supported'" for name in missing)
+        raise InvalidRequest(
+            f"Your table schema requires manually enablement of the following table feature(s): {', '.join(missing)}. Clients that do not "
+            f"know them will not read table {table} any more. Run ALTER TABLE … SET TBLPROPERTIES ({properties}) first (Table.add_feature).",
+            code="DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+            table=table,
+            features=missing,
+        )
 
 
 def without_feature(protocol: Protocol, name: str, *, adding: Iterable[str] = ()) -> Protocol:

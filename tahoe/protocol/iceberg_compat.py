@@ -21,7 +21,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES
 from tahoe.protocol.properties import TableProperties
-from tahoe.schema.mapping import explode, nested_ids_of
+from tahoe.schema.mapping import explode, nested_ids_of, nested_keys
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes_of
 
@@ -250,7 +250,7 @@ def _check_types(config: TableConfig, version: int) -> None:
 
 
 def _check_nested_ids(config: TableConfig, name: str, column: StructField) -> None:
-    wanted = set(_nested_keys(column.data_type, column.physical_name))
+    wanted = set(nested_keys(column.data_type, column.physical_name))
     if wanted - set(nested_ids_of(column)):
         raise _violation(
             config,
@@ -300,18 +300,6 @@ def _parts(data_type: DataType) -> Iterator[DataType]:
             yield from _parts(value)
         case _:
             yield data_type
-
-
-def _nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
-    match data_type:
-        case ArrayType(element):
-            yield f"{prefix}.element"
-            yield from _nested_keys(element, f"{prefix}.element")
-        case MapType(key, value):
-            yield f"{prefix}.key"
-            yield from _nested_keys(key, f"{prefix}.key")
-            yield f"{prefix}.value"
-            yield from _nested_keys(value, f"{prefix}.value")
 
 
 def _violation(config: TableConfig, subclass: str, problem: str, **facts: Any) -> TahoeError:

@@ -45,6 +45,7 @@ from tahoe.protocol.statistics.bounds import has_bounds
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import combined, scalar
+from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = [
@@ -106,7 +107,7 @@ class FileCondition:
                 and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown.
         """
         if self.on_partitions is None:
-            return _all(files) if self.on_data is None else self.on_data.keep(files)
+            return pa.repeat(scalar(True), files.num_rows) if self.on_data is None else self.on_data.keep(files)
         mask = self.on_partitions.keep(files)
         if self.on_data is None:
             return mask
@@ -246,7 +247,8 @@ class _Translation:
         if fields is None:
             return TRUE
         if len(fields) == 1 and fields[0].name.lower() in self._partitioned:
-            return _exactly(predicate, Column(("partitionValues", fields[0].physical_name)))
+            exact = _exactly(predicate, Column(("partitionValues", fields[0].physical_name)))
+            return _has_value(exact) if not compares_by_bytes(fields[0]) else exact
         return _Bounded(fields).translate(predicate)
 
 
@@ -276,6 +278,16 @@ def _exactly(predicate: Predicate, column: Column) -> Predicate:
     return all_of((IsNotNull(column), inner))
 
 
+def _has_value(predicate: Predicate) -> Predicate:
+    """What is left of `_exactly` where texts may be equal whose bytes are not."""
+    match predicate:
+        case And((IsNotNull() as known, *_)):
+            return known
+        case Comparison(_, column, literal):
+            return IsNull(column) if literal.value is None else IsNotNull(column)
+    return predicate
+
+
 class _Bounded:
     """Leaves of one data column, as conditions on its least and greatest value and its NULLs."""
 
@@ -288,7 +300,7 @@ class _Bounded:
         self._has_values = Column((HAS_VALUES, *names))
         self._is_leaf = not isinstance(self._type, StructType)
         # A collation has another order than the bytes that the bounds are made of.
-        self._ordered = has_bounds(self._type) and "__COLLATIONS" not in fields[-1].metadata
+        self._ordered = has_bounds(self._type) and compares_by_bytes(fields[-1])
         self._moment = self._type in (PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz"))
         self._was_float = any(change.get("fromType") == "float" for change in fields[-1].metadata.get("delta.typeChanges", ()))
 
@@ -373,10 +385,6 @@ def _ranges(literals: tuple[Literal, ...]) -> Iterator[tuple[Literal, Literal]]:
         group = ordered[start : start + size]
         yield group[0], group[-1]
     yield from ((literal, literal) for literal in not_numbers[:1])
-
-
-def _all(files: pa.Table) -> pa.BooleanArray:
-    return pa.repeat(scalar(True), files.num_rows)
 
 
 def statistics_of(files: pa.Table, wanted: pa.StructType) -> pa.ChunkedArray:

@@ -61,45 +61,54 @@ def is_variant(data_type: pa.DataType) -> bool:
     return mark is not None and mark.lower() == b"true"
 
 
-def from_arrow_type(data_type: pa.DataType) -> DataType:
+def from_arrow_type(data_type: pa.DataType, path: tuple[str, ...] = ()) -> DataType:
     """The narrowest Delta type that holds every value of an Arrow type.
 
-    Unsigned integers become the next wider signed type; times, durations, nanoseconds that Delta has no type for are `Unsupported`.
+    Unsigned integers become the next wider signed type. Timestamps of nanoseconds become those of microseconds: values that these cannot
+    hold are refused when they are written (`tahoe.schema.cast.store_cast`).
+
+    Args:
+        path: of the column, for the error.
+
+    Raises:
+        Unsupported: a time, a duration, an interval or another type that Delta has none for, ``DELTA_UNSUPPORTED_DATA_TYPES``.
     """
     types = pa.types
     if types.is_dictionary(data_type):
-        return from_arrow_type(data_type.value_type)
+        return from_arrow_type(data_type.value_type, path)
     if types.is_decimal(data_type):
         if data_type.precision > 38 or not 0 <= data_type.scale <= data_type.precision:
-            raise Unsupported(
-                f"Delta has no type for Arrow's {data_type}: a decimal has up to 38 digits, and no more of them after the point. "
-                "Cast the column first.",
-                code="DELTA_UNSUPPORTED_DATA_TYPES",
-                type=str(data_type),
-            )
+            raise _without_type(data_type, path, ": a decimal has up to 38 digits, and no more of them after the point")
         return DecimalType(data_type.precision, data_type.scale)
     if is_variant(data_type):
         return PrimitiveType("variant")
     if types.is_struct(data_type):
-        return StructType(tuple(_from_arrow_field(data_type.field(i)) for i in range(data_type.num_fields)))
+        return StructType(tuple(_from_arrow_field(data_type.field(i), path) for i in range(data_type.num_fields)))
     if types.is_map(data_type):
-        return MapType(from_arrow_type(data_type.key_type), from_arrow_type(data_type.item_type), data_type.item_field.nullable)
+        key, value = from_arrow_type(data_type.key_type, (*path, "key")), from_arrow_type(data_type.item_type, (*path, "value"))
+        return MapType(key, value, data_type.item_field.nullable)
     if (
         types.is_list(data_type)
         or types.is_large_list(data_type)
         or types.is_fixed_size_list(data_type)
         or types.is_list_view(data_type)
     ):
-        return ArrayType(from_arrow_type(data_type.value_type), data_type.value_field.nullable)
+        return ArrayType(from_arrow_type(data_type.value_type, (*path, "element")), data_type.value_field.nullable)
     if types.is_timestamp(data_type):
         return PrimitiveType("timestamp" if data_type.tz else "timestamp_ntz")
     for test, name in _FROM_ARROW:
         if test(data_type):
             return PrimitiveType(name)
-    raise Unsupported(
-        f"Delta has no type for Arrow's {data_type}; cast the column first.",
+    raise _without_type(data_type, path)
+
+
+def _without_type(data_type: pa.DataType, path: tuple[str, ...], why: str = "") -> Unsupported:
+    column = ".".join(path)
+    return Unsupported(
+        f"Delta has no type for Arrow's {data_type}{f' of column {column!r}' if path else ''}{why}; cast the column first.",
         code="DELTA_UNSUPPORTED_DATA_TYPES",
         type=str(data_type),
+        **({"column": column} if path else {}),
     )
 
 
@@ -136,5 +145,5 @@ def _to_arrow_field(column: StructField) -> pa.Field:
     return pa.field(column.name, to_arrow_type(column.data_type), column.nullable)
 
 
-def _from_arrow_field(column: pa.Field) -> StructField:
-    return StructField(column.name, from_arrow_type(column.type), column.nullable)
+def _from_arrow_field(column: pa.Field, path: tuple[str, ...] = ()) -> StructField:
+    return StructField(column.name, from_arrow_type(column.type, (*path, column.name)), column.nullable)

@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from tahoe.lazy import pc
 from tahoe.schema.arrow_values import nulls
+from tahoe.schema.shredded import is_shredded, unshredded
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.variant_bytes import MalformedVariant
 
 __all__ = [
     "FIELD_ID",
@@ -25,7 +27,6 @@ __all__ = [
     "Cast",
     "Find",
     "Rule",
-    "ShreddedVariant",
     "conform",
     "find_by_id",
     "find_logical",
@@ -64,14 +65,6 @@ class CannotCast(Exception):
         self.target = target
         self.path = path
         self.reason = reason
-
-
-class ShreddedVariant(Exception):
-    """A variant that a file holds taken apart into columns of its own (PROTOCOL.md, "Variant Shredding"); `path` is where."""
-
-    def __init__(self, path: tuple[str, ...]) -> None:
-        super().__init__(".".join(path))
-        self.path = path
 
 
 def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rule, path: tuple[str, ...] = ()) -> pa.Array:
@@ -257,10 +250,16 @@ def _conform_map(array: pa.Array, data_type: MapType, target: pa.DataType, rule:
 
 
 def _conform_variant(array: pa.Array, target: pa.DataType, path: tuple[str, ...]) -> pa.Array:
-    """The two parts of a variant, under whatever order; where there is no variant they are empty, since neither may be null."""
+    """The two parts of a variant, in whatever order, put together where a file has it taken apart; where there is no variant they are
+    empty, since neither may be null."""
+    if is_shredded(array.type):
+        try:
+            array = unshredded(array)
+        except MalformedVariant as error:
+            raise CannotCast(
+                array.type, target, path, f"a shredded variant of it is not as the specification has it: {error}"
+            ) from error
     names = [field.name for field in array.type.fields] if pa.types.is_struct(array.type) else []
-    if "typed_value" in names:
-        raise ShreddedVariant(path)
     if not {"value", "metadata"} <= set(names):
         raise CannotCast(array.type, target, path, "a variant is a struct of value and metadata, both binary")
     parts = [array.field(names.index(field.name)) for field in target.fields]

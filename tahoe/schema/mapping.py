@@ -26,6 +26,7 @@ __all__ = [
     "check_mapping_of_columns",
     "explode",
     "max_id_of",
+    "nested_keys",
     "nested_ids_of",
     "physical_path",
     "reuse_mapping",
@@ -93,7 +94,7 @@ def assign_nested_ids(schema: StructType, max_id: int) -> tuple[StructType, int]
     def assign(column: StructField) -> StructField:
         nonlocal last
         known = dict(nested_ids_of(column))
-        for key in _nested_keys(column.data_type, column.physical_name):
+        for key in nested_keys(column.data_type, column.physical_name):
             if key not in known:
                 last += 1
                 known[key] = last
@@ -241,17 +242,17 @@ def _explode_type(data_type: DataType) -> Iterator[tuple[tuple[str, ...], Struct
                 yield ("value", *path), column
 
 
-def _nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
+def nested_keys(data_type: DataType, prefix: str) -> Iterator[str]:
     """Keys of the nested ids below one field, in pre-order; a struct ends the search, as its fields have ids of their own."""
     match data_type:
         case ArrayType(element):
             yield f"{prefix}.element"
-            yield from _nested_keys(element, f"{prefix}.element")
+            yield from nested_keys(element, f"{prefix}.element")
         case MapType(key, value):
             yield f"{prefix}.key"
-            yield from _nested_keys(key, f"{prefix}.key")
+            yield from nested_keys(key, f"{prefix}.key")
             yield f"{prefix}.value"
-            yield from _nested_keys(value, f"{prefix}.value")
+            yield from nested_keys(value, f"{prefix}.value")
 
 
 def _walk(schema: StructType, path: tuple[str, ...]) -> Iterator[tuple[str, StructField | None]]:

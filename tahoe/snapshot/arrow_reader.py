@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import CorruptTable, NotFound, Unsupported
+from tahoe.exceptions import CorruptTable, NotFound
 from tahoe.expr.compute.evaluate import filter_table
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.lazy import pc, pq
@@ -25,7 +25,7 @@ from tahoe.protocol.demanded import check_partition_values
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
-from tahoe.schema.cast import STORED, CannotCast, Rule, ShreddedVariant, conform, find_by_id, read_cast
+from tahoe.schema.cast import STORED, CannotCast, Rule, conform, find_by_id, read_cast
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.file_row_groups import (
     evenly,
@@ -279,7 +279,8 @@ class FileReader:
         if fault is not None:
             raise CorruptTable(
                 f"Data file '{self.task.name}' is damaged, or another one lies in its place: {fault}. Restore the file from a copy, or "
-                "restore the table to an earlier version.",
+                "restore the table to an earlier version. If the file is as its writer left it, the log's statistics are wrong: "
+                "`tahoe analyze` makes them anew.",
                 code="TAHOE_DATA_FILE_CONTRADICTS_LOG",
                 file=self.task.name,
             )
@@ -326,16 +327,6 @@ class FileReader:
             return pa.nulls(batch.num_rows, target)
         try:
             values = conform(batch.column(position), column.data_type, target, self.rule, (column.name,))
-        except ShreddedVariant as error:
-            name = ".".join(error.path)
-            raise Unsupported(
-                f"Column '{name}' of data file '{self.task.name}' is a shredded variant (feature variantShredding), which is read with "
-                "Spark alone: spark.read.format('delta'). Select other columns; or unset delta.enableVariantShredding, and overwrite the "
-                "table with its rows on Spark.",
-                code="DELTA_UNSUPPORTED_DATA_TYPES",
-                file=self.task.name,
-                column=name,
-            ) from error
         except CannotCast as error:
             name = ".".join(error.path)
             raise CorruptTable(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.coerce import compare
 from tahoe.expr.tree.predicate import TRUE, Column, IsNotNull, IsNull, Literal, Predicate, all_of, any_of
+from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import PrimitiveType, StructType
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _implied(tree: Any, schema: StructType) -> Predicate:
 def _comparison(op: str, name: str, tree: Any, schema: StructType) -> Predicate:
     field = schema.find(name)
     found = None if field is None else _literal(tree, str(field.data_type))
-    if field is None or found is None:
+    if field is None or found is None or not compares_by_bytes(field):
         return TRUE
     try:
         return compare(op, Column((field.name,)), field.data_type, found)

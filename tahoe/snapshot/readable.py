@@ -146,8 +146,8 @@ class Readable(ABC):
         row_ids: bool,
     ) -> Scan:
         snapshot = self.snapshot(version, timestamp)
-        if not isinstance(filter, str):
-            return snapshot.scan(filter, columns, row_ids=row_ids)
+        if filter is None:
+            return snapshot.scan(None, columns, row_ids=row_ids)
         from tahoe.expr.row_condition import row_condition
 
         condition = row_condition(filter, snapshot.schema)
@@ -157,8 +157,8 @@ class Readable(ABC):
 
 def skipping_of(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
     """What files are skipped by for a filter as users give it. Raises `InvalidRequest` for text that is not understood."""
-    if not isinstance(filter, str):
-        return filter
+    if filter is None:
+        return None
     from tahoe.expr.row_condition import row_condition
 
     return row_condition(filter, snapshot.schema).predicate

@@ -194,16 +194,23 @@ class Scan:
         return pa.Table.from_batches(self._located(batches, add.path), schema)
 
     def read_to_move(
-        self, adds: Sequence[AddFile], *, ahead: bool = True, most_row_groups: int | None = None
+        self,
+        adds: Sequence[AddFile],
+        *,
+        ahead: bool = True,
+        most_row_groups: int | None = None,
+        then: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
         """All living rows of these files, file by file, as they are written to other files: with the columns in which data files keep row
         ids and row commit versions where the table tracks rows. With `ahead`, some files are read side by side, within `MOST_BYTES_AHEAD`;
-        with `most_row_groups`, of each file only so many, evenly from its beginning to its end."""
+        with `most_row_groups`, of each file only so many, evenly from its beginning to its end. What comes is what `then` makes of a batch,
+        in the thread that has read it."""
         names = materialized_columns(self.snapshot.config)
         tracking = None if names is None else RowTracking(*(2 * (names.row_id, names.row_commit_version)))
         files, tasks = DataFiles(self.snapshot.store, self.snapshot.config), [self._task(add) for add in adds]
         # Nobody waits for the first row here, and what is written costs by the batch.
-        streams = [partial(self._moved_together, files, some, tracking, most_row_groups) for some in together(tasks)]
+        moved = [partial(self._moved_together, files, some, tracking, most_row_groups) for some in together(tasks)]
+        streams = moved if then is None else [partial(_each, then, stream) for stream in moved]
         return self._in_order(streams, tasks) if ahead else joined(streams)
 
     def _moved_together(
@@ -238,7 +245,7 @@ class Scan:
     def _in_order(
         self, streams: Sequence[Callable[[], Iterator[pa.RecordBatch]]], tasks: Sequence[ReadTask], *, ahead: bool = True
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The batches of the streams, one for each task, read ahead where there is a gain in it."""
+        """The batches of the streams, each of one task or of some, read ahead where there is a gain in it."""
         worth_it = max(_BYTES_WORTH_THREADS, _BYTES_WORTH_A_THREAD * len(tasks))
         small = self.snapshot.store.url.startswith(_NEAR) and sum(task.size or 0 for task in tasks) <= worth_it
         if small or not ahead or len(streams) == 1:
@@ -296,6 +303,12 @@ class Scan:
             default_row_commit_version=add.default_row_commit_version,
             stats=add.stats,
         )
+
+
+def _each(
+    then: Callable[[pa.RecordBatch], pa.RecordBatch], stream: Callable[[], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    return map(then, stream())
 
 
 # Where files are at hand, a few small ones are read faster than threads are started.

@@ -30,6 +30,7 @@ from tahoe.log.segment import LogSegment, segment_for
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.demanded import check_partition_values
+from tahoe.protocol.features import check_coordinated
 from tahoe.schema.types import StructType
 from tahoe.store.log_store import Entry, LogStore
 
@@ -254,6 +255,7 @@ class Snapshot:
             snapshot = snapshot.after(parse_commit(entry.name, body, self.store.url), entry)
         with snapshot.naming_origins():
             snapshot.config.ensure_readable()
+        check_coordinated(snapshot.protocol, self.store)
         return snapshot
 
     def _newer_commits(self) -> list[Entry]:

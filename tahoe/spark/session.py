@@ -11,11 +11,11 @@ filters reach it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.catalog.installed import give_names
 from tahoe.spark.doors.catalog_methods import wrap_catalog
@@ -27,20 +27,28 @@ from tahoe.spark.doors.writing_streams import wrap_stream_writer
 from tahoe.spark.doors.writing_v2 import wrap_writer_v2
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.storage import name_coordinator
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.slice_encoder import SparkSlices
+
+if TYPE_CHECKING:
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled", "moment"]
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
-def enable(spark: SparkSession) -> SparkSession:
+def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) -> SparkSession:
     """The same session with Delta switched on. No JAR, no further setting, no restart; a second call does nothing.
 
     Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed. SQL knows
     them by name and as ``delta.`/path` `` (`tahoe.spark.catalog`, `tahoe.spark.statements`). All other formats stay as they are, and
     so do sessions that were there before.
+
+    Args:
+        coordinator: who says which commits the session's catalog-managed tables have (docs/design/030); the session's setting
+            ``spark.tahoe.coordinator`` then has its URL, without its password. Sessions of Spark Connect have none.
     """
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
         raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.", code="TAHOE_NO_SPARK_SESSION")
@@ -48,7 +56,15 @@ def enable(spark: SparkSession) -> SparkSession:
         install()
         give_names(spark)
         _wrap_classic()
+        if coordinator is not None:
+            name_coordinator(spark, coordinator)
     else:
+        if coordinator is not None:
+            raise Unsupported(
+                "A session of Spark Connect reads tables in processes of its server, which know no coordinator. Use a classic session, or "
+                "tahoe.Table(path, coordinator=…).",
+                code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+            )
         _wrap_connect()
         spark.conf.set(_FILTERS, "true")
     spark.conf.set(ENABLED, "true")

@@ -29,7 +29,7 @@ import pyarrow as pa
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, Unsupported
 from tahoe.store.location import is_outside, local_path, table_url
-from tahoe.store.log_store import Created, Entry, Exists, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Coordination, Created, Entry, Exists, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 
 __all__ = ["LocalLogStore"]
@@ -67,6 +67,9 @@ class LocalLogStore:
     def asks_cheaply(self) -> bool:
         """See `LogStore.asks_cheaply`: true, for a listing walks the folder."""
         return True
+
+    coordination: Coordination = "none"
+    """See `LogStore.coordination`."""
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """See `LogStore.list_from`."""

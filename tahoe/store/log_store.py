@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 import pyarrow as pa
 
 __all__ = [
     "BulkStore",
+    "Coordination",
     "Created",
     "Entry",
     "Exists",
@@ -69,6 +70,9 @@ class Unanswered:
     error: str
 
 
+Coordination = Literal["none", "offered", "in force"]
+"""Whether a coordinator says which commits of a table count: nobody was named, one that does not know the table, one that manages it."""
+
 PutOutcome = Created | Exists | InFlight | Refused | Unanswered
 
 
@@ -86,6 +90,10 @@ class LogStore(Protocol):
     @property
     def outside(self) -> Outside:
         """Where files outside of the root are that the table may read. `get`, `get_many`, `head` and `open_input` know their names too."""
+
+    @property
+    def coordination(self) -> Coordination:
+        """Whether a coordinator says which commits there are (PROTOCOL.md, "Catalog-managed tables"); storage itself has none."""
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """Objects directly in `folder` whose file name is ≥ `start`, sorted by name; `Entry.name` is relative to the root.

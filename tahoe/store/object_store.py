@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import obstore
 import pyarrow as pa
@@ -111,6 +111,7 @@ class ObjectLogStore:
         self._prefix = f"{prefix}/" if prefix else ""
         self._options = dict(options or {})
         self.outside = OutsideFiles(url, lambda root: open_store(root, self._options))
+        self.coordination: Literal["none"] = "none"
 
     def __repr__(self) -> str:
         return f"ObjectLogStore({self._url!r})"

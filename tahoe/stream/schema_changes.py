@@ -15,7 +15,7 @@ from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, Stru
 from tahoe.schema.widening import is_widening
 from tahoe.stream.position import check_same_table
 
-__all__ = ["ReadAs"]
+__all__ = ["ReadAs", "reads"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class ReadAs:
         """That rows written by this protocol and metadata can be read with the stream's schema.
 
         Raises:
-            InvalidRequest: ``DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE``, ``DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE`` for a
-                column dropped or renamed by column mapping, ``DELTA_SCHEMA_CHANGED_WITH_VERSION``, or
+            InvalidRequest: ``DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE``, ``DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG``
+                for a column dropped or renamed by column mapping, ``DELTA_SCHEMA_CHANGED_WITH_VERSION``, or
                 ``DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS`` where the stream was told where to begin.
             Unsupported: this version of Tahoe cannot read the table any more.
         """
@@ -44,14 +44,14 @@ class ReadAs:
         old, new = (data, self.config) if is_older else (self.config, data)
         check_same_table(self.config.metadata.id, data.metadata.id, data.table)
         if _renames_or_drops(old, new):
-            raise self._error("DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE", data, version, can_go_on=False)
+            raise self._error(_TRACKABLE, data, version, can_go_on=False)
         widens = not _WIDENING.isdisjoint(self.config.protocol.reader_features or ())
         same_partitions = old.partition_columns == new.partition_columns
-        if same_partitions and _reads(data.schema, self.config.schema, widens and is_older):
+        if same_partitions and reads(data.schema, self.config.schema, widens=widens and is_older):
             return
         code = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if self.names_a_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION"
         widens = not _WIDENING.isdisjoint(data.protocol.reader_features or ())
-        can_go_on = not is_older and same_partitions and _reads(self.config.schema, data.schema, widens)
+        can_go_on = not is_older and same_partitions and reads(self.config.schema, data.schema, widens=widens)
         raise self._error(code, data, version, can_go_on=can_go_on)
 
     def _error(self, code: str, data: TableConfig, version: int, *, can_go_on: bool) -> InvalidRequest:
@@ -60,6 +60,11 @@ class ReadAs:
         else:
             remedy = f"Start a new stream, without the old position or checkpoint, from version {max(version, self.version)} on"
             remedy += ", with that as its starting version." if self.names_a_start else "."
+            if code == _TRACKABLE:
+                remedy += (
+                    " A stream of Spark's can also go on: with the option 'schemaTrackingLocation', a folder below its checkpoint, it notes "
+                    "schemas as it comes to them."
+                )
         return InvalidRequest(
             f"The schema of table {data.table} at version {version} is not that of version {self.version}, with which the stream reads. The "
             f"stream has {_told(self.config)}; version {version} has {_told(data)}. {remedy}",
@@ -71,6 +76,7 @@ class ReadAs:
 
 _WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
 _VOID = PrimitiveType("void")
+_TRACKABLE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 
 
 def _told(config: TableConfig) -> str:
@@ -103,24 +109,33 @@ def _columns(data_type: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple
             yield from _columns(value, (*above, "value"))
 
 
-def _reads(data: DataType, read: DataType, widens: bool) -> bool:
-    """Whether all rows of the type `data` are told whole by the type `read`."""
+def reads(data: DataType, read: DataType, *, widens: bool, whole: bool = True) -> bool:
+    """Whether rows of the type `data` can be told by the type `read`.
+
+    Args:
+        widens: whether a type may have become wider.
+        whole: whether every field of the rows must be told.
+    """
+
+    def told(one: DataType, other: DataType) -> bool:
+        return reads(one, other, widens=widens, whole=whole)
+
     match data, read:
         case StructType(fields), StructType():
             # A name that differs in case alone is another one.
             wanted = {field.name: field for field in read}
             return all(
-                (found := wanted.get(field.name)) is not None
-                and (found.nullable or not field.nullable)
-                and _reads(field.data_type, found.data_type, widens)
+                ((found.nullable or not field.nullable) and told(field.data_type, found.data_type))
+                if (found := wanted.get(field.name)) is not None
+                else not whole
                 for field in fields
             )
         case ArrayType(), ArrayType():
-            return (read.contains_null or not data.contains_null) and _reads(data.element_type, read.element_type, widens)
+            return (read.contains_null or not data.contains_null) and told(data.element_type, read.element_type)
         case MapType(), MapType():
             return (
                 (read.value_contains_null or not data.value_contains_null)
-                and _reads(data.key_type, read.key_type, widens)
-                and _reads(data.value_type, read.value_type, widens)
+                and told(data.key_type, read.key_type)
+                and told(data.value_type, read.value_type)
             )
     return data in (read, _VOID) or (widens and is_widening(data, read))

@@ -23,10 +23,18 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits, Room
 from tahoe.stream.commit_reader import CommitReader
 from tahoe.stream.initial_files import InitialFiles
-from tahoe.stream.position import Position, check_moves_on, check_same_table
+from tahoe.stream.position import (
+    METADATA_CHANGE_INDEX,
+    POST_METADATA_CHANGE_INDEX,
+    Position,
+    check_moves_on,
+    check_same_table,
+)
 from tahoe.stream.schema_changes import ReadAs
+from tahoe.stream.schema_tracking import SchemaTracking, barrier_after, barrier_before
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile, StreamedCommit
+from tahoe.stream.vanished_files import without_vanished
 
 __all__ = ["Source", "Waiting"]
 
@@ -46,16 +54,22 @@ class Source:
         read: the version whose schema all rows have; without a start in the options also what the stream begins with.
         newest: gives the newest version of the table.
         options: what is wanted.
+        tracking: the stream's schema log, which has the schema then; None for a stream that keeps none.
     """
 
-    def __init__(self, read: Snapshot, newest: Callable[[], Snapshot], options: SourceOptions) -> None:
-        self.read = read
+    def __init__(
+        self, read: Snapshot, newest: Callable[[], Snapshot], options: SourceOptions, tracking: SchemaTracking | None = None
+    ) -> None:
+        self._at_start = read
+        self._tracking = tracking
+        self.read = read if tracking is None else tracking.read_with(read)
         self.options = options
         self.store = read.store
         self._newest = newest
-        self._read_as = ReadAs(read.config, read.version, options.names_a_start)
+        self._read_as = ReadAs(read.config, read.version, options.names_a_start)  # where nothing is tracked
         self._commits = CommitReader(read.store, options, self._check_metadata)
         self._is_checked = False
+        self._seen: Snapshot | None = None
         self._initial: tuple[Snapshot, InitialFiles] | None = None
 
     @cached_property
@@ -86,6 +100,7 @@ class Source:
         """The newest version. Raises `InvalidRequest` where another table lies in the place of the one that is read."""
         snapshot = self._newest()
         check_same_table(self.read.metadata.id, snapshot.metadata.id, self.store.url)
+        self._seen = snapshot
         return snapshot
 
     def end_now(self) -> Position:
@@ -98,9 +113,20 @@ class Source:
         Raises: as `plan`, where the table is another one, or lost or renamed a column since.
         """
         done.check_table(self.read.metadata.id, self.store.url)
-        version = done.version if done.is_initial_snapshot or done.index >= 0 else done.version - 1
+        version = _last_read(done)
+        if self._tracking is not None and not self._tracking.has_begun:
+            self._begin_tracking(max(version, 0))
         if 0 <= version <= self.latest().version:
             self._check_version(version)
+
+    def done(self, end: Position) -> None:
+        """A batch is dealt with.
+
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) where the stream tracks the schema and comes to a change of it: the
+        log has it now, and the stream is to be begun again.
+        """
+        if self._tracking is not None and end.index in (METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX):
+            self._tracking.evolve(self._commits.read(end.version), self.read.config)
 
     def plan(self, start: Position | None, limits: Limits | None = None, up_to: Position | None = None) -> Position:
         """How far the batch after `start` goes; `start` itself where there is nothing yet.
@@ -121,6 +147,14 @@ class Source:
         begin = where = start or self.begin
         newest = self.latest().version  # asked for second: it may not be older than the beginning
         self._check_start(begin, newest)
+        if self._tracking is not None:
+            if not self._tracking.has_begun:
+                self._begin_tracking(min(begin.version, newest))
+            barrier = barrier_after(begin)
+            if barrier is not None:
+                return barrier
+            # Spark tells a source late that a batch is done: a query killed just then has not heard of it, and neither has the log.
+            self.done(begin)
         if start is None and self.options.starting_version == "latest":
             return where
         room = (self.options.limits if limits is None else limits).room
@@ -138,7 +172,7 @@ class Source:
         Args:
             start: None for the first batch of a stream.
 
-        Raises: as `plan`.
+        Raises: as `plan`; `NotFound` (``DELTA_FILE_NOT_FOUND``) where one of them is gone from storage, unless the options pass over that.
         """
         end.check_table(self.read.metadata.id, self.store.url)
         where = start or self._begin_of(end)
@@ -146,6 +180,8 @@ class Source:
         if where.place == end.place:
             return []
         self._check_start(where, end.version)
+        if self._tracking is not None and not self._tracking.has_begun:
+            self._begin_tracking(max(_last_read(end), where.version), since=where.version)
         found = []
         if where.is_initial_snapshot:
             files = self._initial_files(where.version)
@@ -157,7 +193,9 @@ class Source:
         for commit in self._commits.between(where.version, last):
             found += [file for file in commit.files if where.place < (file.version, file.index) <= end.place]
         self._commits.forget_before(end.version)
-        return [file for file in found if not self.options.excludes(file.action.path)]
+        wanted = [file for file in found if not self.options.excludes(file.action.path)]
+        newest = self._seen or self.latest()
+        return without_vanished(self.store, wanted, newest, fail_on_data_loss=self.options.fail_on_data_loss)
 
     def waiting(self, after: Position, newest: int, most_commits: int) -> Waiting | None:
         """How much of the table a stream has not read yet that has come to a position.
@@ -224,6 +262,8 @@ class Source:
         last = newest if up_to is None else min(newest, up_to.version if up_to.index >= 0 else up_to.version - 1)
         try:
             for commit in self._commits.between(where.version, last):
+                if self._tracking is not None and self._stops_before(commit, where):
+                    return barrier_before(where, commit.version)
                 pending = [file for file in commit.files if (file.version, file.index) > where.place]
                 if up_to is not None:
                     pending = [file for file in pending if (file.version, file.index) <= up_to.place]
@@ -255,20 +295,23 @@ class Source:
 
     def _check_version(self, version: int) -> None:
         """What was in force where the stream starts: the commits after it tell only what they change."""
+        if self._tracking is not None and not self.options.read_change_feed:
+            return  # the schema log tells what rows are read with
         config = self._config_at(version)
         if config is not None:
-            self._read_as.check(config, version)
+            if self._tracking is None:
+                self._read_as.check(config, version)
             if self.options.read_change_feed:
                 check_feed_is_on(version, config)
 
     def _config_at(self, version: int) -> TableConfig | None:
         """None where the log cannot give that version any more, though it may still have the commits after it."""
-        if version == self.read.version:
-            return self.read.config
+        if version == self._at_start.version:
+            return self._at_start.config
         try:
             return Snapshot.at(self.store, version).config
         except (NotFound, CorruptTable) as error:
-            if self.read.config.column_mapping_mode == "none":
+            if self._tracking is not None or self.read.config.column_mapping_mode == "none":
                 return None
             raise NotFound(
                 f"The log of table {self.store.url} cannot give version {version} any more, so it is not known whether columns were renamed "
@@ -281,18 +324,56 @@ class Source:
     def _check_metadata(self, commit: StreamedCommit) -> None:
         """What a commit changes of metadata and protocol."""
         # A commit tells the protocol only where it changes it; what holds later allows all that held before.
-        later = self.read if commit.version <= self.read.version else self._newest()
-        data = TableConfig(commit.protocol or later.protocol, commit.metadata or self.read.metadata, self.store.url)
-        if commit.metadata is None:
+        later = self._at_start if commit.version <= self._at_start.version else self._newest()
+        data = TableConfig(commit.protocol or later.protocol, commit.metadata or self._at_start.metadata, self.store.url)
+        if commit.metadata is None or self._tracking is not None:
             data.ensure_readable()
+        else:
+            self._read_as.check(data, commit.version)
+        if commit.metadata is None:
             return
-        self._read_as.check(data, commit.version)
         if self.options.read_change_feed:
             check_feed_is_on(commit.version, data)
 
+    def _begin_tracking(self, version: int, since: int | None = None) -> None:
+        """Write the first file of the schema log.
+
+        Args:
+            version: what was in force there is what the log begins with.
+            since: where a batch begins that was planned before there was a log, and ends at `version`; what was in force in between must
+                be read with the same schema.
+        """
+        assert self._tracking is not None
+        config = self._at_start.config if version == self._at_start.version else self._snapshot(version).config
+        if since is not None:
+            self._check_one_schema(config, since, version)
+        self._tracking.begin(config, version, self.read.config)
+
+    def _check_one_schema(self, config: TableConfig, first: int, last: int) -> None:
+        read_as = ReadAs(config, last)
+        try:
+            read_as.check(self._snapshot(first).config, first)
+            for commit in self._commits.between(first, last):
+                if commit.metadata is not None:
+                    read_as.check(TableConfig(config.protocol, commit.metadata, self.store.url), commit.version)
+        except InvalidRequest as error:
+            raise InvalidRequest(
+                f"The stream has planned a batch of table {self.store.url} from version {first} to version {last}, and no one schema reads "
+                f"all of it, so its schema log cannot be begun: {error.message} Start a new stream, without the old checkpoint.",
+                code="DELTA_STREAMING_SCHEMA_LOG_INIT_FAILED_INCOMPATIBLE_METADATA",
+                table=self.store.url,
+                version=last,
+            ) from error
+
+    def _stops_before(self, commit: StreamedCommit, where: Position) -> bool:
+        assert self._tracking is not None
+        return where.place < (commit.version, METADATA_CHANGE_INDEX) and self._tracking.stops_at(commit, self.read.config)
+
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial[0].version != version:
-            snapshot = self.read if version == self.read.version else self._snapshot(version)
+            snapshot = self._at_start if version == self._at_start.version else self._snapshot(version)
+            if self._tracking is not None:
+                self._tracking.check_initial(snapshot.config, version, self.read.config)
             self._initial = snapshot, InitialFiles.of(snapshot)
         return self._initial[1]
 
@@ -301,9 +382,9 @@ class Source:
             return Snapshot.at(self.store, version)
         except NotFound as error:
             raise NotFound(
-                f"The stream is still in the snapshot of version {version} of table {self.store.url} that it began with, and the log cannot "
-                "give that version any more. Begin anew without the position or the checkpoint, and let the table keep its log longer "
-                "(delta.logRetentionDuration).",
+                f"The stream needs version {version} of table {self.store.url} as it was, for it began with that snapshot or with what was "
+                "in force then, and the log cannot give that version any more. Begin anew without the position or the checkpoint, and let "
+                "the table keep its log longer (delta.logRetentionDuration).",
                 code="DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
                 table=self.store.url,
                 version=version,
@@ -321,6 +402,11 @@ class Source:
 
     def _before(self, version: int) -> Position:
         return Position(self.read.metadata.id, version)
+
+
+def _last_read(done: Position) -> int:
+    """The last version of which a stream has read something; -1 for none."""
+    return done.version if done.is_initial_snapshot or done.index >= 0 else done.version - 1
 
 
 def _taken(commit: StreamedCommit, pending: Sequence[IndexedFile], room: Room) -> tuple[int, Room]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tahoe.exceptions import InvalidRequest
@@ -29,6 +30,11 @@ class SourceOptions:
         exclude_regex: leave out files in whose path, as the log has it, this expression is found.
         fail_on_data_loss: whether commits that are gone from the log are an error, or are passed over.
         read_change_feed: what each commit did to rows, in place of the rows that it added.
+        schema_tracking_location: a folder below the query's checkpoint for the stream's schema log (`tahoe.stream.schema_log`); None for
+            a stream that keeps none.
+        streaming_source_tracking_id: tells the logs of several sources of one table in one query apart.
+        allowed_changes: by option (``allowSourceColumnRename``, ``…Drop``, ``…TypeChange``): ``always``, or the version up to which such
+            changes may be read past.
 
     Raises `InvalidRequest` for what cannot be meant.
     """
@@ -44,6 +50,9 @@ class SourceOptions:
     exclude_regex: str | None = None
     fail_on_data_loss: bool = True
     read_change_feed: bool = False
+    schema_tracking_location: str | None = None
+    streaming_source_tracking_id: str | None = None
+    allowed_changes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.starting_version is not None and self.starting_timestamp_ms is not None:
@@ -60,6 +69,13 @@ class SourceOptions:
         ):
             if value is not None and value < 1:
                 raise _illegal(name, value, "1 or more")
+        for option, text in self.allowed_changes.items():
+            if text.lower() != "always" and not text.isdecimal():
+                raise _illegal(option, text, "'always', or the version up to which such changes were looked at,")
+        if self.schema_tracking_location is not None and not self.fail_on_data_loss:
+            raise _illegal(
+                "failOnDataLoss", "false", "with 'schemaTrackingLocation' true, for a lost commit may have changed the schema,"
+            )
         try:
             re.compile(self.exclude_regex or "")
         except re.error as error:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tahoe.clock import SYSTEM_CLOCK, Clock, SeededClock
 from tahoe.exceptions import StorageFailure
-from tahoe.store.log_store import Entry, Exists, InFlight, LogStore, Outside, PutOutcome, Refused, Unanswered
+from tahoe.store.log_store import Coordination, Entry, Exists, InFlight, LogStore, Outside, PutOutcome, Refused, Unanswered
 
 __all__ = ["Call", "CrashingStore", "Faults", "FaultyStore", "PutFault", "SimulatedCrash", "TracingStore", "WrappedStore"]
 
@@ -52,6 +52,11 @@ class WrappedStore:
     def asks_cheaply(self) -> bool:
         """See `LogStore.asks_cheaply`."""
         return self.inner.asks_cheaply
+
+    @property
+    def coordination(self) -> Coordination:
+        """See `LogStore.coordination`."""
+        return self.inner.coordination
 
     @property
     def outside(self) -> Outside:

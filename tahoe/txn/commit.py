@@ -39,7 +39,7 @@ from tahoe.txn.row_level import questions
 from tahoe.txn.vanished import check_after_vacuum, check_old_files
 from tahoe.txn.winner import Winner
 
-__all__ = ["Committed", "RetryPolicy", "commit"]
+__all__ = ["Committed", "Race", "RetryPolicy", "commit", "race_of", "read_back", "transaction_id_in", "unknown"]
 
 logger = logging.getLogger(__name__)
 
@@ -91,17 +91,21 @@ def commit(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: Retr
         StorageFailure: storage refused; nothing was written.
         CommitStateUnknown: the commit was sent and the log cannot be read back.
     """
-    race = _Race(
-        store, clock, policy, Turn(store, prepared.transaction_id, clock, policy.patience_seconds, policy.first_wait_seconds)
-    )
+    race = race_of(store, prepared, clock, policy)
     try:
         return race.run(prepared)
     finally:
         race.turn.withdraw()
 
 
+def race_of(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> Race:
+    """The race of a commit, not begun yet."""
+    turn = Turn(store, prepared.transaction_id, clock, policy.patience_seconds, policy.first_wait_seconds)
+    return Race(store, clock, policy, turn)
+
+
 @dataclass(slots=True)
-class _Race:
+class Race:
     """One commit on its way into the log.
 
     Args:
@@ -117,30 +121,36 @@ class _Race:
     store_time_ms: int = 0
 
     def run(self, prepared: PreparedCommit) -> Committed:
+        """Send the commit until it is in the log; see `commit` for what it raises."""
         clock, started = self.clock, self.clock.now_ms()
-        self.store_time_ms = prepared.snapshot.segment.last_modified_ms if prepared.snapshot else 0
-        check_old_files(self.store, prepared, started)
-        moved = self._caught_up(prepared, sent=False) if self.turn.give_way(self.store_time_ms) else prepared
-        assert moved is not None, "a commit that was not sent is not in the log"
+        current = self.begun(prepared)
         tried_since, longest_try, in_vain = started, 0.0, 0
         while True:
-            current = moved
             self.attempts += 1
             if _put(self.store, current, clock, self.policy):
-                return self._committed(current)
+                return self.committed(current)
             longest_try = max(longest_try, (clock.now_ms() - tried_since) / 1000)
-            self._wait(longest_try)
+            self.wait(longest_try)
             tried_since = clock.now_ms()
-            moved = self._caught_up(current, sent=True)
+            moved = self.caught_up(current, sent=True)
             if moved is None:
-                return self._committed(current)
+                return self.committed(current)
             in_vain += moved.version == current.version
             if in_vain >= self.policy.storage_attempts:  # "taken", it says, but nothing is there
-                raise _unknown(self.store, current)
+                raise unknown(self.store, current)
             if clock.now_ms() - started > self.policy.deadline_seconds * 1000:
-                raise self._given_up(moved)
+                raise self.given_up(moved)
+            current = moved
 
-    def _wait(self, longest_try: float) -> None:
+    def begun(self, prepared: PreparedCommit) -> PreparedCommit:
+        """The commit as it is to be sent first, once those have gone before who ask for it."""
+        self.store_time_ms = prepared.snapshot.segment.last_modified_ms if prepared.snapshot else 0
+        check_old_files(self.store, prepared, self.clock.now_ms())
+        moved = self.caught_up(prepared, sent=False) if self.turn.give_way(self.store_time_ms) else prepared
+        assert moved is not None, "a commit that was not sent is not in the log"
+        return moved
+
+    def wait(self, longest_try: float) -> None:
         """Ask for a turn, or wait so that writers who lost together do not meet again."""
         if self.attempts % self.policy.losses_before_asking == 0:
             self.turn.ask()
@@ -150,7 +160,7 @@ class _Race:
                 self.clock, replace(self.policy, longest_wait_seconds=min(bound, self.policy.longest_wait_seconds)), self.attempts
             )
 
-    def _caught_up(self, prepared: PreparedCommit, *, sent: bool) -> PreparedCommit | None:
+    def caught_up(self, prepared: PreparedCommit, *, sent: bool) -> PreparedCommit | None:
         """The commit moved past all that has won, to be put at once; None where it is in the log itself.
 
         Args:
@@ -160,7 +170,7 @@ class _Race:
         for _ in range(_MOST_LOOKS):
             started = self.clock.now_ms()
             bodies = self._bodies(moved, sent=sent)
-            if bodies and sent and _transaction_id(self.store, commit_name(moved.version), bodies[0]) == moved.transaction_id:
+            if bodies and sent and transaction_id_in(self.store, commit_name(moved.version), bodies[0]) == moved.transaction_id:
                 return None
             sent, looked = False, self.clock.now_ms()
             if bodies:
@@ -181,17 +191,19 @@ class _Race:
             bodies = self.store.get_many(names)
         except (NotFound, StorageFailure) as error:
             logger.debug("what won at %s was not seen at once: %s", self.store.url, error)
-            first = _read_back(self.store, prepared, self.clock, self.policy) if sent else None
+            first = read_back(self.store, prepared, self.clock, self.policy) if sent else None
             return [] if first is None else [first]
         self.store_time_ms = max([self.store_time_ms, *(entry.modified_ms for entry in commits)])
         return bodies
 
-    def _committed(self, prepared: PreparedCommit) -> Committed:
+    def committed(self, prepared: PreparedCommit) -> Committed:
+        """What is told of the commit, which is in the log now."""
         self.turn.withdraw()
         snapshot = _snapshot(self.store, prepared, self.won)
         return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.won))
 
-    def _given_up(self, prepared: PreparedCommit) -> StorageFailure:
+    def given_up(self, prepared: PreparedCommit) -> StorageFailure:
+        """The error of a commit that lost until its time was over."""
         return StorageFailure(
             f"The commit to table {self.store.url} lost {self.attempts} races in {self.policy.deadline_seconds:.0f} seconds and gave up "
             f"at version {prepared.version}; nothing was written. Run it again when fewer writers are at work.",
@@ -233,14 +245,14 @@ def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryP
                 return False
             case Unanswered():
                 sent_without_answer = True
-                content = _read_back(store, prepared, clock, policy)
+                content = read_back(store, prepared, clock, policy)
                 if content is not None:
-                    return _transaction_id(store, name, content) == prepared.transaction_id
+                    return transaction_id_in(store, name, content) == prepared.transaction_id
             case InFlight() | Refused():
                 error = outcome.error
         _wait(clock, policy, attempt)
     if sent_without_answer:
-        raise _unknown(store, prepared)
+        raise unknown(store, prepared)
     raise StorageFailure(
         f"Storage refused the commit of version {prepared.version} to table {store.url} {policy.storage_attempts} times ({error}); "
         f"nothing was written. {remedy_of(error)}",
@@ -249,7 +261,7 @@ def _put(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryP
     )
 
 
-def _read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bytes | None:
+def read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: RetryPolicy) -> bytes | None:
     """What the name holds now, None for nothing.
 
     Even the answer "taken" may speak of our own bytes: clients below the store try again when an answer is lost. So where the name
@@ -263,16 +275,18 @@ def _read_back(store: LogStore, prepared: PreparedCommit, clock: Clock, policy: 
         except StorageFailure as error:
             logger.warning("reading back version %d of %s failed: %s", prepared.version, store.url, error)
             _wait(clock, policy, attempt)
-    raise _unknown(store, prepared)
+    raise unknown(store, prepared)
 
 
-def _unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
+def unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
+    """The error of a commit that was sent, and nobody can tell whether it is in the log."""
+
     def resolve() -> bool:
         try:
             content = store.get(commit_name(prepared.version))
         except NotFound:
             return False
-        return _transaction_id(store, commit_name(prepared.version), content) == prepared.transaction_id
+        return transaction_id_in(store, commit_name(prepared.version), content) == prepared.transaction_id
 
     return CommitStateUnknown(
         f"The commit of version {prepared.version} to table {store.url} was sent, and neither an answer came nor can the log be "
@@ -284,7 +298,8 @@ def _unknown(store: LogStore, prepared: PreparedCommit) -> CommitStateUnknown:
     )
 
 
-def _transaction_id(store: LogStore, name: str, data: bytes) -> str | None:
+def transaction_id_in(store: LogStore, name: str, data: bytes) -> str | None:
+    """The `txnId` of a commit; None where it has none."""
     # A torn or foreign commit is not ours; what is wrong with it is told where it is read as a winner.
     first_line = data.split(b"\n", 1)[0]
     if b'"commitInfo"' not in first_line:

@@ -25,7 +25,7 @@ from tahoe.expr.tree.predicate import Column, Comparison, Literal, Not
 from tahoe.log.files.live_files import canonical_path
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, RemoveFile, SetTransaction
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import check_writable, features_of
+from tahoe.protocol.features import COORDINATED, check_writable, features_of
 from tahoe.protocol.partition import deserialize
 from tahoe.protocol.row_tracking import DOMAIN, PRESERVED, high_water_mark
 from tahoe.txn.metadata_changes import asks_nothing_of_written_files, enables_row_tracking
@@ -106,7 +106,9 @@ def _past_protocol(mine: PreparedCommit, winner: Winner) -> PreparedCommit:
         return mine
     check_writable(theirs, mine.config.table)
     dropped = mine.snapshot is not None and not features_of(mine.snapshot.protocol) <= features_of(theirs)
-    if mine.changes_protocol or dropped:
+    # From such a commit on a coordinator is asked, whom this writer may not know.
+    coordinated = features_of(theirs) & COORDINATED > mine.config.features & COORDINATED
+    if mine.changes_protocol or dropped or coordinated:
         raise ProtocolChangedException(
             f"The protocol of table {mine.config.table} was changed by {_told(winner)}. Run the operation again.",
             **_facts(mine, winner),

@@ -6,7 +6,7 @@ A hook that fails is logged with the table and version, and the commit stands.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -16,9 +16,11 @@ from tahoe.log.checksum_writer import write_checksum_after
 from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.txn.commit import Committed
+from tahoe.txn.commit import Committed, RetryPolicy, commit
+from tahoe.txn.prepare import prepare
+from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["Hook", "checkpoint_snapshot", "default_hooks", "run_hooks", "write_checksum_anew"]
+__all__ = ["Hook", "checkpoint_snapshot", "commit_transaction", "default_hooks", "run_hooks", "write_checksum_anew"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,22 @@ def default_hooks(clock: Clock) -> list[Hook]:
             clean_up_log(snapshot.store, snapshot.config, clock.now_ms())
 
     return [_checksum, checkpoint]
+
+
+def commit_transaction(
+    transaction: Transaction,
+    operation: Operation,
+    policy: RetryPolicy | None,
+    hooks: Sequence[Hook],
+    *,
+    user_metadata: str | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> Committed:
+    """Prepare, commit, run the hooks: the one way into the log of one table."""
+    prepared = prepare(transaction, operation, user_metadata=user_metadata, tags=tags)
+    committed = commit(transaction.store, prepared, transaction.clock, policy or RetryPolicy())
+    run_hooks(hooks, committed)
+    return committed
 
 
 def checkpoint_snapshot(snapshot: Snapshot, clock: Clock, progress: Progress = silent, *, anew: bool = False) -> LastCheckpoint:

@@ -31,6 +31,7 @@ from tahoe.protocol.row_tracking import (
 )
 from tahoe.schema.mapping import check_mapping
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.coordinated import check_put_under_coordinator, with_timestamps
 from tahoe.txn.transaction import (
     SERIALIZABLE,
     SNAPSHOT_ISOLATION,
@@ -144,11 +145,12 @@ def prepare(
         transaction.ensure_writable(snapshot.config, _enforced(transaction, snapshot.config))
     config = future_config(transaction)
     transaction.ensure_writable(config, _enforced(transaction, config))
+    check_put_under_coordinator(transaction.store, snapshot, config)
     enabling = enables_in_commit_timestamps(snapshot, config)
     version = 0 if snapshot is None else snapshot.version + 1
     timestamp = clock.now_ms()
-    if config.in_commit_timestamps:
-        timestamp = max(timestamp, (snapshot.state.in_commit_timestamp or 0) + 1 if snapshot else timestamp)
+    if snapshot is not None and config.in_commit_timestamps and snapshot.config.in_commit_timestamps:
+        timestamp = max(timestamp, snapshot.timestamp_ms + 1)  # which a checkpoint does not tell, but its version's commit
     if enabling:
         config = with_enablement(config, version, timestamp)
     reads, again = transaction.reads, list[AddFile]()
@@ -208,7 +210,7 @@ def future_config(transaction: Transaction) -> TableConfig:
 def _future_config(transaction: Transaction) -> TableConfig:
     metadata, snapshot = _metadata(transaction), transaction.snapshot
     protocol = _protocol(transaction, metadata)
-    stripped = _still_protecting(snapshot, protocol, _stripped(metadata))
+    stripped = with_timestamps(snapshot, protocol, _still_protecting(snapshot, protocol, _stripped(metadata)))
     if snapshot is not None and protocol is snapshot.protocol and stripped is snapshot.metadata:
         return snapshot.config
     return TableConfig(protocol, stripped, transaction.store.url)

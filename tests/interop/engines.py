@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import sysconfig
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import deltalake
 import duckdb
 import polars
 import pyarrow as pa
+
+from tests.duckdb_with import duckdb_with
 
 __all__ = ["canonical", "read_deltalake", "read_duckdb", "read_polars", "restart_duckdb"]
 
@@ -70,15 +70,4 @@ def _plain(value: Any) -> Any:
 @cache
 def _duckdb() -> duckdb.DuckDBPyConnection:
     """One for all: to load the extension takes longer than most scans."""
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
-    connection.execute(f"LOAD '{_extension('delta')}'")
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    return connection
-
-
-@cache
-def _extension(name: str) -> Path:
-    """DuckDB's extensions come as Python packages, so nothing is downloaded."""
-    folder = Path(sysconfig.get_paths()["purelib"]) / f"duckdb_extension_{name}"
-    (library,) = folder.rglob(f"{name}.duckdb_extension")
-    return library
+    return duckdb_with("delta")

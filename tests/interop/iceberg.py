@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sysconfig
 from functools import cache
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 from pyiceberg.table import StaticTable
+
+from tests.duckdb_with import duckdb_with
 
 __all__ = ["duckdb_directory", "duckdb_iceberg", "pyiceberg_table", "read_pyiceberg"]
 
@@ -43,16 +44,4 @@ def duckdb_directory(path: Path) -> pa.Table:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One for all: to load the extensions takes longer than most scans."""
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
-    for name in ("avro", "iceberg"):
-        connection.execute(f"LOAD '{_extension(name)}'")
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    return connection
-
-
-@cache
-def _extension(name: str) -> Path:
-    """DuckDB's extensions come as Python packages, so nothing is downloaded."""
-    folder = Path(sysconfig.get_paths()["purelib"]) / f"duckdb_extension_{name}"
-    (library,) = folder.rglob(f"{name}.duckdb_extension")
-    return library
+    return duckdb_with("avro", "iceberg")

@@ -23,8 +23,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 import tahoe
+from tests.duckdb_with import duckdb_with
 from tests.interop.engines import canonical
-from tests.interop.iceberg import _extension
 
 UNIFORM = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
 TOKEN = "a token of the tests"
@@ -97,9 +97,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def duck(served: Served) -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
-        for name in ("avro", "httpfs", "iceberg"):
-            connection.execute(f"LOAD '{_extension(name)}'")
+    with duckdb_with("avro", "httpfs", "iceberg") as connection:
         connection.execute(f"CREATE SECRET served (TYPE iceberg, TOKEN '{TOKEN}')")
         connection.execute(f"ATTACH 'any' AS ice (TYPE iceberg, ENDPOINT '{served.url}', SECRET served)")
         yield connection

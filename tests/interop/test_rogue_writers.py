@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ class Scene:
         self.ours = SqlCatalog(self.theirs, "a.b")
         for start in (0, 10):
             self.table.append(rows(start))
-        self.sync()
+            self.sync()  # each: a snapshot for each version, where one conversion of both would make one
 
     def sync(self, **options: bool) -> str:
         return self.table.uniform.sync(self.ours, **options).metadata_location
@@ -130,7 +130,9 @@ ROGUES = [
 
 
 @pytest.fixture
-def scene(tmp_path: Path):
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    # The catalog was given by hand: a conversion in the background, which does not know of it, would go on where only it was changed.
+    monkeypatch.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
     scene = Scene(tmp_path)
     yield scene
     scene.theirs.engine.dispose()
@@ -148,10 +150,8 @@ def _content(scene: Scene) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("rogue", ROGUES, ids=lambda rogue: rogue.__name__)
 def test_another_writer_is_noticed_by_the_next_conversion_which_changes_nothing(
-    scene: Scene, rogue: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+    scene: Scene, rogue: Callable[[Scene], None]
 ) -> None:
-    # The catalog was given by hand: a conversion in the background, which does not know of it, would go on where only it was changed.
-    monkeypatch.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
     expected = canonical(scene.table.to_arrow())
     rogue(scene)
     left = _content(scene)
@@ -206,10 +206,9 @@ def test_appended_rows_can_be_taken_over_once(scene: Scene, rogue: Callable[[Sce
 def test_a_crash_between_taking_over_and_going_on_does_not_double_rows(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     append(scene)
     handle = scene.table.uniform
-    monkeypatch.setattr(type(handle), "sync", lambda self, **options: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as crash, pytest.raises(KeyboardInterrupt):
+        crash.setattr(type(handle), "sync", lambda self, **options: (_ for _ in ()).throw(KeyboardInterrupt))
         handle.repair(adopt=True)
-    monkeypatch.undo()
     handle.repair(adopt=True)
     assert scene.table.to_arrow().num_rows == 14
 

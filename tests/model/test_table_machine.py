@@ -1,4 +1,4 @@
-"""Histories of a table against those of a list of rows."""
+"""Histories of a table against those of a list of rows, and streams beside them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import random
 
 import pytest
 
-from tahoe.testing.table_machine import TableMachine, run_histories
+from tahoe.testing.table_machine import run_histories
+from tests.model.followed_table import FollowedTable
 
 
 @pytest.mark.timeout(900)
 def test_a_table_does_what_a_list_of_rows_does() -> None:
     """The same 50 histories each time, which lasts: each reads its table at every step and every version again. `make soak` runs 1,000
     others, and checks at every step."""
-    run_histories(TableMachine, range(50))
+    run_histories(FollowedTable, range(50))
 
 
-class ThoroughMachine(TableMachine):
+class ThoroughMachine(FollowedTable):
     most_pairs = 10_000
     steps_of_a_check = 1
 

@@ -1,15 +1,18 @@
-"""A process with two queries in a chain, table ``a`` → ``b`` → ``c``, that dies of SIGKILL at a chosen point, its JVM with it.
+"""A process with several chains of two queries, table ``a`` → ``b`` → ``c``, which halt each at a point of its own until it is killed.
 
-Told by one line of JSON: the folder of the tables, the point, and how often it is come by before. The points are those between two of the
-things that must agree: the offsets in the checkpoint, the data files, the table's commit, and the commit in the checkpoint.
+Told by one line of JSON: the folder of each chain, the point where it halts, and how often it comes by there before. The points are those
+between two of the things that must agree: the offsets in the checkpoint, the data files, the table's commit, and the commit in the
+checkpoint. A query that halts has done nothing after its point when the signal comes, as if it had come right there; and each chain of a
+process dies at a point of its own.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,38 +23,48 @@ from tahoe.spark.sink import batches, sink
 from tahoe.spark.stream.micro_batches import MicroBatches
 from tests.spark.conftest import SETTINGS
 
-POINTS = {
-    "before the offsets": (MicroBatches, "latest_offset", False),
-    "before the data": (MicroBatches, "batch", False),
-    "after the data": (batches, "write_files", True),
-    "after the commit": (sink, "write_batch", True),
+POINTS: dict[str, tuple[Any, str, bool, Callable[..., str]]] = {
+    "before the offsets": (MicroBatches, "latest_offset", False, lambda batches, *_: batches.read.store.url),
+    "before the data": (MicroBatches, "batch", False, lambda batches, *_: batches.read.store.url),
+    "after the data": (batches, "write_files", True, lambda rows, config, store, *_, **__: store.url),
+    "after the commit": (sink, "write_batch", True, lambda table, *_, **__: table.url),
 }
-"""What is called there, and whether the process dies when it has returned."""
+"""What is called there, whether the query halts when it has returned, and which table it is called for."""
+
+_WORDS = threading.Lock()
 
 
 def main() -> None:
-    """Start, tell ``ready``, and run until all rows are through or the point is reached."""
+    """Start, tell ``ready``, then ``halted`` or ``done`` with the chain's number for each; a chain without a point is run to its end."""
     task = json.loads(sys.stdin.readline())
-    folder = task["folder"]
-    if task["point"] is not None:
-        _die_at(task["point"], task["times"])
+    chains: list[dict[str, Any]] = task["chains"]
+    for point in POINTS:
+        _halt_at(point, chains)
     builder = SparkSession.builder.master("local[2]").config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    builder = builder.config("spark.local.dir", task["scratch"])
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     spark = tahoe.enable(builder.getOrCreate())
     _say("ready")
-    first = _query(spark, folder, "a", "b")
-    if task["point"] is None and task["until"] == "end":
-        first.awaitTermination()
+    firsts = [_query(spark, chain["folder"], "a", "b") for chain in chains]
+    if task["in_turn"]:
+        for first in firsts:
+            first.awaitTermination()
     # Else both run side by side, and the second goes as far as the first has come when it starts.
-    _query(spark, folder, "b", "c").awaitTermination()
-    first.awaitTermination()
-    _say("done")
+    running = [(first, _query(spark, chain["folder"], "b", "c")) for first, chain in zip(firsts, chains, strict=True)]
+    left = dict(enumerate(running))
+    while left:
+        for number in [number for number, queries in left.items() if not any(query.isActive for query in queries)]:
+            for query in left.pop(number):
+                query.awaitTermination()  # raises what it stopped with
+            _say(f"done {number}")
+        time.sleep(0.02)
 
 
 def _say(word: str) -> None:
-    sys.stdout.write(word + "\n")
-    sys.stdout.flush()
+    with _WORDS:
+        sys.stdout.write(word + "\n")
+        sys.stdout.flush()
 
 
 def _query(spark: SparkSession, folder: str, source: str, target: str) -> Any:
@@ -60,16 +73,24 @@ def _query(spark: SparkSession, folder: str, source: str, target: str) -> Any:
     return writer.trigger(availableNow=True).start(f"{folder}/{target}")
 
 
-def _die_at(point: str, times: int) -> None:
-    owner, name, after = POINTS[point]
+def _halt_at(point: str, chains: list[dict[str, Any]]) -> None:
+    owner, name, after, url_of = POINTS[point]
     original: Callable[..., Any] = getattr(owner, name)
-    seen = []
+    seen, lock = Counter[int](), threading.Lock()
 
     def counted(*arguments: Any, **named: Any) -> Any:
         result = original(*arguments, **named) if after else None
-        seen.append(None)
-        if len(seen) >= times:
-            os.killpg(0, signal.SIGKILL)
+        url = url_of(*arguments, **named)
+        number = next(number for number, chain in enumerate(chains) if f"{chain['folder']}/" in url)
+        chain = chains[number]
+        if chain["point"] == point:
+            with lock:
+                seen[number] += 1
+                times = seen[number]
+            if times == chain["times"]:
+                _say(f"halted {number}")
+            if times >= chain["times"]:
+                threading.Event().wait()
         return result if after else original(*arguments, **named)
 
     setattr(owner, name, counted)

@@ -1,7 +1,12 @@
-"""The answer to a commit of upkeep, of a copy or of a conversion is lost: it is in the log exactly once, and the caller is told the truth."""
+"""The answer to a commit of upkeep, of a copy or of a conversion is lost: it is in the log exactly once, and the caller is told the truth.
+
+GENERATE and the repair of a log make no commit: whichever of their files is lost, or its answer, the caller is told, the table stays as it
+is, and a second run makes all right.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -14,12 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tahoe.clock import SeededClock
+from tahoe.exceptions import StorageFailure
+from tahoe.log.files.paths import LAST_CHECKPOINT, checksum_name
 from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_after
 from tahoe.ops.layout.optimize import rewritten_here
-from tahoe.store.log_store import LogStore
+from tahoe.store.log_store import LogStore, PutOutcome, Unanswered
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
-from tahoe.testing.faulty_store import CrashingStore, FaultyStore, PutFault, SimulatedCrash, TracingStore
+from tahoe.testing.faulty_store import CrashingStore, FaultyStore, PutFault, SimulatedCrash, TracingStore, WrappedStore
 from tahoe.txn.commit import Committed, RetryPolicy
 from tests.race.operations import SCHEMA, contents, rows
 
@@ -189,3 +196,123 @@ def test_a_crash_at_any_store_call_of_a_conversion_leaves_a_table_or_files_that_
             assert all(inner.get(name) == data for name, data in files.items()), "files stay as they are"
             seen.add(there)
     assert seen == {False, True}
+
+
+class LosesAWrite(WrappedStore):
+    """The n-th of its writes and deletions is done or not, and nobody hears of it."""
+
+    def __init__(self, inner: LogStore, at: int, *, done: bool) -> None:
+        super().__init__(inner)
+        self.left, self.done, self.lost, self.lock = at, done, "", threading.Lock()
+
+    def put(self, name: str, data: bytes) -> None:
+        if self.loses(name, lambda: self.inner.put(name, data)):
+            raise StorageFailure(f"no answer for '{name}'", table=self.url, file=name)
+
+    def delete(self, name: str) -> None:
+        if self.loses(name, lambda: self.inner.delete(name)):
+            raise StorageFailure(f"no answer for '{name}'", table=self.url, file=name)
+
+    def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
+        outcomes: list[PutOutcome] = []
+        if self.loses(name, lambda: outcomes.append(self.inner.put_if_absent(name, data))):
+            return Unanswered("the answer was lost")
+        return outcomes[0]
+
+    def loses(self, name: str, run: Callable[[], object]) -> bool:
+        with self.lock:
+            self.left -= 1
+            lost = self.left == -1
+        if self.done or not lost:
+            run()
+        if lost:
+            self.lost = name
+        return lost
+
+
+def listed() -> LogStore:
+    """A table with manifests that are old: one is of a partition that has no file any more."""
+    store = new_store()
+    table = Table.create(store.url, SCHEMA, partition_by=["part"], store=store)
+    for part in "abc":
+        table.append(rows(part, ord(part)))
+    table.generate()
+    table.delete("part = 'a'")
+    table.append(pa.concat_tables([rows("b", 1), rows("d", 2)]))
+    return store
+
+
+def manifests(store: LogStore) -> dict[str, list[str]]:
+    return {entry.name: store.get(entry.name).decode().splitlines() for entry in store.walk("_symlink_format_manifest")}
+
+
+def broken_log() -> LogStore:
+    """A table whose newest checkpoint, hint and checksum are damaged."""
+    store = prepared()
+    table_over(store).checkpoint()
+    for entry in store.list_from("_delta_log"):
+        if ".checkpoint." in entry.name:
+            store.put(entry.name, b"PAR1 damaged PAR1")
+    store.put(LAST_CHECKPOINT, b"{")
+    store.delete(checksum_name(4))
+    return store
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What writes files beside the commits: on which table, what is done, and what then holds of its storage."""
+
+    before: Callable[[], LogStore]
+    run: Callable[[Table], object]
+    holds: Callable[[LogStore], bool]
+
+
+def lists_the_newest(store: LogStore) -> bool:
+    names = {name.split("/")[-2]: {path.rsplit("/", 1)[-1] for path in paths} for name, paths in manifests(store).items()}
+    live: dict[str, set[str]] = {}
+    for path in Table(store.url, store=store).files()["path"].to_pylist():
+        live.setdefault(path.split("/")[0], set()).add(path.rsplit("/", 1)[-1])
+    return names == live and set(live) == {"part=b", "part=c", "part=d"}
+
+
+def is_whole(store: LogStore) -> bool:
+    found = Table(store.url, store=store).repair_log(dry_run=True)
+    return found.findings == ()
+
+
+FILES = {
+    "generate": Files(listed, lambda table: table.generate(), lists_the_newest),
+    "repair_log": Files(broken_log, lambda table: table.repair_log(), is_whole),
+}
+
+
+@pytest.mark.damages_tables
+@pytest.mark.parametrize("done", [True, False], ids=["the answer is lost", "the request is lost"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_lost_file_of_what_makes_no_commit_is_told_and_a_second_run_makes_all_right(name: str, done: bool) -> None:
+    files, lost = FILES[name], list[str]()
+    while True:
+        inner = files.before()
+        assert not files.holds(inner)
+        log = {entry.name: inner.get(entry.name) for entry in inner.list_from("_delta_log") if entry.name[-5:] == ".json"}
+        rows_before = contents(Table(inner.url, store=inner))
+        store = LosesAWrite(inner, len(lost), done=done)
+        told = None
+        try:
+            files.run(table_over(store))
+        except StorageFailure as error:
+            told = str(error)
+        if not store.lost:
+            assert told is None and files.holds(inner)
+            break
+        assert told is not None and store.lost in told
+        lost.append(store.lost)
+        survivor = Table(inner.url, store=inner)
+        assert contents(survivor) == rows_before, store.lost
+        assert all(path.endswith(".parquet") for paths in manifests(inner).values() for path in paths), "whole lists only"
+        files.run(survivor)
+        assert files.holds(inner), store.lost
+        assert {name: inner.get(name) for name in log} == log
+        assert survivor.check(deep=True) == []
+
+    assert len(lost) == {"generate": 4, "repair_log": 4}[name], lost

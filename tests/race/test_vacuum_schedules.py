@@ -5,15 +5,20 @@ The clock of the storage goes on by hours between the steps. What is right at a 
 any VACUUM so far was told that nobody needs what went: a version that was the newest at that time or later can be read, with the rows
 that it had, its changes too, and by a scan that has begun long ago; a writer is refused only where his files are older; and what was
 acknowledged is there. Of each third table UniForm makes an Iceberg table: who looked at its metadata five minutes ago reads on, whatever
-the retention.
+the retention. Streams hold nothing back; but one that comes too late was told of by its checkpoint before its files went, and one that
+comes in time has every change.
 """
 
 from __future__ import annotations
 
 import io
 import random
+import re
 import threading
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -28,10 +33,13 @@ from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
+from tahoe.store.stream_records import record_stream
+from tahoe.stream.position import Position
 from tahoe.table import Table
 from tahoe.testing.aged_store import AgedClock, AgedStore
 from tahoe.testing.faulty_store import CrashingStore, SimulatedCrash, WrappedStore
 from tahoe.testing.iceberg_verifier import dead_positions, live_entries, newest_document
+from tahoe.testing.table_laws import SIGNS
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64()})
 PROPERTIES = {
@@ -66,6 +74,16 @@ class Meddled(WrappedStore):
         return run()
 
 
+@dataclass
+class Stream:
+    """A query that reads the table: where it keeps its place, how far it is, and what its changes make of nothing."""
+
+    checkpoint: str
+    feed: bool
+    position: Position | None = None
+    rows: Counter[int] = field(default_factory=Counter)
+
+
 class Schedule:
     """One table, those who work on it, and what must be there."""
 
@@ -84,12 +102,21 @@ class Schedule:
         self.rows: dict[int, list[int]] = {}
         self.scans: list[tuple[int, Iterator[pa.RecordBatch], list[int]]] = []
         self.iceberg_readers: list[tuple[int, dict[str, Any]]] = []
-        self.refused = self.deleted = self.scanned = self.read_late = 0
+        self.streams: list[Stream] = []
+        self.told: set[str] = set()
+        self.refused = self.deleted = self.scanned = self.read_late = self.too_late = self.in_time = 0
 
     def run(self) -> None:
+        with warnings.catch_warnings():
+            # Threads of a pool warn through the same door.
+            warnings.showwarning = lambda message, *_, **__: self.told.update(re.findall(r"the checkpoint (\S+)", str(message)))
+            warnings.simplefilter("always")
+            self.run_steps()
+
+    def run_steps(self) -> None:
         for _ in range(STEPS):
             steps = [self.stage, self.commit, self.change, self.change, self.vacuum, self.vacuum, self.begin_scan, self.end_scan]
-            step = self.chance.choice(steps)
+            step = self.chance.choice([*steps, self.begin_stream, self.begin_stream, self.read_stream])
             step()
             self.look_at_iceberg()
             self.store.later(self.chance.choice([0, 0.01, 2, 9, 30]))
@@ -151,6 +178,45 @@ class Schedule:
         else:
             assert sorted(ids) == self.rows.get(version, sorted(ids))
             self.scanned += 1
+
+    def begin_stream(self) -> None:
+        """A query of the table's rows or changes starts: it comes to its first batch."""
+        self.streams.append(Stream(f"file:/at/{self.next_id}/{len(self.streams)}", self.chance.random() < 0.7))
+        self.read_on(self.streams[-1], 1)
+
+    def read_stream(self) -> None:
+        """A query reads on for a while, as it was or started again."""
+        if self.streams:
+            self.read_on(self.chance.choice(self.streams), self.chance.choice([1, 1, 2, 100]))
+
+    def read_on(self, stream: Stream, most_batches: int) -> None:
+        """Read some batches; as Spark's source does, let the table know before each where the stream is."""
+        table = Table(self.store.url, store=self.store, clock=self.clock)
+        batches = table.tail(
+            position=stream.position, read_change_feed=stream.feed, skip_change_commits=not stream.feed, max_files_per_trigger=1
+        )
+        try:
+            for batch, _ in zip(batches, range(most_batches), strict=False):
+                record_stream(self.store, stream.checkpoint, (stream.position or batch.source.begin).version)
+                rows = batch.to_arrow()
+                kinds = rows["_change_type"].to_pylist() if stream.feed else ["insert"] * len(rows)
+                for id_, kind in zip(rows["id"].to_pylist(), kinds, strict=True):
+                    stream.rows[id_] += SIGNS[kind]
+                stream.position = batch.position
+        except (LookupError, OSError):  # a file or a commit is gone
+            if stream.checkpoint not in self.told:
+                raise
+            self.streams.remove(stream)
+            self.too_late += 1
+            return
+        if stream.position is None or stream.position.is_initial_snapshot or stream.position.index >= 0:
+            return
+        record_stream(self.store, stream.checkpoint, stream.position.version)
+        version = stream.position.version - 1
+        if stream.feed and version in self.rows:
+            assert sorted(stream.rows.elements()) == self.rows[version], (stream.checkpoint, version)
+            assert min(stream.rows.values(), default=0) >= 0, (stream.checkpoint, version)
+            self.in_time += 1
 
     def look_at_iceberg(self) -> None:
         """Readers of the Iceberg side that came lately read on; others come."""
@@ -221,7 +287,10 @@ class Schedule:
 
     def clean(self, table: Table, hours: float | None) -> None:
         lite = self.chance.random() < 0.3 and hours is None
+        newest, told = table.version(), set(self.told)
+        up_to_date = {one.checkpoint for one in self.streams if one.position is not None and one.position.version > newest}
         done = table.vacuum(hours, retention_check=False, lite=lite)
+        assert not (self.told - told) & up_to_date, "nothing goes that these would have to read"
         self.needless_before_ms = max(self.needless_before_ms, done.plan.cut_off_ms)
         self.deleted += done.deleted
 
@@ -258,7 +327,7 @@ class Schedule:
 
 
 def run_schedules(seeds: range) -> None:
-    refused = deleted = scanned = read_late = 0
+    refused = deleted = scanned = read_late = too_late = in_time = 0
     for seed in seeds:
         schedule = Schedule(seed)
         try:
@@ -270,12 +339,16 @@ def run_schedules(seeds: range) -> None:
         deleted += schedule.deleted
         scanned += schedule.scanned
         read_late += schedule.read_late
+        too_late += schedule.too_late
+        in_time += schedule.in_time
     print(  # noqa: T201 - `pytest -s` shows it
         f"\n{len(seeds)} schedules: {deleted} files deleted, {refused} slow writers refused, {scanned} scans ended, "
-        f"{read_late} late reads of the Iceberg side, nothing lost"
+        f"{read_late} late reads of the Iceberg side, {too_late} streams too late and told of, {in_time} reads of streams in time, "
+        "nothing lost"
     )
     # Schedules in which nothing goes, or nobody is late, would show nothing.
     assert deleted > 3 * len(seeds) and refused > len(seeds) / 10 and scanned > len(seeds) / 2 and read_late > len(seeds) / 2
+    assert too_late > len(seeds) / 20 and in_time > len(seeds) / 2
 
 
 def test_nothing_is_lost_that_anyone_may_need() -> None:

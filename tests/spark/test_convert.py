@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tahoe
-from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
 from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.tables import DeltaTable
 
@@ -162,3 +162,32 @@ def test_a_folder_that_a_stream_wrote_has_the_files_of_its_log(spark, path, tmp_
     (Path(path) / "part-of-a-batch-that-failed.parquet").write_bytes(stray.read_bytes())
     spark.sql(f"CONVERT TO DELTA parquet.`{path}`")
     assert sorted(row.id for row in spark.read.format("delta").load(path).collect()) == list(range(12))
+
+
+def test_settings_say_what_is_believed(spark, path, tmp_path):
+    convert = "spark.databricks.delta.convert."
+    frame = spark.range(4).selectExpr("id", "if(id = 3, 'x', cast(id % 2 as string)) as p")
+    frame.write.partitionBy("p").option("path", path).format("parquet").saveAsTable("to_convert")
+    off = [convert + name for name in ("useCatalogPartitions", "useCatalogSchema", "useMetadataLog", "metadataCheck.enabled")]
+    try:
+        spark.sql("ALTER TABLE to_convert DROP PARTITION (p = '1')")
+        for name in off:
+            spark.conf.set(name, "false")
+        (tmp_path / "table" / "_spark_metadata").mkdir()
+        (tmp_path / "table" / "_spark_metadata" / "0").write_text("v1")
+        spark.sql("CONVERT TO DELTA to_convert")
+        assert sorted({row.p for row in spark.table("to_convert").collect()}) == ["0", "1", "x"]
+    finally:
+        spark.sql("DROP TABLE to_convert")
+        for name in off:
+            spark.conf.unset(name)
+    other = str(tmp_path / "other")
+    frame.write.partitionBy("p").parquet(other)
+    with pytest.raises(TahoeError, match="x"):
+        spark.sql(f"CONVERT TO DELTA parquet.`{other}` PARTITIONED BY (p INT)")
+    spark.conf.set(convert + "partitionValues.ignoreCastFailure", "true")
+    try:
+        spark.sql(f"CONVERT TO DELTA parquet.`{other}` PARTITIONED BY (p INT)")
+    finally:
+        spark.conf.unset(convert + "partitionValues.ignoreCastFailure")
+    assert spark.read.format("delta").load(other).where("p IS NULL").count() == 1

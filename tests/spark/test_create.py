@@ -178,7 +178,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
         TahoeError,
         "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED",
     ),
-    ("CREATE TABLE {t} (c VARCHAR(3)) USING delta", Unsupported, "varchar"),
+    ("CREATE TABLE {t} (c STRING COLLATE UTF8_LCASE) USING delta", Unsupported, "collation"),
     ("CREATE TABLE {t} (id INT) USING delta PARTITIONED BY (nowhere)", TahoeError, "nowhere"),
     ("CREATE TABLE {t} (id INT) USING delta TBLPROPERTIES ('delta.nope' = '1')", TahoeError, "DELTA_UNKNOWN_CONFIGURATION"),
     ("CREATE TABLE {t} (id INT, g INT GENERATED ALWAYS AS (nowhere)) USING delta", TahoeError, "nowhere"),

@@ -1,30 +1,13 @@
-"""The table of docs/features.md with Spark: what it says of Spark and of the portable data source, row by row."""
+"""The table of docs/features.md with Spark: what it says of Spark, of the portable data source and of Spark Connect, row by row."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pyarrow as pa
 import pytest
 
-from tahoe.protocol.features import FEATURES
+from tahoe.protocol.features import COORDINATED, FEATURES
 from tahoe.table import Table
-
-
-def table_with(path: Path, feature: str) -> Table:
-    """A table of which another writer says that it has the feature."""
-    table = Table.create(path, pa.schema([("id", pa.int64())]))
-    table.append(pa.table({"id": [1]}))
-    protocol = {
-        "minReaderVersion": 1,
-        "minWriterVersion": 7,
-        "writerFeatures": ["appendOnly", "invariants", feature, "domainMetadata"],
-    }
-    if FEATURES[feature].reader:
-        protocol |= {"minReaderVersion": 3, "readerFeatures": [feature]}
-    (path / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
-    return Table(path)
+from tests.spark.feature_tables import FEATURES_ON_CONNECT, features_on_connect, table_with, tables_with
+from tests.spark.own_spark import CONNECTED, run
 
 
 @pytest.mark.parametrize("door", ["spark", "plain"])
@@ -33,6 +16,10 @@ def test_each_feature_is_read_and_written_or_refused(request, tmp_path, door):
     for number, (feature, row) in enumerate(FEATURES.items()):
         path = tmp_path / str(number)
         table_with(path, feature)
+        if feature in COORDINATED:  # and none is named; tests/spark/test_coordinator.py names one
+            with pytest.raises(Exception, match=f"(?s)PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED.*{feature}"):
+                session.read.format("delta").load(str(path)).collect()
+            continue
         if not row.readable:
             with pytest.raises(Exception, match=f"(?s)DELTA_UNSUPPORTED_FEATURES_FOR_READ.*{feature}"):
                 session.read.format("delta").load(str(path)).collect()
@@ -45,3 +32,10 @@ def test_each_feature_is_read_and_written_or_refused(request, tmp_path, door):
         else:
             with pytest.raises(Exception, match=f"(?s)DELTA_UNSUPPORTED_FEATURES_FOR_WRITE.*{feature}"):
                 write.save(str(path))
+
+
+# A server of Spark Connect of its own, and three Python processes for each feature; a sample of them is in `test_portable.py`.
+@pytest.mark.soak
+def test_each_feature_is_read_and_appended_to_on_spark_connect_or_refused(tmp_path, java_options):
+    folder = tables_with(tmp_path, FEATURES)
+    assert run(CONNECTED + FEATURES_ON_CONNECT, "", java_options, folder) == features_on_connect(tmp_path, FEATURES)

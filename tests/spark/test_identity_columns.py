@@ -117,6 +117,13 @@ def test_sync_identity_after_explicit_values(spark, tmp_path):
     assert mark(tmp_path) == 15
     spark.sql(f"INSERT INTO {table} (k) VALUES (2)")
     assert rows(spark, table) == [(12, 1), (20, 2)]
+    spark.sql(f"DELETE FROM {table} WHERE id = 20")
+    lower = "spark.databricks.delta.identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled"
+    for value, expected in (("false", 20), ("true", 15)):
+        spark.conf.set(lower, value)
+        spark.sql(f"ALTER TABLE {table} ALTER COLUMN id SYNC IDENTITY")
+        assert mark(tmp_path) == expected
+    spark.conf.unset(lower)
     alter = f"ALTER TABLE {table} CHANGE COLUMN k SYNC IDENTITY"
     assert code(lambda: spark.sql(alter)) == "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN"
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from tahoe.exceptions import Unsupported
+from tahoe.protocol.column_values.identity import identity_metadata
+from tahoe.schema.text_limits import DECLARED_TYPE
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.spark.portable.data_source import DeltaDataSource
+from tahoe.spark.portable.tasks import filled_in
 from tahoe.table import Table
+from tests.spark.feature_tables import FEATURES_ON_CONNECT, SAMPLE, features_on_connect, tables_with
+from tests.spark.own_spark import CONNECTED, run
 
-ROOT = Path(__file__).parents[2]
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    ADMITS = True
+except ImportError:  # before Spark 4.2
+    ADMITS = False
 
 
-def run(program: str, *arguments: str) -> list[str]:
-    """The lines that a Python program of its own prints."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
-    outcome = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment, timeout=240, check=False
-    )
-    assert outcome.returncode == 0, outcome.stderr[-4000:]
-    return [line for line in outcome.stdout.splitlines() if line.startswith("= ")]
+def filled_table(path: str, metadata: dict[str, dict[str, object]]) -> Table:
+    types = {"n": "long", "s": "string", "at": "timestamp", "twice": "long", "v": "string"}
+    columns = (StructField(name, PrimitiveType(kind), True, metadata.get(name, {})) for name, kind in types.items())
+    return Table.create(path, StructType(tuple(columns)), properties={"delta.feature.allowColumnDefaults": "supported"})
 
 
 class TestInAClassicSession:
@@ -86,6 +95,41 @@ class TestInAClassicSession:
             plain.sql("select 'x' other").write.format("delta").mode("append").save(path)
         assert Table(path).version() == 0
 
+    def test_columns_that_the_table_computes_or_has_a_default_for_are_filled_in(self, plain, path):
+        keys = {"s": {"CURRENT_DEFAULT": "'new'"}, "at": {"CURRENT_DEFAULT": "current_timestamp()"}}
+        table = filled_table(path, {**keys, "twice": {"delta.generationExpression": "n * 2"}, "v": {DECLARED_TYPE: "varchar(2)"}})
+        plain.range(3).selectExpr("id n", "'ab  ' v").repartition(2).write.format("delta").mode("append").save(path)
+        plain.sql("select 9L n, 'given' s").write.format("delta").mode("append").save(path)
+        rows = sorted(table.to_arrow().to_pylist(), key=lambda row: row["n"])
+        wanted = [("new", 2 * n, "ab") for n in range(3)] + [("given", 18, None)]
+        assert [(row["s"], row["twice"], row["v"]) for row in rows] == wanted
+        assert len({row["at"] for row in rows[:3]}) == 1
+        with pytest.raises(Exception, match="EXCEED_CHAR_VARCHAR_LIMIT"):
+            plain.sql("select 1L n, 'abc' v").write.format("delta").mode("append").save(path)
+
+    @pytest.mark.parametrize(
+        ("column", "metadata", "in_batch", "in_stream"),
+        [
+            ("s", {"CURRENT_DEFAULT": "'new'"}, True, True),
+            ("s", {"CURRENT_DEFAULT": "NULL"}, True, True),
+            ("at", {"CURRENT_DEFAULT": "current_timestamp()"}, True, False),
+            ("at", {"CURRENT_DEFAULT": "current_date()"}, False, False),
+            ("at", {"CURRENT_DEFAULT": "timestamp'2020-01-01 00:00:00'"}, False, False),
+            ("at", {"CURRENT_DEFAULT": "timestamp'2020-01-01 00:00:00Z'"}, True, True),
+            ("n", identity_metadata(1, 1, allow_explicit=True), False, False),
+        ],
+    )
+    def test_what_tasks_fill_in_by_themselves_and_what_is_refused(self, path, column, metadata, in_batch, in_stream):
+        config = filled_table(path, {column: metadata}).snapshot().config
+        for now, allowed in ((1, in_batch), (None, in_stream)):
+            assert filled_in(config, [column.upper()], now).defaults == ()
+            if allowed:
+                assert [one.column.name for one in filled_in(config, ["twice"], now).defaults] == [column]
+                continue
+            with pytest.raises(Unsupported, match="TAHOE_COLUMN_NOT_FILLED_IN") as caught:
+                filled_in(config, ["twice"], now)
+            assert caught.value.facts["column"] == column
+
     @pytest.mark.parametrize("option", [{"replaceWhere": "id = 1"}, {"replaceOn": "id = 1"}])
     def test_what_it_cannot_do_is_named(self, plain, path, option):
         with pytest.raises(Exception, match=next(iter(option))):
@@ -93,12 +137,7 @@ class TestInAClassicSession:
 
 
 ON_CONNECT = """
-import sys
-from pyspark.sql import SparkSession
-import tahoe
-path, java_options = sys.argv[1:]
-builder = SparkSession.builder.remote("local[2]").config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
-spark = builder.config("spark.driver.extraJavaOptions", java_options).getOrCreate()
+path = sys.argv[1]
 frame = spark.range(100).selectExpr("id", "cast(id % 2 as int) p")
 frame.write.format("delta").mode("append").save(path)
 print("= read", spark.read.format("delta").load(path).count())
@@ -162,8 +201,13 @@ if sys.argv[3] == "more":
     print("= counted", sorted(map(tuple, spark.read.format("delta").load(folder + "/counts").collect())))
     spark.conf.set("spark.sql.streaming.checkpointLocation", folder + "/any")
     print("= refused", "TAHOE_NO_CHECKPOINT_LOCATION" in str(run(rows(), "copy")))
-    feed = spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 3).load(folder + "/source")
-    print("= refused", "reads no change data feed" in str(run(feed, "copy", checkpointLocation=folder + "/f")))
+    feed = spark.readStream.format("delta").option("readChangeFeed", "true").load(folder + "/source")
+    run(feed.select("id", "_change_type"), "changes", checkpointLocation=folder + "/f")
+    source.delete("id = 0")
+    run(feed.select("id", "_change_type"), "changes", checkpointLocation=folder + "/f")
+    print("= changes", sorted(map(tuple, spark.read.format("delta").load(folder + "/changes").collect())))
+    tracks = spark.readStream.format("delta").option("schemaTrackingLocation", folder + "/f/s").load(folder + "/source")
+    print("= refused", "option 'schemaTrackingLocation'" in str(run(tracks, "copy", checkpointLocation=folder + "/f")))
 """
 
 ON_A_CLUSTER = """
@@ -203,8 +247,10 @@ print("= footers", spark.read.format("delta").load(path).count())
 
 # Over five seconds: a server of Spark Connect of its own, and a Python process for each kind of step that Spark asks of a data source.
 @pytest.mark.own_jvm
-def test_on_spark_connect_reading_and_appending_need_no_code(path, java_options):
-    assert run(ON_CONNECT, path, java_options) == [
+def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, java_options):
+    folder = tables_with(tmp_path / "features", SAMPLE)
+    assert run(CONNECTED + FEATURES_ON_CONNECT + ON_CONNECT, path, java_options, folder) == [
+        *features_on_connect(tmp_path / "features", SAMPLE),
         "= read 100",
         "= filtered 20",
         "= version 100",
@@ -238,8 +284,48 @@ def test_on_spark_connect_a_table_is_a_source_and_a_sink_of_streams(tmp_path, ja
 
 @pytest.mark.soak
 def test_on_spark_connect_streams_of_counts_and_what_is_refused(tmp_path, java_options):
-    counted = ["= counted [(0, 1), (1, 2)]", "= refused True", "= refused True"]
+    changes = "= changes [(0, 'delete'), (0, 'insert'), (1, 'insert'), (100, 'insert')]"
+    counted = ["= counted [(0, 1), (1, 2)]", "= refused True", changes, "= refused True"]
     assert streams_on_connect(tmp_path, java_options, "more") == [*COPIED, *counted]
+
+
+@pytest.mark.parametrize("start", [{}, {"startingVersion": "2"}, {"startingVersion": "latest"}], ids=["all", "from 2", "latest"])
+def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start: dict[str, str]) -> None:
+    """What Spark asks of the reader, in the order in which it asks, without Spark."""
+    table = Table.create(
+        path,
+        pa.schema({"id": pa.int64(), "p": pa.string()}),
+        partition_by=["p"],
+        properties={
+            "delta.enableChangeDataFeed": "true",
+            "delta.enableDeletionVectors": "true",
+            "delta.columnMapping.mode": "name",
+        },
+    )
+    table.append(pa.table({"id": [1, 2, 3], "p": ["a", "a", None]}))
+    table.append(pa.table({"id": [4], "p": ["b c/d"]}))
+    source = DeltaDataSource({"path": path, "readChangeFeed": "true", **start})
+    schema = source.schema()
+    assert schema.names == ["id", "p", "_change_type", "_commit_version", "_commit_timestamp"]
+    reader = source.streamReader(schema)
+    option: Any = start.get("startingVersion")
+    told = table.tail(option if option in (None, "latest") else int(option), read_change_feed=True, follow=True)
+    place, first = reader.initialOffset(), True
+    for change in (lambda: None, lambda: table.delete("id = 2"), lambda: table.update({"id": "id + 10"}, "p is null")):
+        change()
+        limits = (place, ReadAllAvailable()) if ADMITS else ()
+        end = reader.latestOffset(*limits)
+        found = []
+        for part in reader.partitions(place, end):
+            # Workers get both as bytes.
+            batches = pickle.loads(pickle.dumps(reader)).read(pickle.loads(pickle.dumps(part)))
+            found += [row for batch in batches for row in batch.to_pylist()]
+        if first and start.get("startingVersion") == "latest" and not ADMITS:
+            assert found == []  # nothing has come yet
+        expected = next(told).to_arrow().to_pylist()
+        assert found == expected
+        place, first = json.loads(json.dumps(end)), False
+    assert [row["_change_type"] for row in found] == ["update_preimage", "update_postimage"]
 
 
 # Over five seconds: a driver, a worker's two executors and their Python processes are started; only so is it seen what travels to executors.

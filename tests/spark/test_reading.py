@@ -462,6 +462,41 @@ class TestTypes:
         assert [tuple(row) for row in frame.collect()] == [("ab  ", "ab"), (None, "x")]
         assert frame.where("c = 'ab'").count() == 1
 
+    @pytest.mark.parametrize("is_mapped", [False, True])
+    def test_collated_texts_are_compared_as_spark_compares_them(self, spark, tmp_path, is_mapped):
+        def column(name, number):
+            mapping = {"delta.columnMapping.physicalName": f"col-{name}", "delta.columnMapping.id": number} if is_mapped else {}
+            return StructField(name, STRING, True, {"__COLLATIONS": {name: "spark.UTF8_LCASE"}, **mapping})
+
+        s, p = column("s", 1), column("p", 2)
+        files = [
+            replace(
+                add(tmp_path, f"{part}.parquet", pa.table({s.physical_name: [text]})),
+                partition_values={p.physical_name: part},
+                stats=json.dumps(
+                    {
+                        "numRecords": 1,
+                        "minValues": {s.physical_name: text},
+                        "maxValues": {s.physical_name: text},
+                        "nullCount": {s.physical_name: 0},
+                    }
+                ),
+            )
+            for part, text in (("x", "a"), ("X", "A"))
+        ]
+        properties = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "2"} if is_mapped else {}
+        metadata = Metadata("x", StructType((s, p)).to_json(), ("p",), properties)
+        write_log(tmp_path, Protocol(2, 7, None, frozenset({"collations", "columnMapping"})), metadata, *files)
+        frame = load(spark, str(tmp_path))
+        for condition in ("s = 'a'", "p = 'X'", "p IN ('x')", "startswith(p, 'X')", "s <= 'A' AND p >= 'x'"):
+            assert frame.where(condition).count() == 2, condition
+        assert frame.where("s COLLATE UTF8_BINARY = 'a'").count() == 1
+        assert frame.join(frame.select("p"), "p").count() == 4
+        assert [row[1] for row in frame.groupBy("p").count().collect()] == [2]
+        with pytest.raises(InvalidRequest, match="TAHOE_COLLATED_COLUMN"):
+            Table(str(tmp_path)).to_arrow(filter="p = 'x'")
+        assert Table(str(tmp_path)).schema().field("s").metadata["__COLLATIONS"] == {"s": "spark.UTF8_LCASE"}
+
     def test_a_default_value_of_a_column_is_not_read_into_old_files(self, spark, tmp_path):
         keys = {"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7", "comment": "seen"}
         schema = StructType((StructField("a", LONG), StructField("b", LONG, True, keys)))

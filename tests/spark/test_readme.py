@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 README = Path(__file__).parents[2] / "README.md"
 
 
-# Files from before IcebergCompat was asked for stay as they are; `table.uniform.upgrade()` would write them anew.
-@pytest.mark.breaks_rules("partition-columns-are-materialised")
 def test_every_program_of_the_readme_runs_in_order(spark, tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 4

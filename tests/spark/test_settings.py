@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-from tahoe.exceptions import TahoeWarning
+from tahoe.exceptions import InvalidRequest, TahoeWarning
+from tahoe.knobs.of_sessions import PREFIX
 from tahoe.knobs.told import forget_what_was_told
+from tahoe.spark.commands.upkeep import _request
 from tahoe.table import Table
 
 
@@ -55,3 +58,34 @@ def test_a_writer_upgrades_the_protocol_and_columns_of_statistics_are_checked(sp
     assert Table(path).snapshot().protocol.min_writer_version == 4
     with pytest.raises(AnalysisException, match="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"):
         spark.range(1).write.format("delta").option("delta.dataSkippingStatsColumns", "nope").save(path + "2")
+
+
+@contextmanager
+def setting(spark, values):
+    for name, value in values.items():
+        spark.conf.set(PREFIX + name, value)
+    try:
+        yield
+    finally:
+        for name in values:
+            spark.conf.unset(PREFIX + name)
+
+
+def test_settings_that_work_do_what_they_do_in_the_reference(spark, path):
+    with setting(spark, {"properties.defaults.minReaderVersion": "2", "properties.defaults.minWriterVersion": "5"}):
+        spark.range(3).coalesce(1).write.format("delta").save(path)
+    table = Table(path)
+    assert table.snapshot().protocol.min_reader_version == 2 and table.snapshot().protocol.min_writer_version == 5
+    drop = f"ALTER TABLE delta.`{path}` DROP CONSTRAINT none"
+    with pytest.raises(InvalidRequest, match="DELTA_CONSTRAINT_DOES_NOT_EXIST"):
+        spark.sql(drop)
+    with setting(spark, {"constraints.assumesDropIfExists.enabled": "true"}):
+        spark.sql(drop)
+    assert table.version() == 0
+    with setting(spark, {"write.txnAppId": "mine", "write.txnVersion": "1", "write.txnVersion.autoReset.enabled": "true"}):
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
+        assert spark.conf.get(PREFIX + "write.txnVersion", None) is None
+    cubes = "optimize.clustering.mergeStrategy.minCubeSize."
+    with setting(spark, {cubes + "threshold": "11", cubes + "targetCubeSize": "12"}):
+        asked = _request(spark, [], [])
+    assert (asked.min_cube_size, asked.target_cube_size) == (11, 12)

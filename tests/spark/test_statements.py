@@ -345,6 +345,12 @@ def test_a_table_moves_to_another_of_the_same_columns_only(spark, named):  # noq
     assert one.rows() == [(1,)]
     spark.sql(f"ALTER TABLE {one.name} SET LOCATION '{same.path}'")
     assert one.rows() == [(2,)] and one.table.version() == 0
+    spark.conf.set("spark.databricks.delta.alterLocation.bypassSchemaCheck", "true")
+    try:
+        spark.sql(f"ALTER TABLE {one.name} SET LOCATION '{other.path}'")
+    finally:
+        spark.conf.unset("spark.databricks.delta.alterLocation.bypassSchemaCheck")
+    assert one.rows() == [("x",)]
 
 
 def test_statements_on_tables_of_other_formats_stay_sparks(spark):

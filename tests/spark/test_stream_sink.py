@@ -362,15 +362,21 @@ class TestForeachBatch:
                 merge.whenMatchedUpdate(set={"n": "t.n + 1"}).whenNotMatchedInsert(values={"id": "s.id", "n": "1"}).execute()
                 session.conf.set(app, "updates")
                 table.update(set={"n": "n + 10"})
+                session.conf.set(app, "deletes")
+                table.delete("id = 7")
                 session.conf.unset(app)
                 session.conf.unset(number)
+                # Comes after the first run of the DELETE, so a second run would take it.
+                session.sql(f"INSERT INTO delta.`{path}` VALUES (7, 7)")
 
         query = landing(spark, home).writeStream.foreachBatch(upsert).option("checkpointLocation", str(home / "at"))
         query.trigger(availableNow=True).start().awaitTermination(60)
-        assert [tuple(row) for row in spark.read.format("delta").load(path).collect()] == [(1, 22)]
+        rows = sorted(tuple(row) for row in spark.read.format("delta").load(path).collect())
+        assert rows == [(1, 22), (7, 7), (7, 7)]
         assert {app: one.version for app, one in Table(path).snapshot().state.transactions.items()} == {
             "upserts": 1,
             "updates": 1,
+            "deletes": 1,
         }
 
     def test_an_error_in_it_is_the_querys_and_told_by_its_class(self, spark, home, path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,7 +105,7 @@ class Midway:
 
 APPENDED = [(9, "1")]
 CHANGED, SCHEMA = "DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SCHEMA_CHANGED_WITH_VERSION"
-GONE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE"
+GONE = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 MIDWAY = [
     Midway("optimize", ("OPTIMIZE {t}",), APPENDED),
     Midway("clustering", ("OPTIMIZE {t} FULL",), APPENDED, clusters=True),
@@ -390,3 +391,115 @@ def test_other_formats_and_sessions_without_delta_stay_as_they_are(spark: SparkS
     Table(path).append(ids(1))
     rows = plain.readStream.format("delta").load(path)
     assert rows._jdf.queryExecution().analyzed().getClass().getSimpleName() == "StreamingRelationV2"
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """What happens to the table ``{t}``, which has the columns id and part and the rows 0 and 1, under a stream that tracks its schema.
+
+    Args:
+        statements: in the middle of the stream; row 9 is appended before them, and `after` behind them.
+        after: values of a row, as SQL.
+        gives: what the stream gives in the end, begun again as often as it stops for what it may read past.
+        needs: the option that lets it go on; none where it goes on by itself.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    after: str
+    gives: Rows
+    needs: str = ""
+    properties: tuple[tuple[str, str], ...] = (("delta.columnMapping.mode", "name"),)
+
+
+TRACKED = [
+    Tracked("a column more", ("ALTER TABLE {t} ADD COLUMN more INT",), "10, '0', 5", [(10, "0", 5)]),
+    Tracked(
+        "a column renamed",
+        ("ALTER TABLE {t} RENAME COLUMN part TO other",),
+        "10, '0'",
+        [(10, "0")],
+        "allowSourceColumnRename",
+    ),
+    Tracked(
+        "a wider type",
+        ("ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT",),
+        "10000000000, '0'",
+        [(10000000000, "0")],
+        "allowSourceColumnTypeChange",
+        (("delta.enableTypeWidening", "true"),),
+    ),
+    Tracked(
+        "renamed and back, dropped and made anew, at once",
+        (
+            "ALTER TABLE {t} RENAME COLUMN part TO other",
+            "ALTER TABLE {t} RENAME COLUMN other TO part",
+            "ALTER TABLE {t} DROP COLUMN part",
+            "ALTER TABLE {t} ADD COLUMN part INT",
+        ),
+        "10, 7",
+        [(10, 7)],
+        "allowSourceColumnDrop",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TRACKED, ids=lambda case: case.name)
+def test_a_stream_that_tracks_its_schema_goes_on(spark: SparkSession, path: str, tmp_path: Path, case: Tracked) -> None:
+    """Rows before a change come under the old names, those after it under the new ones, each once; in between the stream stops."""
+    place = tmp_path / "at"
+    tracking = {"schemaTrackingLocation": str(place / "schemas")}
+    table = Table(path)
+    table.write(ids(0, 1), WriteOptions(properties=dict(case.properties)))
+
+    def run(**options: object) -> Rows:
+        return [row for batch in available(stream(spark, path, **tracking, **options), place) for row in batch]
+
+    assert run() == [(0, "0"), (1, "1")]
+    table.append(ids(9))
+    for statement in case.statements:
+        spark.sql(statement.format(t=f"delta.`{path}`"))
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES ({case.after})")
+    started = Running(stream(spark, path, **tracking), place)
+    assert started.stopped_with() == "DELTA_STREAMING_METADATA_EVOLUTION"
+    assert started.batches == [[(9, "1")]]
+    if case.needs:
+        started = Running(stream(spark, path, **tracking), place)
+        assert started.stopped_with() == "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
+        # As the error says: by the stream's own setting, up to this version.
+        setting = re.search(r"spark\.databricks\.delta\.streaming\.\S+\.ckpt_-?\d+", str(started.query.exception()))
+        assert setting is not None and case.needs in setting[0]
+        spark.conf.set(setting[0], table.version() - 1)
+    assert run() == case.gives
+    table.append(table.to_arrow().slice(0, 1))
+    assert len(run()) == 1
+    if case.needs:
+        spark.conf.unset(setting[0])
+
+
+def test_where_a_schema_log_may_not_be(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    Table(path).append(ids(1))
+    outside = stream(spark, path, schemaTrackingLocation=str(tmp_path / "elsewhere"))
+    assert Running(outside, tmp_path / "at").stopped_with() == "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"
+    shared = str(tmp_path / "both/schemas")
+    twice = [stream(spark, path, schemaTrackingLocation=shared, streamingSourceTrackingId="x") for _ in range(2)]
+    assert Running(twice[0].union(twice[1]), tmp_path / "both").stopped_with() == "DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT"
+    place = tmp_path / "apart"
+    apart = [stream(spark, path, schemaTrackingLocation=str(place), streamingSourceTrackingId=name) for name in ("y", "z")]
+    assert available(apart[0].union(apart[1]), place) == [[(1, "1"), (1, "1")]]
+
+
+@pytest.mark.damages_tables
+def test_a_data_file_that_was_vacuumed_under_a_stream(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    table = Table(path)
+    table.append(ids(0))
+    assert available(stream(spark, path), tmp_path / "at") == [[(0, "0")]]
+    table.append(ids(1))
+    table.append(ids(2))
+    gone = table.snapshot(1).files()["path"].to_pylist()[-1]
+    (Path(path) / gone).unlink()
+    started = Running(stream(spark, path), tmp_path / "at")
+    assert started.stopped_with() == "DELTA_FILE_NOT_FOUND"
+    told = str(started.query.exception())
+    assert gone in told and "version 1 of table" in told and table.url in told and "failOnDataLoss" in told
+    assert available(stream(spark, path, failOnDataLoss=False), tmp_path / "at") == [[(2, "0")]]

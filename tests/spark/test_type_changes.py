@@ -12,7 +12,11 @@ from tahoe.schema.types import PrimitiveType
 from tahoe.tables import DeltaTable
 from tests.type_pairs import PAIRS
 
-WIDENS = {"delta.enableTypeWidening": "true", "delta.enableChangeDataFeed": "true"}
+WIDENS = {
+    "delta.enableTypeWidening": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.feature.timestampNtz": "supported",
+}
 MODE = "spark.databricks.delta.typeWidening.allowAutomaticWidening"
 SQL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 

@@ -137,6 +137,7 @@ def test_restore_to_a_time_in_the_zone_of_the_session(spark, table, path):
     assert caught.value.getErrorClass() == "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER"
 
 
+@pytest.mark.damages_tables
 def test_files_that_are_gone_are_told(spark, table, path):
     (gone,) = table.files(version=0)["path"].to_pylist()
     (Path(path) / gone).unlink()

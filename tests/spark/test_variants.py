@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.variant_utils import VariantUtils
 
 from tahoe import Table
 from tahoe.log.replay import add_files
@@ -42,6 +45,9 @@ def test_they_are_written_and_changed_by_both(spark, plain, tmp_path, vectors):
     assert sorted(row.id for row in rows.where("v IS NULL").select("id").collect()) == [2, 5]
     assert sorted(table.to_arrow(columns=["id"], filter="v IS NULL")["id"].to_pylist()) == [2, 5]
     table.append(table.to_arrow(filter="id = 0").set_column(0, "id", [[7]]))
+    # As a session of Spark Connect writes it.
+    alone = plain.sql("SELECT 8L id, parse_json('[8]') v, named_struct('w', parse_json('8')) s")
+    alone.write.format("delta").mode("append").save(path)
     changed = DeltaTable.forPath(spark, path)
     changed.delete("id = 4")
     changed.update("id = 1", {"v": "parse_json('\"u\"')"})
@@ -49,7 +55,7 @@ def test_they_are_written_and_changed_by_both(spark, plain, tmp_path, vectors):
     merge = changed.alias("t").merge(source.alias("s"), "s.id = t.id")
     merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "s.v"}).execute()
     changed.optimize().executeCompaction()
-    expected = {0: '{"a":0}', 1: '"u"', 2: None, 3: "true", 5: None, 7: '{"a":0}', 9: "null"}
+    expected = {0: '{"a":0}', 1: '"u"', 2: None, 3: "true", 5: None, 7: '{"a":0}', 8: "[8]", 9: "null"}
     assert shown(spark, path) == shown(plain, path) == expected
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2).load(path)
     deleted = feed.where("_change_type = 'delete'").selectExpr("to_json(v) v")
@@ -72,3 +78,43 @@ def test_only_a_table_that_says_so_gets_them_taken_apart(spark, tmp_path):
     spark.sql(f"UPDATE delta.`{path}` SET id = id")
     assert not any("typed_value" in kind for kind in kinds(table))
     assert table.to_arrow().num_rows == 6
+
+
+SHAPE = "a INT, l ARRAY<STRING>, o STRUCT<n: DECIMAL(9, 2), t: TIMESTAMP, m: STRING>"
+NESTED = """SELECT id, IF(id = 4, NULL, to_variant_object(named_struct('a', IF(id = 1, NULL, id), 'l', array('x', NULL),
+    'o', named_struct('n', CAST(id AS DECIMAL(9, 2)) / 2, 't', timestamp_micros(id), 'm', true), 'rest', id * 0.5D))) v FROM range(5)
+    UNION ALL SELECT 5, parse_json('[1, {"a": 2}]') UNION ALL SELECT 6, parse_json('{"l": [{"a": "é"}], "o": {}}')"""
+
+
+def told(table: Table) -> dict[int, object]:
+    """What the table's rows are without Spark, by PySpark's reading of a variant's bytes."""
+    rows = table.to_arrow(columns=["id", "v"]).to_pylist()
+    return {
+        row["id"]: row["v"] and json.loads(VariantUtils.to_json(row["v"]["value"], row["v"]["metadata"], "UTC")) for row in rows
+    }
+
+
+def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
+    if spark.version < "4.1":
+        pytest.skip("PySpark 4.0 writes no shredded variants")
+    path = str(tmp_path / "t")
+    columns = "(id BIGINT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
+    spark.sql(f"CREATE TABLE delta.`{path}` {columns}")
+    spark.conf.set("spark.sql.variant.forceShreddingSchemaForTest", SHAPE)
+    try:
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT /*+ COALESCE(1) */ * FROM ({NESTED})")
+    finally:
+        spark.conf.unset("spark.sql.variant.forceShreddingSchemaForTest")
+    table = Table(path)
+    assert all("typed_value: timestamp" in kind for kind in kinds(table))
+    expected = {row: None if text is None else json.loads(text) for row, text in shown(spark, path).items()}
+    assert told(table) == expected
+    assert expected[2]["o"]["n"] == 1
+    table.delete("id = 0")
+    table.update({"id": "60"}, "id = 6")
+    table.optimize()
+    expected = {row if row != 6 else 60: value for row, value in expected.items() if row != 0}
+    assert told(table) == expected
+    assert {row: None if text is None else json.loads(text) for row, text in shown(spark, path).items()} == expected
+    ages = spark.sql(f"SELECT id FROM delta.`{path}` WHERE v:a::INT = 2 OR variant_get(v, '$[1].a', 'int') = 2 ORDER BY id")
+    assert [row.id for row in ages.collect()] == [2, 5]

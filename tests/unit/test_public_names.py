@@ -25,6 +25,7 @@ NAMES = [
     "NotFound",
     "ProtocolChangedException",
     "SchemaMismatch",
+    "SqlCoordinator",
     "StorageFailure",
     "Table",
     "TahoeError",
@@ -34,6 +35,8 @@ NAMES = [
     "cache",
     "configure_spark_with_delta_pip",
     "enable",
+    "read_together",
+    "transaction",
 ]
 
 

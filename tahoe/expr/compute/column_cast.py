@@ -87,6 +87,8 @@ def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None
     """How to cast; None where there is no such cast."""
     zone = zone_of(time_zone)
     text = PrimitiveType("string")
+    if PrimitiveType("variant") in (source, target):
+        return None  # what a variant is as another type is for engines that know variants
     if target == text and isinstance(source, PrimitiveType | DecimalType):
         if is_integral(source) or source == PrimitiveType("date"):
             return lambda values, wanted: values.cast(wanted)

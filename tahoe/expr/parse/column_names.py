@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Reference
+from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, StructField, StructType
 
 __all__ = ["ColumnNames", "Schemas"]
@@ -63,13 +64,14 @@ class ColumnNames:
 def _resolved(schema: StructType, names: tuple[str, ...], qualifier: str | None) -> Reference | None:
     path: list[str] = []
     at: DataType = schema
+    column: StructField | None = None
     for name in names:
-        column: StructField | None = at.find(name) if isinstance(at, StructType) else None
+        column = at.find(name) if isinstance(at, StructType) else None
         if column is None:
             return None
         path.append(column.name)
         at = column.data_type
-    return Reference(tuple(path), at, qualifier)
+    return Reference(tuple(path), at, qualifier, column is None or compares_by_bytes(column))
 
 
 def _unknown(shown: str, known: list[str]) -> InvalidRequest:

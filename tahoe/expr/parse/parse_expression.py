@@ -21,9 +21,10 @@ from tahoe.expr.tree.chains import without_chains
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import BOOLEAN, VOID, same_type
 from tahoe.expr.tree.common_types import STRING as TEXT
-from tahoe.expr.tree.expression import Case, Cast, Expression, Literal, levels_of
+from tahoe.expr.tree.expression import Case, Cast, Expression, Literal, compared_by_bytes, levels_of
 from tahoe.expr.tree.functions import FUNCTIONS, call
 from tahoe.expr.tree.signatures import cast_to, condition, meet
+from tahoe.schema.collations import collation_refused
 from tahoe.schema.types import DataType
 
 __all__ = ["Schemas", "parse_condition", "parse_expression"]
@@ -40,7 +41,7 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
 
     Raises:
         InvalidRequest: the text is no expression, names no column, does not fit its types, or holds something that is not on the
-            allow-list.
+            allow-list; or it looks into a column whose texts compare otherwise than by their bytes (``TAHOE_COLLATED_COLUMN``).
     """
     check_length(text)
     try:
@@ -49,6 +50,8 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
         raise too_deep(text) from error
     if (levels := levels_of(expression)) > MOST_LEVELS:
         raise too_deep(text, levels)
+    for column in compared_by_bytes(expression):
+        raise collation_refused(str(column), text)
     return expression
 
 

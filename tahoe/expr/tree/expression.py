@@ -25,6 +25,7 @@ __all__ = [
     "Reference",
     "children",
     "columns",
+    "compared_by_bytes",
     "conjuncts_of",
     "levels_of",
     "references_of",
@@ -41,11 +42,13 @@ class Reference:
     Args:
         path: names as the schema spells them.
         qualifier: which of several tables the column belongs to, as ``source`` or ``target``; None where there is but one.
+        by_bytes: its texts compare by their bytes (`tahoe.schema.collations`).
     """
 
     path: tuple[str, ...]
     data_type: DataType
     qualifier: str | None = None
+    by_bytes: bool = True
 
     @property
     def column_name(self) -> str:
@@ -180,6 +183,17 @@ def references_of(expression: Expression) -> tuple[Reference, ...]:
             # By name: the type of a struct cannot be hashed.
             by_name.setdefault((node.qualifier, node.path), node)
     return tuple(by_name.values())
+
+
+def compared_by_bytes(expression: Expression) -> Iterator[Reference]:
+    """The columns with a collation whose texts the expression looks at; whether one is NULL is no matter of a collation."""
+    pending: list[Expression] = [] if isinstance(expression, Reference) else [expression]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Reference) and not node.by_bytes:
+            yield node
+        asks_for_null = isinstance(node, Call) and node.function in ("is null", "is not null")
+        pending += [child for child in children(node) if not (asks_for_null and isinstance(child, Reference))]
 
 
 def columns(expression: Expression) -> frozenset[tuple[str | None, str]]:

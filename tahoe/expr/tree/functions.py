@@ -63,15 +63,20 @@ def _logic(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _comparison(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 2, 2)
-    given = meet(name, arguments, time_zone)
-    if _holds(given[0].data_type, MapType):
-        raise mismatch(name, arguments, "maps cannot be compared")
-    return Call(name, given, BOOLEAN)
+    return Call(name, _compared(name, arguments, time_zone), BOOLEAN)
 
 
 def _membership(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 2, None)
-    return Call(name, meet(name, arguments, time_zone), BOOLEAN)
+    return Call(name, _compared(name, arguments, time_zone), BOOLEAN)
+
+
+def _compared(name: str, arguments: Arguments, time_zone: str) -> Arguments:
+    """The arguments in their common type, which has an order."""
+    given = meet(name, arguments, time_zone)
+    if _has_no_order(given[0].data_type):
+        raise mismatch(name, arguments, "maps and variants cannot be compared")
+    return given
 
 
 def _null_test(name: str, arguments: Arguments, time_zone: str) -> Expression:
@@ -79,13 +84,13 @@ def _null_test(name: str, arguments: Arguments, time_zone: str) -> Expression:
     return Call({"isnull": "is null", "isnotnull": "is not null"}.get(name, name), arguments, BOOLEAN)
 
 
-def _holds(data_type: DataType, kind: type) -> bool:
+def _has_no_order(data_type: DataType) -> bool:
     match data_type:
         case StructType(fields):
-            return any(_holds(part.data_type, kind) for part in fields)
+            return any(_has_no_order(part.data_type) for part in fields)
         case ArrayType(element):
-            return _holds(element, kind)
-    return isinstance(data_type, kind)
+            return _has_no_order(element)
+    return isinstance(data_type, MapType) or data_type == PrimitiveType("variant")
 
 
 # ---- choice
@@ -116,7 +121,7 @@ def _nullif(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _extreme(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 2, None)
-    given = meet(name, arguments, time_zone)
+    given = _compared(name, arguments, time_zone)
     return Call(name, given, given[0].data_type)
 
 
@@ -228,7 +233,10 @@ def _bits(name: str, arguments: Arguments, time_zone: str) -> Expression:
 
 def _concat(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 1, None)
-    if any(isinstance(argument.data_type, ArrayType | MapType | StructType) for argument in arguments):
+    if any(
+        isinstance(argument.data_type, ArrayType | MapType | StructType) or argument.data_type == PrimitiveType("variant")
+        for argument in arguments
+    ):
         raise mismatch(name, arguments, "only texts can be joined")
     if all(argument.data_type == PrimitiveType("binary") for argument in arguments):
         return Call("concat", arguments, PrimitiveType("binary"))
@@ -267,6 +275,8 @@ def _array_contains(name: str, arguments: Arguments, time_zone: str) -> Expressi
     values = arguments[0].data_type
     if not isinstance(values, ArrayType) or common_type(values.element_type, arguments[1].data_type) != values.element_type:
         raise mismatch(name, arguments, "a list and a value of its element's type are needed")
+    if _has_no_order(values.element_type):
+        raise mismatch(name, arguments, "maps and variants cannot be compared")
     return Call(name, (arguments[0], cast_to(arguments[1], values.element_type, time_zone)), BOOLEAN)
 
 

@@ -7,7 +7,7 @@ A predicate compares one column with constants, or joins such comparisons with A
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -37,6 +37,7 @@ __all__ = [
     "all_of",
     "any_of",
     "conjuncts",
+    "leaves_of",
     "normalise",
     "quote_identifier",
     "quote_literal",
@@ -229,9 +230,8 @@ def normalise(predicate: Predicate) -> Predicate:
     return predicate
 
 
-def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
-    """The paths of all columns that the predicate reads."""
-    paths: set[tuple[str, ...]] = set()
+def leaves_of(predicate: Predicate) -> Iterator[Comparison | In | IsNull | IsNotNull | StartsWith]:
+    """The predicates over one column that the predicate is made of."""
     pending = [predicate]
     while pending:
         match pending.pop():
@@ -242,8 +242,12 @@ def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
             case Constant():
                 pass
             case leaf:
-                paths.add(leaf.column.path)
-    return frozenset(paths)
+                yield leaf
+
+
+def references(predicate: Predicate) -> frozenset[tuple[str, ...]]:
+    """The paths of all columns that the predicate reads."""
+    return frozenset(leaf.column.path for leaf in leaves_of(predicate))
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:

@@ -101,7 +101,7 @@ def taken(name: str, arguments: Arguments, index: int, wanted: DataType, time_zo
     have = given.data_type
     allowed = (
         have in (wanted, VOID)
-        or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType))
+        or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType) and have != PrimitiveType("variant"))
         or (have == STRING and (isinstance(given, Literal) or wanted == PrimitiveType("binary")))
         or (wanted == DOUBLE and (is_numeric(have) or have == STRING))
         or (is_integral(wanted) and is_integral(have) and common_type(have, wanted) == wanted)

@@ -16,6 +16,7 @@ __all__ = [
     "LAST_CHECKPOINT",
     "LOG_FOLDER",
     "SIDECAR_FOLDER",
+    "STAGED_FOLDER",
     "LogFileKind",
     "ParsedLogPath",
     "checkpoint_name",
@@ -24,11 +25,14 @@ __all__ = [
     "file_name",
     "parse",
     "sidecar_name",
+    "staged_name",
+    "staged_version",
     "v2_checkpoint_name",
 ]
 
 LOG_FOLDER = "_delta_log"
 SIDECAR_FOLDER = f"{LOG_FOLDER}/_sidecars"
+STAGED_FOLDER = f"{LOG_FOLDER}/_staged_commits"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
 LogFileKind = Literal["commit", "checkpoint", "compaction", "checksum"]
@@ -80,6 +84,22 @@ def v2_checkpoint_name(version: int, unique_id: str) -> str:
 def checksum_name(version: int) -> str:
     """The store name of a version's checksum."""
     return f"{LOG_FOLDER}/{version:020d}.crc"
+
+
+def staged_name(version: int, unique_id: str) -> str:
+    """The store name of a commit that is proposed to a coordinator (PROTOCOL.md, "Delta Log Entries").
+
+    Args:
+        unique_id: a UUID.
+    """
+    return f"{STAGED_FOLDER}/{version:020d}.{unique_id}.json"
+
+
+def staged_version(name: str) -> int | None:
+    """The version for which a commit was staged; None for a name that is none of such a commit."""
+    folder, _, last = name.rpartition("/")
+    match = _STAGED.fullmatch(last) if folder == STAGED_FOLDER else None
+    return None if match is None else int(match["version"])
 
 
 def sidecar_name(path: str, root_url: str) -> str:
@@ -140,6 +160,8 @@ def parse(name: str) -> ParsedLogPath | None:
 
 # Versions are 64-bit integers; a longer number is no version that any writer can have made.
 _MOST_DIGITS = 18
+
+_STAGED = re.compile(r"(?P<version>\d{20})\.[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\.json")
 
 _NAME = re.compile(
     r"""(?P<version>\d{20})\.(?:

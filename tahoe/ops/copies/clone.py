@@ -19,9 +19,9 @@ from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referen
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
 from tahoe.ops.tables.create import with_kept_marks
 from tahoe.progress import Progress, silent
-from tahoe.protocol.actions import AddFile, Metadata
+from tahoe.protocol.actions import AddFile, Metadata, Protocol
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import features_of, upgraded
+from tahoe.protocol.features import COORDINATED, features_of, normalise, upgraded
 from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
@@ -235,7 +235,9 @@ def _stage(
     transaction.row_id_mark = source.row_id_mark
     transaction.set_metadata(metadata)
     if source.protocol is not None:
-        protocol = source.protocol if target is None else upgraded(target.protocol, features_of(source.protocol))
+        # Who ratifies the source's commits knows nothing of the copy.
+        own = normalise(features_of(source.protocol) - COORDINATED, Protocol(1, 1))
+        protocol = own if target is None else upgraded(target.protocol, features_of(own))
         transaction.set_protocol(protocol)
     staged = {} if target is None else target.state.domains
     transaction.stage(*(domain for domain in source.domains if staged.get(domain.domain) != domain))

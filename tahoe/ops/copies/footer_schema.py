@@ -32,6 +32,8 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
     if noted is not None:
         try:
             return as_nullable(transform_fields(schema_from_json(noted.decode()), _with_comment))
+        except Unsupported as error:  # an interval, a geometry: its values are not what their columns look like
+            raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
         except (TahoeError, UnicodeDecodeError):
             pass  # a type of a program's own: the columns themselves tell
     try:
@@ -39,13 +41,9 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
     except Unsupported as error:
         raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
     zoned, refused = _by_physical_type(footer)
-    if refused:
+    for column, why in refused.items():
         raise Unsupported(
-            f"Column {refused[0]} of {place} holds timestamps in nanoseconds, which Delta has no type for. Write the file anew with "
-            "microseconds.",
-            code="DELTA_UNSUPPORTED_DATA_TYPES",
-            file=place,
-            column=refused[0],
+            f"Column {column} of {place} holds {why}.", code="DELTA_UNSUPPORTED_DATA_TYPES", file=place, column=column
         )
     return as_nullable(_with_instants(found, zoned, ()))
 
@@ -112,15 +110,20 @@ def _with_comment(column: StructField) -> StructField:
     return replace(column, metadata={key: value for key, value in column.metadata.items() if key == "comment"})
 
 
-def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[str, ...]], list[str]]:
-    """Columns of INT96, which hold instants whatever Arrow makes of them, and those with nanoseconds."""
-    zoned, refused = set(), []
+def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[str, ...]], dict[str, str]]:
+    """Columns of INT96, which hold instants whatever Arrow makes of them; and those of a type that Delta has not, with what they hold."""
+    zoned, refused = set(), dict[str, str]()
     for index in range(len(footer.schema)):
         column = footer.schema.column(index)
+        logical = str(column.logical_type).lower()
         if column.physical_type == "INT96":
             zoned.add(tuple(column.path.split(".")))
-        elif "nanoseconds" in str(column.logical_type).lower():
-            refused.append(column.path)
+        elif "nanoseconds" in logical:
+            refused[column.path] = "timestamps in nanoseconds, which Delta has no type for. Write the file anew with microseconds"
+        elif logical.startswith(("geometry", "geography")):
+            refused[column.path] = (
+                "geometries or geographies, which this version of Tahoe has no type for. Write the file anew with binary values"
+            )
     return zoned, refused
 
 

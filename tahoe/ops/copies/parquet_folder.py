@@ -21,9 +21,11 @@ from tahoe.ops.copies.footer_schema import footer_schema, merged
 from tahoe.ops.copies.hive_paths import PartitionReader
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.evolve import as_nullable
 from tahoe.schema.types import StructType
+from tahoe.schema.walk import all_fields, primitives
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import Entry, LogStore
 
@@ -115,7 +117,14 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
         schema, told = _footers(store, entries, request, progress)
         files = [replace(file, stats=stats) for file, stats in zip(files, told, strict=True)]
     table_schema = _with_partition_columns(schema, request.partition_schema)
-    return FoundTable(table_schema, tuple(request.partition_schema.names), files, store.url)
+    names = tuple(request.partition_schema.names)
+    return FoundTable(table_schema, names, files, store.url, properties=_properties(table_schema))
+
+
+def _properties(schema: StructType) -> dict[str, str]:
+    """Some files may hold variants taken apart, as PySpark writes them by itself, which only a table with the feature may have."""
+    has_variants = any(part.name == "variant" for column in all_fields(schema) for part in primitives(column.data_type))
+    return {f"{FEATURE_PREFIX}variantShredding": "supported"} if has_variants else {}
 
 
 # -- which files -------------------------------------------------------------------------------------------------------------

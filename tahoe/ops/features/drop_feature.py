@@ -133,6 +133,12 @@ def _checked(snapshot: Snapshot, request: DropRequest) -> tuple[TableFeature, Re
     return feature, removal
 
 
+def _gained(before: Protocol, after: Protocol) -> tuple[str, ...]:
+    """The engines that can read a table of the one protocol, and not of the other."""
+    readers_before = readers_of(before)
+    return tuple(name for name in readers_of(after) if name not in readers_before)
+
+
 def _not_there(url: str, asked: str, feature: TableFeature | None) -> InvalidRequest | Unsupported:
     if feature is not None:
         return InvalidRequest(
@@ -182,8 +188,6 @@ class _Drop:
         adds = self.removal.files(snapshot, self.work.progress)
         dry = self.request.dry_run
         after = self._protocol(snapshot)
-        before_and_after = (readers_of(protocol) for protocol in (snapshot.protocol, after))
-        before = next(before_and_after) if dry else ()
         return FeatureDrop(
             table=snapshot.store.url,
             feature=self.feature.name,
@@ -193,7 +197,7 @@ class _Drop:
             size=sum(add.size for add in adds),
             protocol=after,
             obstacle=self._obstacle(snapshot) if dry else None,
-            gained=tuple(name for name in next(before_and_after) if name not in before) if dry else (),
+            gained=_gained(snapshot.protocol, after) if dry else (),
         )
 
     def _steps(self, snapshot: Snapshot) -> list[str]:
@@ -238,9 +242,9 @@ class _Drop:
         had_traces = self.removal.clean(self.work)
         if self._has_barrier:
             for _ in range(_BARRIERS):
-                self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
+                self._checkpoint_of_new_version()
         elif self.removal.uses is not None:
-            self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
+            self._checkpoint_of_new_version()
             if had_traces:
                 raise self._wait_for_retention(self.work.begin().existing())
             self._truncate_history()
@@ -248,6 +252,9 @@ class _Drop:
         if self._has_barrier:
             self._checkpoint(committed.snapshot)
         return replace(planned, version=committed.version, protocol=committed.snapshot.protocol)
+
+    def _checkpoint_of_new_version(self) -> None:
+        self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
 
     def _checkpoint(self, snapshot: Snapshot) -> None:
         """Write the checkpoint of a version, and see that it is there."""
@@ -299,7 +306,7 @@ class _Drop:
         if is_truncated_before(snapshot.store, before):
             return
         # The log is cleaned up to a checkpoint, so that one must be there that is newer than all that is to go.
-        self._checkpoint(self.work.commit(self.work.begin(), Operation("Empty Commit")).snapshot)
+        self._checkpoint_of_new_version()
         self._clean_up(self.work.begin().existing())
         if not is_truncated_before(snapshot.store, before):
             raise InvalidRequest(

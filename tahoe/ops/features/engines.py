@@ -32,6 +32,14 @@ _KERNEL_READS = (
     "columnMapping deletionVectors timestampNtz typeWidening typeWidening-preview v2Checkpoint vacuumProtocolCheck variantType "
     "variantType-preview variantShredding-preview catalogManaged catalogOwned-preview"
 )
+_SAIL = "https://github.com/lakehq/sail/blob/main/crates/sail-delta-lake/src/transaction/protocol.rs"
+_SAIL_READS = (
+    "timestampNtz columnMapping deletionVectors v2Checkpoint typeWidening typeWidening-preview variantType variantType-preview "
+    "variantShredding variantShredding-preview catalogManaged vacuumProtocolCheck"
+)
+_SAIL_WRITES = (
+    f"{_SAIL_READS} appendOnly invariants checkConstraints generatedColumns identityColumns allowColumnDefaults inCommitTimestamp"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,13 @@ ENGINES: tuple[Engine, ...] = (
         "columnMapping deletionVectors",
         f"{_LEGACY}identityColumns",
         "https://docs.databricks.com/delta/feature-compatibility.html",
+    ),
+    Engine(
+        "Databricks Runtime",
+        "14.3 LTS and later",
+        "columnMapping deletionVectors",
+        f"{_LEGACY}identityColumns deletionVectors domainMetadata rowTracking",
+        "https://docs.databricks.com/delta/row-tracking.html and https://docs.databricks.com/gcp/delta/deletion-vectors",
     ),
     Engine(
         "deltalake (QueryBuilder, and writes)",
@@ -146,8 +161,16 @@ ENGINES: tuple[Engine, ...] = (
         refuses="timestampNtz",
         by_name_only=True,
     ),
-    Engine("ClickHouse", "25.10 and later", "", "", "https://clickhouse.com/docs/use-cases/data-lake/support-matrix"),
-    Engine("Daft", "2026", "", "", "https://github.com/Eventual-Inc/Daft"),
-    Engine("Sail", "2026", "", "", "https://github.com/lakehq/sail"),
+    Engine("ClickHouse", "25.10 to 25.12", "", "", "https://clickhouse.com/docs/use-cases/data-lake/support-matrix"),
+    Engine("ClickHouse", "26.1 and later", "deletionVectors", "", "https://github.com/ClickHouse/ClickHouse/pull/93852"),
+    Engine(
+        "Daft",
+        "2026",
+        "columnMapping",
+        "",
+        "https://github.com/Eventual-Inc/Daft/blob/main/daft/io/delta_lake/delta_lake_scan.py",
+        refuses="deletionVectors",
+    ),
+    Engine("Sail", "0.7", _SAIL_READS, _SAIL_WRITES, _SAIL, True),
 )
 """By what is known of them; what a page does not say stands nowhere here."""

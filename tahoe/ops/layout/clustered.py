@@ -18,23 +18,25 @@ from tahoe.lazy import pc
 from tahoe.ops.layout.curves import Placement, comparable, placement
 from tahoe.ops.write.file_stream import new_name
 from tahoe.ops.write.rewrite import written_anew
-from tahoe.ops.write.spill import Spill
+from tahoe.ops.write.spill import Spill, sorted_by_group
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
 from tahoe.snapshot.file_row_groups import evenly
 from tahoe.snapshot.scan import Scan, ScannedVersion
 
-__all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "placement_of"]
+__all__ = ["ROWS_OF_A_SAMPLE", "clustered", "key_columns", "part_by_cells", "placement_of"]
 
-ROWS_OF_A_SAMPLE = 200_000
+ROWS_OF_A_SAMPLE = 50_000
 """About so many rows are looked at, or `ROWS_OF_A_CELL` a cell if that is more."""
 ROWS_OF_A_CELL = 500
 _BYTES_OF_A_GROUP = 4 * 1024 * 1024
-_LEAST_GROUPS = 64
+_LEAST_GROUPS = 32
 _GROUPS_OF_A_PART = 8
 """So many row groups are looked at for each part that a column is cut into; at least `_LEAST_GROUPS`."""
 MOST_BYTES_IN_MEMORY = 128 * 1024 * 1024
 """Of rows that wait for their cell to be written."""
+_CELL = "cell"
+"""Behind the columns of a batch, by its place: a column of the table may have the same name."""
 
 
 def clustered(
@@ -63,10 +65,7 @@ def clustered(
     names: list[str] = []
     try:
         with Spill(MOST_BYTES_IN_MEMORY) as spill:
-            with closing(Scan(version).read_to_move(adds)) as batches:
-                for batch in batches:
-                    if batch.num_rows:
-                        spill.add(batch, where.cells(key_columns(batch, paths)))
+            part_by_cells(version, adds, paths, where, spill)
             found, values = spill.groups, adds[0].partition_values
             names = [new_name(version.config, clock, values, number) for number in range(len(found))]
             with ThreadPoolExecutor(max(1, threads), thread_name_prefix="tahoe-cluster") as pool:
@@ -77,6 +76,21 @@ def clustered(
             with suppress(StorageFailure):
                 version.store.delete(name)
         raise
+
+
+def part_by_cells(
+    version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], where: Placement, spill: Spill
+) -> None:
+    """Put the living rows of files into the groups of their cells. They are placed by the threads that read them."""
+
+    def placed(rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows, cells = sorted_by_group(rows, where.cells(key_columns(rows, paths)))
+        return pa.RecordBatch.from_arrays([*rows.columns, cells], schema=rows.schema.append(pa.field(_CELL, cells.type)))
+
+    with closing(Scan(version).read_to_move(adds, then=placed)) as batches:
+        for batch in batches:
+            last = batch.num_columns - 1
+            spill.add(batch.select(range(last)), batch.column(last))
 
 
 def placement_of(version: ScannedVersion, adds: Sequence[AddFile], paths: Sequence[Path], cells: int, curve: str) -> Placement:

@@ -117,11 +117,10 @@ class _StrictCheck:
         yield from self._data()
 
     def _begin(self, versions: Sequence[int]) -> Iterator[Violation]:
-        """Where the first commits are gone, the oldest checkpoint is the state before the others."""
-        older = [version for version in self._log.checkpoints if not versions or version <= versions[0] or versions[0] > 0]
-        if versions[:1] == [0] or not older:
+        """Where the first commits are gone, the oldest checkpoint whose commit is there is the state before the others."""
+        if versions[:1] == [0] or not self._log.checkpoints:
             return
-        first = min(older)
+        first = min((each for each in self._log.checkpoints if each in self._log.commits), default=min(self._log.checkpoints))
         held = self._log.checkpoint(self._log.checkpoints[first][0])
         yield from _broken(checkpoint_rules.RULES, HeldCheckpoint(held, None), first, held.name)
         self._state.begin(first, held.all_rows)
@@ -136,7 +135,7 @@ class _StrictCheck:
             yield from _broken(_STEP_RULES, step, version, commit.name)
             if settings is not self._state.settings:
                 yield from _broken(_SETTINGS_RULES, settings, version, commit.name)
-            self._change_files += [(version, NamedFile(self._log.store, value, settings)) for value in commit.of("cdc")]
+            self._change_files += [(version, NamedFile(self._log.store, value, settings, settings)) for value in commit.of("cdc")]
         else:
             yield from _broken(
                 (commit_rules.a_line_is_one_action, commit_rules.the_first_version_has_metadata),
@@ -175,7 +174,7 @@ class _StrictCheck:
             return
         adds = list(self._state.adds.values())
         for done, action in enumerate(adds, start=1):
-            held = NamedFile(self._log.store, action, settings)
+            held = NamedFile(self._log.store, action, settings, self._state.written_under.get(self._state.path(action)))
             file = held.name or str(action.get("path"))
             yield from _broken(data_rules.RULES, held, version, file)
             if action.get("deletionVector") is not None:

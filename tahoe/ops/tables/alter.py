@@ -14,8 +14,10 @@ from tahoe.ops.tables.create import with_properties
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.clustering import refuse_enabling
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import COORDINATED
 from tahoe.protocol.iceberg_compat import deletes_form
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.coordinated import TIMESTAMP_PROPERTIES
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -66,6 +68,13 @@ def stage_unset_properties(
             code="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             table=snapshot.store.url,
             property=_PROTECTION,
+        )
+    held = {name.lower() for name in names} & {name.lower() for name in TIMESTAMP_PROPERTIES}
+    if held and snapshot.config.features & COORDINATED:
+        raise InvalidRequest(
+            f"Table {snapshot.store.url} keeps {', '.join(sorted(held))}: where a coordinator ratifies commits, their times stand in them.",
+            code="DELTA_CANNOT_MODIFY_CATALOG_MANAGED_DEPENDENCIES",
+            table=snapshot.store.url,
         )
     metadata = with_properties(snapshot.config, {name: None for name in names if name != "comment"}, transaction.clock)
     if "comment" in names:

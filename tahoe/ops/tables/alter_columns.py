@@ -33,6 +33,7 @@ from tahoe.schema.column_edits import (
     with_field,
     without_column,
 )
+from tahoe.schema.text_limits import DECLARED_TYPE, may_become
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import fresh, is_widening
 from tahoe.snapshot.snapshot import Snapshot
@@ -58,6 +59,7 @@ class ColumnChange:
     Args:
         path: of the column, or of a nested one.
         data_type: the type wanted.
+        declared: with it, the type as declared where it holds a ``char(n)`` or a ``varchar(n)`` (`tahoe.schema.text_limits`).
         nullable: True drops NOT NULL.
         comment: its description; empty for none.
         position: its new place among its siblings.
@@ -70,6 +72,7 @@ class ColumnChange:
     comment: str | None = None
     position: Position | None = None
     default: str | None = None
+    declared: str | None = None
 
 
 def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Sequence[NewColumn]) -> Operation:
@@ -96,6 +99,7 @@ def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Seq
                 code="DELTA_OPERATION_NOT_ALLOWED",
                 column=name_of(one.path),
             )
+    transaction.enforces = ENFORCED  # what the columns demand is asked of rows to come, and those that are there have NULL
     schema = with_columns(snapshot.schema, added)
     metadata = with_schema(snapshot.config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
@@ -177,7 +181,7 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
             place of an identity column would change.
     """
     schema, told = snapshot.schema, []
-    if any(change.default is not None for change in changes):
+    if any(change.default is not None or change.data_type is not None for change in changes):
         transaction.enforces = ENFORCED  # what the column demands is looked at here, and no row comes
     for change in changes:
         column = _existing(snapshot, change.path)
@@ -237,9 +241,26 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
     if change.data_type is not None and not same_type(column.data_type, change.data_type):
         new = replace(new, data_type=change.data_type)
         _check_type(snapshot, column, change.data_type, change.path)
+    if change.data_type is not None and change.declared != column.metadata.get(DECLARED_TYPE):
+        new = _with_declared(snapshot, column, new, change)
     if (column.nullable and not new.nullable) or (in_collection and new.nullable != column.nullable):
         raise _unsupported_change(snapshot, name, column, new)
     return new
+
+
+def _with_declared(snapshot: Snapshot, column: StructField, new: StructField, change: ColumnChange) -> StructField:
+    """With another limit of its texts, which every text that is there must fulfil already."""
+    old = column.metadata.get(DECLARED_TYPE)
+    if not may_become(None if old is None else str(old), change.declared) or (change.declared and len(change.path) > 1):
+        raise InvalidRequest(
+            f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name_of(change.path)} of table {snapshot.config.table} from "
+            f"{old or column.data_type} to {change.declared}: a varchar may become longer, a char a varchar, and both a string; the limits "
+            "of nested texts stay. Write the rows to a new column or table.",
+            code="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=name_of(change.path),
+        )
+    kept = {key: value for key, value in new.metadata.items() if key != DECLARED_TYPE}
+    return replace(new, metadata=kept if change.declared is None else {**kept, DECLARED_TYPE: change.declared})
 
 
 def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange) -> StructField:

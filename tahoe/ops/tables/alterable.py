@@ -30,20 +30,6 @@ class Alterable(ABC):
     def commit(self, transaction: Transaction, operation: Operation) -> Any:
         """Commit it; what comes back has the `version`."""
 
-    def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties; the version that has them. See `tahoe.ops.tables.alter.stage_set_properties`."""
-        from tahoe.ops.tables.alter import stage_set_properties
-
-        return self._altered(lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))
-
-    def unset_properties(self, names: Sequence[str], *, if_exists: bool = False) -> int:
-        """Unset table properties. Raises `InvalidRequest` for one that is not set, unless `if_exists`."""
-        from tahoe.ops.tables.alter import stage_unset_properties
-
-        return self._altered(
-            lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
-        )
-
     def add_feature(self, name: str) -> int:
         """Let the table support a feature, and what that requires; the version that does, which is the newest where it did before.
 
@@ -52,7 +38,7 @@ class Alterable(ABC):
 
         Raises `InvalidRequest` (`DELTA_UNSUPPORTED_FEATURES_IN_CONFIG`): there is no such feature.
         """
-        return self.set_properties({f"delta.feature.{name}": "supported"})
+        return self._with_properties({f"delta.feature.{name}": "supported"})
 
     def upgrade_protocol(self, reader_version: int, writer_version: int) -> int:
         """Raise the protocol to at least these versions; a table that has them stays as it is. The version that says so.
@@ -62,7 +48,8 @@ class Alterable(ABC):
         Raises `InvalidRequest`: ``DELTA_INVALID_PROTOCOL_VERSION`` for numbers that there are not,
             ``DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE`` for reader 3 with a writer below 7.
         """
-        return self.set_properties({"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)})
+        versions = {"delta.minReaderVersion": str(reader_version), "delta.minWriterVersion": str(writer_version)}
+        return self._with_properties(versions)
 
     def cluster_by(self, columns: Sequence[str]) -> int:
         """Cluster the table by these columns from the next OPTIMIZE on, by none with an empty list; the version that says so.
@@ -179,6 +166,12 @@ class Alterable(ABC):
 
         schema = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
         return self._altered(lambda transaction: stage_replace_columns(transaction, transaction.existing(), schema))
+
+    def _with_properties(self, properties: Mapping[str, str]) -> int:
+        """Of properties for which no file has to be ready; for others see `Table.set_properties`."""
+        from tahoe.ops.tables.alter import stage_set_properties
+
+        return self._altered(lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))
 
     def _altered(self, stage: Callable[[Transaction], Operation | None]) -> int:
         transaction = self.begin()

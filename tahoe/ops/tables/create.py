@@ -11,13 +11,16 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import check_types_supported
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
+from tahoe.schema.collations import check_no_new_collations
 from tahoe.schema.evolve import check_column_names, check_duplicates
 from tahoe.schema.mapping import assign_ids, assign_nested_ids
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from tahoe.schema.walk import all_fields
 from tahoe.schema.widening import with_type_changes
 from tahoe.txn.transaction import Operation
 
@@ -48,6 +51,7 @@ def new_metadata(
         InvalidRequest: a partition column that is not there or cannot partition, bad names, unknown properties.
     """
     check_duplicates(schema)
+    check_no_new_collations(schema)
     columns = _partition_columns(schema, partition_by)
     configuration = validate_properties(properties or {})
     check_statistics_columns(schema, columns, configuration)
@@ -81,6 +85,9 @@ def with_schema(
     if files_stay and config.properties.enable_type_widening:
         schema = with_type_changes(config.schema, schema)
     check_duplicates(schema)
+    check_no_new_collations(schema, config.schema)
+    if files_stay:
+        check_types_supported(all_fields(config.schema), all_fields(schema), config.protocol, config.table)
     columns = _partition_columns(schema, config.partition_columns if partition_by is None else partition_by)
     schema, configuration = _mapped(schema, dict(config.metadata.configuration), existing_table=False, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), partition_columns=columns, configuration=configuration)

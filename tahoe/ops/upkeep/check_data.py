@@ -27,7 +27,6 @@ from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.cast import Find, find_by_id, find_physical
 from tahoe.schema.types import StructType, leaves
-from tahoe.schema.walk import all_fields, primitives
 from tahoe.snapshot.arrow_reader import ReadTask, RowTracking
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.store.location import decode_path
@@ -122,8 +121,6 @@ class _DataCheck:
         if task.deletion_vector is not None and statistics is None and task.deletion_vector.cardinality > metadata.num_rows:
             text = f"the deletion vector of {name} marks {task.deletion_vector.cardinality} of {metadata.num_rows} rows."
             yield Violation("vector", text, file=name)
-        if _is_shredded(file_schema, self.config.schema):
-            return  # its rows are Spark's to read
         columns = [Found(leaf) for leaf in self.data_leaves]
         highest = -1
         for batch in self._batches(task):
@@ -262,14 +259,3 @@ def _same(held: Any, expected: Any) -> bool:
     if hasattr(held, "tzinfo") and hasattr(expected, "tzinfo"):
         return bool(held.replace(tzinfo=None) == expected.replace(tzinfo=None))
     return bool(held == expected)
-
-
-def _is_shredded(schema: pa.Schema, table: StructType) -> bool:
-    """Whether a file holds a variant of the table taken apart (PROTOCOL.md, "Variant Shredding")."""
-
-    def shredded(kind: pa.DataType) -> bool:
-        names = [kind.field(i).name for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-        return {"metadata", "typed_value"} <= set(names) or any(shredded(kind.field(i).type) for i in range(kind.num_fields))
-
-    has_variants = any(part.name == "variant" for column in all_fields(table) for part in primitives(column.data_type))
-    return has_variants and any(shredded(field.type) for field in schema)

@@ -148,4 +148,5 @@ def late_streams(store: LogStore, vacuumed_version: int | None) -> tuple[StreamR
     Args:
         vacuumed_version: files that commits up to this one removed go; None for none.
     """
-    return () if vacuumed_version is None else tuple(one for one in streams_of(store) if one.version < vacuumed_version)
+    # A stream of changes that has yet to read the last of these commits reads what that one removed.
+    return () if vacuumed_version is None else tuple(one for one in streams_of(store) if one.version <= vacuumed_version)

@@ -7,6 +7,7 @@ themselves, and what they have come to is read from the files (`tahoe.spark.writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -19,7 +20,25 @@ from tahoe.protocol.config import TableConfig
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["Completion", "refuse_incomplete"]
+__all__ = ["Completion", "Defaults", "refuse_incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Fills in defaults alone: a plain value, for tasks that know nothing of each other.
+
+    Args:
+        defaults: of the columns that rows lack.
+    """
+
+    defaults: tuple[Default, ...]
+
+    def values(self, count: int) -> dict[str, pa.Array]:
+        """As `Completion.values`."""
+        if not self.defaults:
+            return {}
+        one_row = pa.table({"row": pa.nulls(1)})
+        return {one.column.name: pa.repeat(compute(one.value, one_row)[0], count) for one in self.defaults}
 
 
 class Completion:
@@ -52,13 +71,7 @@ class Completion:
             InvalidRequest: ``ARITHMETIC_OVERFLOW``: an identity column has no values left; a default that cannot be computed.
         """
         first, self._rows = self._rows, self._rows + count
-        return {**self._defaults(count), **self._numbers(first, count)}
-
-    def _defaults(self, count: int) -> dict[str, pa.Array]:
-        if not self.defaults:
-            return {}
-        one_row = pa.table({"row": pa.nulls(1)})
-        return {one.column.name: pa.repeat(compute(one.value, one_row)[0], count) for one in self.defaults}
+        return {**Defaults(self.defaults).values(count), **self._numbers(first, count)}
 
     def _numbers(self, first: int, count: int) -> dict[str, pa.Array]:
         if not count:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.ops.write.completion import Completion
+from tahoe.ops.write.completion import Completion, Defaults
+from tahoe.ops.write.limited_texts import LimitedTexts
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, check, constraints_of, generated_values
 from tahoe.schema.arrow import to_arrow_type
@@ -22,22 +23,24 @@ class Enforcer:
     """Completes and checks rows, table by table.
 
     Args:
+        limited: holds texts against ``char(n)`` and ``varchar(n)``.
         absent: generated columns that the data does not have, by logical name.
         completion: hands out values of the identity columns that it does not have.
     """
 
     schema: StructType
     constraints: Constraints
+    limited: LimitedTexts
     absent: tuple[str, ...]
-    completion: Completion | None = None
+    completion: Completion | Defaults | None = None
 
     @classmethod
-    def of(cls, config: TableConfig, data_schema: pa.Schema, completion: Completion | None = None) -> Enforcer:
+    def of(cls, config: TableConfig, data_schema: pa.Schema, completion: Completion | Defaults | None = None) -> Enforcer:
         """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at."""
         constraints = constraints_of(config)
         given = {name.lower() for name in data_schema.names}
         absent = tuple(one.column.name for one in constraints.generated if one.column.name.lower() not in given)
-        return cls(config.schema, constraints, absent, completion)
+        return cls(config.schema, constraints, LimitedTexts(config.schema, config.table), absent, completion)
 
     def checked(self, table: pa.Table, conformed: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """The rows as they are written, generated columns computed.
@@ -47,18 +50,18 @@ class Enforcer:
             conformed: gives rows the table's types, and physical names.
 
         Raises:
-            InvariantViolation: a row breaks a constraint.
+            InvariantViolation: a row breaks a constraint, or a text is too long.
             InvalidRequest: an expression cannot be computed for a row; an identity column has no values left.
         """
         for name, values in ({} if self.completion is None else self.completion.values(table.num_rows)).items():
             table = table.append_column(name, values)
-        rows = conformed(table)
+        rows = self.limited(conformed(table))
         if not self.constraints:
             return rows
         if self.absent:
             for name, values in generated_values(self.constraints, self._logical(rows), self.absent).items():
                 table = table.append_column(name, values)
-            rows = conformed(table)
+            rows = self.limited(conformed(table))
         check(self.constraints, self._logical(rows))
         return rows
 

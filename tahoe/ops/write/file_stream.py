@@ -11,6 +11,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from tahoe.clock import Clock
+from tahoe.lazy import pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_writer
 from tahoe.ops.write.stored_layout import Layout
@@ -19,6 +20,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
 from tahoe.schema.evolve import check_holds_data
+from tahoe.snapshot.give_back import GiveBack
 from tahoe.store.location import encode_path
 from tahoe.store.log_store import LogStore
 
@@ -46,7 +48,8 @@ def write_stream(
 
     Args:
         config: that the file must obey; with the columns of row ids where rows have theirs with them (`config_with_row_ids`).
-        batches: rows of the table, all of one partition. That they fulfil the table's constraints is for the caller to know.
+        batches: rows that a `tahoe.snapshot.scan.Scan` has read from the table, all of one partition. That they fulfil the table's
+            constraints is for the caller to know.
         name: of `new_name`.
         partition_values: by physical name, as the log writes them.
 
@@ -56,7 +59,8 @@ def write_stream(
     check_holds_data(config.schema)
     layout, configuration = Layout.of(config), config.metadata.configuration
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)
-    collected = StatisticsCollector(indexed, string_prefix_length(configuration))
+    collected = StatisticsCollector(indexed, string_prefix_length(configuration), texts_by_footer=True)
+    footers: list[pq.FileMetaData] = []
     codec, version = codec_of(None, config), config.properties.get("delta.parquet.format.version")
     bloom_filters = bloom_filter_columns(config)
     with closing(_row_groups(layout, batches)) as groups:
@@ -66,14 +70,15 @@ def write_stream(
         now = clock.now_ms()
         with store.open_output(name) as sink:
             group, are_all = first
+            give_back = GiveBack()
             del first
-            with parquet_writer(sink, group, codec, version, bloom_filters, are_all=are_all) as writer:
+            with parquet_writer(sink, group, codec, version, bloom_filters, are_all=are_all, footers=footers) as writer:
                 while True:
                     writer.write_table(group, row_group_size=group.num_rows)
                     collected.add(group)
+                    size = group.nbytes
                     del group  # before the next one is made
-                    # Arrow keeps what it no longer uses for later: with bins side by side that would be many row groups.
-                    pa.default_memory_pool().release_unused()
+                    give_back.passed(size)
                     following = next(groups, None)
                     if following is None:
                         break
@@ -86,7 +91,7 @@ def write_stream(
         size=size,
         modification_time=now,
         data_change=False,
-        stats=collected.statistics().to_json(),
+        stats=collected.statistics(footers[0]).to_json(),
     )
 
 
@@ -97,7 +102,7 @@ def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[
     for batch in batches:
         if not batch.num_rows:
             continue
-        table = layout.conformed(pa.Table.from_batches([batch])).select(layout.file_columns)
+        table = layout.conformed(pa.Table.from_batches([batch]), are_valid=True).select(layout.file_columns)
         if waiting and (rows + table.num_rows > ROWS_OF_A_GROUP or size + table.nbytes > BYTES_OF_A_GROUP):
             group = pa.concat_tables(waiting)
             waiting, rows, size = [], 0, 0

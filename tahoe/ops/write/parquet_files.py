@@ -78,13 +78,21 @@ def parquet_bytes(table: pa.Table, codec: str, format_version: str, bloom_filter
 
 
 def parquet_writer(
-    sink: Any, first: pa.Table, codec: str, format_version: str, bloom_filters: Sequence[str] = (), *, are_all: bool = True
+    sink: Any,
+    first: pa.Table,
+    codec: str,
+    format_version: str,
+    bloom_filters: Sequence[str] = (),
+    *,
+    are_all: bool = True,
+    footers: list[pq.FileMetaData] | None = None,
 ) -> pq.ParquetWriter:
     """What writes a Parquet file to a sink, row group by row group.
 
     Args:
         first: the rows of the first row group, by which it is decided which columns get a dictionary.
         are_all: no row group follows. Of one that does it is not known whether it holds NaN, so floats get no bounds then.
+        footers: where the footer is put once the writer is closed.
     """
     return pq.ParquetWriter(
         sink,
@@ -95,6 +103,7 @@ def parquet_writer(
         # Readers take types from the Delta schema; Arrow's copy of its own would only make the file larger.
         store_schema=False,
         store_decimal_as_integer=True,
+        metadata_collector=footers,
         write_statistics=_columns_with_honest_bounds(first, are_all),
         **bloom_filter_options(bloom_filters, first.num_rows),
     )

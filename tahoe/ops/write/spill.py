@@ -16,7 +16,13 @@ import pyarrow as pa
 from tahoe.lazy import pc
 from tahoe.snapshot.small_files import joined
 
-__all__ = ["Spill"]
+__all__ = ["Spill", "sorted_by_group"]
+
+
+def sorted_by_group(rows: pa.RecordBatch, groups: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+    """The rows, group by group, with the group of each; rows of a group keep their order."""
+    order = pc.sort_indices(groups)  # stable
+    return rows.take(order), groups.take(order)
 
 
 class Spill:
@@ -50,10 +56,10 @@ class Spill:
         """Keep rows.
 
         Args:
+            rows: best as `sorted_by_group` gives them, which other threads may have done: each run of a group costs.
             groups: the number of each row's group, int64 without nulls.
         """
-        order = pc.sort_indices(groups)  # stable: rows of a group keep their order
-        rows, runs = rows.take(order), pc.run_end_encode(groups.take(order))
+        runs = pc.run_end_encode(groups)
         start = 0
         for group, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
             self._waiting[group].append(rows.slice(start, end - start))

@@ -66,8 +66,12 @@ class Layout:
             config.table,
         )
 
-    def conformed(self, table: pa.Table) -> pa.Table:
-        """The rows in this layout; raises for values that do not fit or must not be null."""
+    def conformed(self, table: pa.Table, *, are_valid: bool = False) -> pa.Table:
+        """The rows in this layout; raises for values that do not fit or must not be null.
+
+        Args:
+            are_valid: they were found valid when they were read from the table, so that texts are not looked through again.
+        """
         source = pa.struct(table.schema)
         arrays = []
         for column, target in zip(self.columns, self.schema, strict=True):
@@ -75,14 +79,15 @@ class Layout:
             if position is None:
                 arrays.append(nulls(table.num_rows, target.type))
                 continue
-            chunks = [self._values(chunk, column, target.type) for chunk in table.column(position).chunks]
+            chunks = [self._values(chunk, column, target.type, are_valid) for chunk in table.column(position).chunks]
             arrays.append(chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, target.type))
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
-    def _values(self, values: pa.Array, column: StructField, target: pa.DataType) -> pa.Array:
+    def _values(self, values: pa.Array, column: StructField, target: pa.DataType, are_valid: bool) -> pa.Array:
         try:
             stored = conform(values, column.data_type, target, GIVEN, (column.name,))
-            stored.validate(full=True)
+            if not are_valid:
+                stored.validate(full=True)
         except CannotCast as error:
             raise _does_not_fit(error, column, self.table) from error
         except pa.ArrowInvalid as error:

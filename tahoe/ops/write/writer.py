@@ -10,7 +10,7 @@ again when a later batch does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -21,8 +21,9 @@ from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, StorageFailure
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
-from tahoe.ops.write.completion import Completion, refuse_incomplete
+from tahoe.ops.write.completion import Completion, Defaults, refuse_incomplete
 from tahoe.ops.write.enforce import Enforcer
+from tahoe.ops.write.limited_texts import LimitedTexts
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_bytes
 from tahoe.ops.write.stored_layout import Layout, Partition
 from tahoe.progress import Progress, silent
@@ -60,7 +61,7 @@ def write_arrow(
     change_data: bool = False,
     bytes_per_file: int = MOST_BYTES_IN_MEMORY,
     progress: Progress = silent,
-    completion: Completion | None = None,
+    completion: Completion | Defaults | None = None,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 
@@ -92,9 +93,8 @@ def write_arrow(
     layout = Layout.of(config)
     if completion is None:
         refuse_incomplete(config, data_schema.names, "This write", "Give the rows that column.")
-    # Change data repeats rows of the table; what was demanded of them was checked where they came in.
-    enforcer = None if change_data else Enforcer.of(config, data_schema, completion)
-    fitted = layout.conformed if enforcer is None else lambda table: enforcer.checked(table, layout.conformed)
+    # Here, so that what cannot be enforced is an error before anything is written.
+    fitted = _change_data_of(config, layout) if change_data else _checked(Enforcer.of(config, data_schema, completion), layout)
     writer = _Writer(config, layout, store, clock, codec_of(compression, config), change_data)
     try:
         told = _RowsTold(progress, data.num_rows if isinstance(data, pa.Table) else None)
@@ -131,6 +131,16 @@ class _RowsTold:
     def more(self, rows: int) -> None:
         self._done += rows
         self._progress("rows written", self._done, self._total)
+
+
+def _checked(enforcer: Enforcer, layout: Layout) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: enforcer.checked(table, layout.conformed)
+
+
+def _change_data_of(config: TableConfig, layout: Layout) -> Callable[[pa.Table], pa.Table]:
+    """Change data repeats rows of the table: what was demanded of them was checked where they came in."""
+    limited = LimitedTexts(config.schema, config.table, refuses=False)
+    return lambda table: limited(layout.conformed(table))
 
 
 class _Writer:

@@ -20,12 +20,23 @@ from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
-__all__ = ["CURRENT_DEFAULT", "EXISTS_DEFAULT", "Default", "Moment", "check_default", "default_of", "defaults_of", "is_keyword"]
+__all__ = [
+    "CURRENT_DEFAULT",
+    "EXISTS_DEFAULT",
+    "Default",
+    "Moment",
+    "check_default",
+    "constant_default",
+    "default_of",
+    "defaults_of",
+    "is_keyword",
+]
 
 CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 """The keys of a column's metadata. Tables have the first alone: what rows from before a column hold for it is NULL, always."""
 _NO_COLUMNS = StructType(())
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZONES, _LATER_MS = ("Etc/GMT+12", "UTC", "Pacific/Kiritimati"), 1_000_000_000_000
 _CLOCK = {
     "current_timestamp": "timestamp",
     "now": "timestamp",
@@ -78,6 +89,20 @@ def defaults_of(schema: StructType, table: str, moment: Moment) -> Iterator[Defa
         found = default_of(column, table, moment)
         if found is not None:
             yield found
+
+
+def constant_default(column: StructField, table: str, now_ms: int | None = None) -> Default | None:
+    """A column's default, where it is one value whatever the session's time zone is; None where it is not, or there is none.
+
+    Args:
+        now_ms: when the statement runs; None for a value that holds at every time.
+
+    Raises: as `default_of`.
+    """
+    moments = [Moment(ms, zone) for ms in ((0, _LATER_MS) if now_ms is None else (now_ms,)) for zone in _ZONES]
+    found = [default_of(column, table, moment) for moment in moments]
+    first = found[0]
+    return first if first is not None and all(one is not None and one.sql == first.sql for one in found) else None
 
 
 def default_of(column: StructField, table: str, moment: Moment) -> Default | None:

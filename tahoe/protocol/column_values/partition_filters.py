@@ -175,7 +175,7 @@ def _understood(column: StructField, schema: StructType) -> GeneratedPartition |
     except TahoeError:
         return None
     read = references_of(value)
-    if len(read) != 1 or read[0].data_type in _FLOATS or not same_type(value.data_type, column.data_type):
+    if len(read) != 1 or not read[0].by_bytes or read[0].data_type in _FLOATS or not same_type(value.data_type, column.data_type):
         return None  # 0.0 and -0.0 are equal and not one value, and what has another type was cast on its way in
     return GeneratedPartition(column, value, read[0], _grows(value))
 

@@ -15,7 +15,7 @@ from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.protocol.statistics.footer import footer_statistics
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.types import StructType, leaves
+from tahoe.schema.types import PrimitiveType, StructType, leaves
 
 __all__ = [
     "DEFAULT_INDEXED_COLUMNS",
@@ -142,23 +142,32 @@ class StatisticsCollector:
     Args:
         indexed: of `indexed_columns`.
         prefix_length: of `string_prefix_length`.
+        texts_by_footer: each part becomes a row group that Arrow writes with statistics. The extremes of texts, which cost the most to find,
+            are taken from these instead of being looked for twice; `statistics` must be given the footer then.
     """
 
-    def __init__(self, indexed: Sequence[Leaf], prefix_length: int) -> None:
+    def __init__(self, indexed: Sequence[Leaf], prefix_length: int, *, texts_by_footer: bool = False) -> None:
         self._prefix_length = prefix_length
         self._rows = 0
-        self._columns = [_Column(leaf) for leaf in indexed]
+        self._parts = 0
+        self._columns = [_Column(leaf, texts_by_footer and _is_text_at_the_top(leaf)) for leaf in indexed]
 
     def add(self, data: pa.Table) -> None:
         """Some rows of the file: columns under their physical names; a column that is missing counts as all NULL."""
         self._rows += data.num_rows
         for column in self._columns:
-            column.add(data)
+            column.add(data, self._parts)
+        self._parts += 1
 
-    def statistics(self) -> FileStatistics:
-        """Those of all rows that came."""
+    def statistics(self, footer: pq.FileMetaData | None = None) -> FileStatistics:
+        """Those of all rows that came.
+
+        Args:
+            footer: that Arrow's writer has made, where `texts_by_footer`.
+        """
         builder = StatisticsBuilder(self._rows)
         for column in self._columns:
+            column.add_from_footer(footer)
             leaf, data_type = column.leaf, column.leaf[-1].data_type
             builder.add(
                 leaf,
@@ -172,14 +181,16 @@ class StatisticsCollector:
 class _Column:
     """What is known of one leaf column so far. Its extremes are None while there is no value, or once they cannot be told."""
 
-    def __init__(self, leaf: Leaf) -> None:
+    def __init__(self, leaf: Leaf, by_footer: bool) -> None:
         self.leaf = leaf
         self.least: Any = None
         self.greatest: Any = None
         self.nulls = 0
         self._told = has_bounds(leaf[-1].data_type)
+        self._by_footer = by_footer
+        self._in_footer: list[int] = []
 
-    def add(self, data: pa.Table) -> None:
+    def add(self, data: pa.Table, part: int) -> None:
         values = _leaf_values(data, self.leaf)
         if values is None:
             self.nulls += data.num_rows
@@ -187,7 +198,25 @@ class _Column:
         self.nulls += values.null_count
         if not self._told or values.null_count == len(values):
             return
-        least, greatest = _extremes(values)
+        if self._by_footer and _are_short(values):
+            self._in_footer.append(part)
+            return
+        self._add_extremes(*_extremes(values))
+
+    def add_from_footer(self, footer: pq.FileMetaData | None) -> None:
+        """The extremes of the parts that were left to the writer."""
+        if not self._in_footer:
+            return
+        assert footer is not None, "statistics of a file whose texts are left to its writer need its footer"
+        paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+        position = paths.index(self.leaf[0].physical_name)
+        for part in self._in_footer:
+            found = footer.row_group(part).column(position).statistics
+            self._add_extremes(*((found.min, found.max) if found is not None and found.has_min_max else (None, None)))
+
+    def _add_extremes(self, least: Any, greatest: Any) -> None:
+        if not self._told:
+            return
         if greatest is None:  # there are values, and nothing can be said of them
             self.least = self.greatest = None
             self._told = False
@@ -195,6 +224,22 @@ class _Column:
         if least is not None:  # NaN alone has none
             self.least = least if self.least is None else min(self.least, least, key=_order)
         self.greatest = greatest if self.greatest is None else max(self.greatest, greatest, key=_order)
+
+
+_LONGEST_IN_FOOTER = 4096
+"""Arrow's writer gives no bounds of a row group where one of them would have more bytes."""
+
+
+def _is_text_at_the_top(leaf: Leaf) -> bool:
+    # Parquet's paths of nested columns have dots: a name without one is the path of a column at the top, and of no other.
+    return len(leaf) == 1 and leaf[0].data_type == PrimitiveType("string") and "." not in leaf[0].physical_name
+
+
+def _are_short(values: pa.ChunkedArray) -> bool:
+    """Whether values, some of which are not NULL, all are texts whose extremes stand in a footer."""
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return False
+    return bool(pc.max(pc.binary_length(values)).as_py() <= _LONGEST_IN_FOOTER)
 
 
 def _order(value: Any) -> Any:

@@ -13,6 +13,7 @@ from tahoe.ops.layout.auto_compact import AutoCompaction, Reserved, compaction_a
 from tahoe.process import COMPACTED_NOW
 from tahoe.protocol.properties import parse_size
 from tahoe.spark.commands.upkeep import on_executors
+from tahoe.spark.jvm.bridge import active_session
 from tahoe.table import Table
 from tahoe.txn.commit import Committed
 
@@ -29,7 +30,7 @@ def compact_after(spark: SparkSession, table: Table, committed: Committed) -> No
 
     Raises: what OPTIMIZE raises; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for a setting that is no value.
     """
-    session = SparkSession.getActiveSession() or spark
+    session = active_session(spark)
     asked = session.conf.get(_PREFIX + "enabled", None)
     if (asked is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
         return

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tahoe.exceptions import Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.private_fields import other_spark, private_field
 
 __all__ = ["Field", "fields_of_catalogs", "fields_of_state"]
 
@@ -60,38 +60,23 @@ def fields_of_catalogs(manager: JavaObject) -> dict[str, Field]:
 
 
 def _field(owner: JavaObject, name: str) -> Field:
-    kind = owner.getClass()
-    key = (str(kind.getName()), name)
+    key = (str(owner.getClass().getName()), name)
     if key not in _KNOWN:
-        while kind is not None and (field := _declared(kind, name)) is None:
-            kind = kind.getSuperclass()
-        if kind is None:
-            raise _unknown(owner, name, "there is no such field")
+        field = private_field(owner, name)
+        if field is None:
+            raise other_spark(_USE, f"{key[0]} has no {name}")
         _KNOWN[key] = _checked(owner, field)
     return Field(owner, *_KNOWN[key])
 
 
+_USE = "give names to tables"
 # Sessions are copied often, and looking for a field costs some dozens of calls.
 _KNOWN: dict[tuple[str, str], tuple[JavaObject, str]] = {}
-
-
-def _declared(kind: JavaObject, name: str) -> JavaObject | None:
-    return next((field for field in kind.getDeclaredFields() if field.getName() == name), None)
 
 
 def _checked(owner: JavaObject, field: JavaObject) -> tuple[JavaObject, str]:
     name, kind = str(field.getName()), field.getType()
     if not kind.isInterface() or not str(kind.getName()).endswith(_TYPES[name]):
-        raise _unknown(owner, name, f"it holds a {kind.getName()}, expected the interface {_TYPES[name].removeprefix('.')}")
-    field.setAccessible(True)
+        place, wanted = f"{owner.getClass().getName()}.{name}", _TYPES[name].removeprefix(".")
+        raise other_spark(_USE, f"{place} holds a {kind.getName()}, expected the interface {wanted}")
     return field, str(kind.getName())
-
-
-def _unknown(owner: JavaObject, name: str, reason: str) -> Unsupported:
-    from pyspark import __version__
-
-    return Unsupported(
-        f"This version of Spark ({__version__}) is not one that Tahoe can give names of tables to: {owner.getClass().getName()}.{name}: "
-        f"{reason}. Use PySpark 4.0 to 4.3; tables by path through tahoe.Table work with any.",
-        code="TAHOE_SPARK_VERSION",
-    )

@@ -39,6 +39,7 @@ from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import fitted
 from tahoe.spark.write.idempotent import once
+from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.row_ids import write_files_with_row_ids
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
@@ -296,6 +297,8 @@ def write_change_data(
     schema = StructType((*config.schema.fields, CHANGE_TYPE))
     widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
     data = fitted(Jvm.of(rows.sparkSession), _of_table(rows, schema), config.table, schema)
+    if limited := limited_columns(data.sparkSession, config, refuses=False):
+        data = data.withColumns({name: values for name, values in limited.items() if name in data.columns})
     adds = write_files(data, widened, transaction.store, transaction.clock, files, change_data=True)
     actions = [AddCDCFile(add.path, add.partition_values, add.size) for add in adds]
     transaction.stage(*actions)

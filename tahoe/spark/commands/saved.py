@@ -21,6 +21,7 @@ from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, is_managed
+from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.table import Table
 from tahoe.txn.transaction import Operation
@@ -55,7 +56,7 @@ def save_as_table(spark: SparkSession, asked: Save) -> None:
     """Write the rows. Raises as `tahoe.spark.commands.insert.insert` and `tahoe.spark.commands.named.make_table` do."""
     if asked.mode in ("Append", "Overwrite") and save_into(spark, asked, replacing=asked.mode == "Overwrite"):
         return
-    location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
+    location = path_option(asked.options)
     cluster_by = None if asked.cluster_by is None else tuple(asked.cluster_by)
     definition = TableDefinition(StructType(), tuple(asked.partition_by or ()), cluster_by=cluster_by)
     parameters = _parameters_of_new(asked, settings_of(spark))

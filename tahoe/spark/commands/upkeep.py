@@ -40,7 +40,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.storage import hadoop_path
-from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_spreading
 from tahoe.store.location import decode_path
@@ -325,7 +325,7 @@ def restore_table(
     request = RestoreRequest(
         version,
         None if timestamp is None else moment(spark, timestamp),
-        ignore_missing_files=str(spark.conf.get("spark.sql.files.ignoreMissingFiles", "false")).lower() == "true",
+        ignore_missing_files=is_on(spark, "spark.sql.files.ignoreMissingFiles"),
         shown_timestamp=timestamp,
     )
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
@@ -334,7 +334,7 @@ def restore_table(
 
 
 def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
-    return str(spark.conf.get(_DELTA + name, str(default))).strip().lower() == "true"
+    return is_on(spark, _DELTA + name, usual=default)
 
 
 # -- what is asked for -------------------------------------------------------------------------------------------------------
@@ -376,6 +376,9 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
 # -- executors ---------------------------------------------------------------------------------------------------------------
 
 
+_UNSAID = Bin(())
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """Writes a bin anew, wherever it is sent."""
@@ -384,9 +387,10 @@ class _Task:
     plan: OptimizePlan
 
     def __call__(self, one: Bin) -> Written | TahoeError:
-        """What was written. An error is an answer too, so that it comes back as it is, and others are known to be taken back."""
+        """What was written, without the bin, which may be many files and is known where the answer goes. An error is an answer too, so
+        that it comes back as it is, and others are known to be taken back."""
         try:
-            return next(rewritten_here(SYSTEM_CLOCK, self.version, [one], self.plan))
+            return replace(next(rewritten_here(SYSTEM_CLOCK, self.version, [one], self.plan)), bin=_UNSAID)
         except TahoeError as error:
             return error
 
@@ -398,7 +402,8 @@ def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], p
     task, written = _Task(version, replace(plan, bins=())), list[Written]()
     try:
         if alone:
-            written += _all(snapshot, spark.sparkContext.parallelize(alone, len(alone)).map(task).collect())
+            answers = _all(snapshot, spark.sparkContext.parallelize(alone, len(alone)).map(task).collect())
+            written += [replace(answer, bin=one) for answer, one in zip(answers, alone, strict=True)]
         for one in bins:
             if one not in alone:
                 added = [

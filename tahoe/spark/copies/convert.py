@@ -32,7 +32,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_of, is_delta, location_of
 from tahoe.spark.names.new_entries import is_view
-from tahoe.spark.names.settings import settings_of
+from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.store.location import split_url, table_url
 from tahoe.table import Table
 
@@ -130,7 +130,7 @@ def folder_request(
 
 
 def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
-    return str(spark.conf.get(_CONF + name, str(default))).strip().lower() == "true"
+    return is_on(spark, _CONF + name, usual=default)
 
 
 def _names(columns: StructType | None) -> list[str]:

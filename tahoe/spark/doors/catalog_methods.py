@@ -18,6 +18,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.new_entries import in_session_catalog
+from tahoe.spark.names.options import path_option
 
 __all__ = ["wrap_catalog"]
 
@@ -45,7 +46,7 @@ def _create_table(
     if refused or parts is None or not in_session_catalog(spark, parts):
         return original(catalog, tableName, path, source, schema, description, **options)
     columns = StructType() if schema is None else from_spark_schema(schema)
-    location = path if path is not None else next((text for key, text in options.items() if key.lower() == "path"), None)
+    location = path if path is not None else path_option(options)
     make_table(spark, Creation(parts, "create", TableDefinition(columns, comment=description or None), location, options))
     return spark.table(tableName)
 

@@ -13,7 +13,7 @@ from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
-from tahoe.spark.names.options import read_request
+from tahoe.spark.names.options import path_option, read_request
 from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
@@ -84,7 +84,7 @@ def one_path(path: Any, options: Mapping[str, str]) -> str:
                 code="TAHOE_AMBIGUOUS_TABLE",
             )
         path = path[0]
-    in_options = next((value for key, value in options.items() if key.lower() == "path"), None)
+    in_options = path_option(options)
     if path is not None and in_options is not None and path != in_options:
         raise InvalidRequest(
             "The path is given twice, as the option 'path' and as an argument; leave one out.", code="TAHOE_AMBIGUOUS_TABLE"

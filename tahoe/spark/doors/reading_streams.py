@@ -12,6 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from tahoe.spark.doors.reading import one_path
 from tahoe.spark.doors.wrapping import is_delta, takes_names, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.private_fields import private_field, private_value
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
@@ -80,18 +81,14 @@ class _Given:
     def of(cls, reader: Any) -> _Given:
         """Looks into the reader."""
         jvm, java = Jvm.of(reader._spark), reader._jreader
-        found = {str(field.getName()): field for field in java.getClass().getDeclaredFields()}
-        values: dict[str, Any] = {}
-        for name in _FIELDS & found.keys():
-            found[name].setAccessible(True)
-            values[name] = found[name].get(java)
-        schema, called = values["userSpecifiedSchema"], values.get("userProvidedSourceName")
-        return cls(
-            values["source"],
-            jvm.dictionary(values["extraOptions"].originalMap()),
-            schema.get() if schema.isDefined() else None,
-            str(called.get()) if called is not None and called.isDefined() else None,
+        source, options, schema = (
+            private_value(java, name, "read streams") for name in ("source", "extraOptions", "userSpecifiedSchema")
         )
-
-
-_FIELDS = {"source", "extraOptions", "userSpecifiedSchema", "userProvidedSourceName"}
+        name_field = private_field(java, "userProvidedSourceName")
+        name = None if name_field is None else name_field.get(java)
+        return cls(
+            source,
+            jvm.dictionary(options.originalMap()),
+            schema.get() if schema.isDefined() else None,
+            str(name.get()) if name is not None and name.isDefined() else None,
+        )

@@ -18,6 +18,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, parts_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
+from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.sink.batches import columns_of
 from tahoe.spark.sink.sink import AskedOfStream, start_query
@@ -95,7 +96,7 @@ def _request(spark: SparkSession, asked: AskedOfStream) -> Insert:
 
 
 def _one_path(path: str | None, asked: AskedOfStream) -> str:
-    in_options = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
+    in_options = path_option(asked.options)
     if path is not None and in_options is not None:
         raise InvalidRequest(
             "The path is given twice, as the option 'path' and as an argument of start(); leave one out.",
@@ -130,6 +131,6 @@ def _place(spark: SparkSession, writer: Any, asked: AskedOfStream, parts: tuple[
         return location_of(entry)
     if path is None or not table_at(spark, path, asked.options).exists():
         definition = TableDefinition(columns_of(writer._df), asked.partition_by or (), cluster_by=asked.cluster_by)
-        location = next((value for key, value in asked.options.items() if key.lower() == "path"), None)
+        location = path_option(asked.options)
         make_table(spark, Creation(parts, "create", definition, location))
     return path if path is not None else location_of(delta_entry(spark, parts))

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from tahoe.exceptions import Unsupported
 
-__all__ = ["JavaObject", "Jvm", "is_classic"]
+__all__ = ["JavaObject", "Jvm", "active_session", "is_classic"]
 
 JavaObject = Any
 """What py4j hands out; it has no types."""
@@ -27,6 +27,17 @@ _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 def is_classic(spark: SparkSession) -> bool:
     """Whether the session has a JVM of its own; one of Spark Connect has none."""
     return hasattr(spark, "_jsparkSession")
+
+
+def active_session(spark: SparkSession) -> SparkSession:
+    """The session that this thread works for, else `spark`: a stream has a session of its own, with the settings that it began with.
+
+    PySpark's `getActiveSession` answers with one session for all threads of a process.
+    """
+    active = Jvm.of(spark).java_class("org.apache.spark.sql.classic.SparkSession").getActiveSession()
+    if not active.isDefined() or active.get().equals(spark._jsparkSession):
+        return spark
+    return SparkSession(spark.sparkContext, active.get())
 
 
 class Jvm:

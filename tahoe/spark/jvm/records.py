@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 
-__all__ = ["copied", "field_names", "has_field", "items", "made"]
+__all__ = ["copied", "field_names", "has_field", "items", "made", "with_queries"]
 
 _NAMES: dict[str, tuple[str, ...]] = {}
 
@@ -37,6 +37,16 @@ def made(jvm: Jvm, name: str, *first: Any) -> JavaObject:
 def items(seq: JavaObject) -> Iterator[JavaObject]:
     """The elements of a Scala sequence, in order."""
     return (seq.apply(place) for place in range(seq.size()))
+
+
+def with_queries(jvm: Jvm, node: JavaObject, change: Callable[[JavaObject], JavaObject]) -> JavaObject:
+    """An ``UnresolvedWith`` whose named queries, which are no children of it, are changed."""
+    found = []
+    for one in items(node.cteRelations()):
+        parts = list(items(one.productIterator().toSeq()))
+        parts[1] = change(parts[1])
+        found.append(jvm.java_class(str(one.getClass().getName()))(*parts))
+    return copied(node, cteRelations=jvm.seq(*found))
 
 
 def has_field(record: JavaObject, name: str) -> bool:

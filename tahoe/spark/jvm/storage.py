@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -18,7 +18,22 @@ from tahoe.table import Table
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 
-__all__ = ["after_commits", "hadoop_path", "hadoop_url", "refuse_links_out", "storage_options", "table_at"]
+if TYPE_CHECKING:
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
+
+__all__ = [
+    "COORDINATOR",
+    "after_commits",
+    "hadoop_path",
+    "hadoop_url",
+    "name_coordinator",
+    "refuse_links_out",
+    "storage_options",
+    "table_at",
+]
+
+COORDINATOR = "spark.tahoe.coordinator"
+"""The setting of a session that names who ratifies the commits of its catalog-managed tables, as `SqlCoordinator` takes a URL."""
 
 Compactor: TypeAlias = Callable[[Table, Committed], None]
 
@@ -68,10 +83,10 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
     Args:
         options: of the reader or writer; its ``fs.…`` settings win over the session's.
     """
-    url = table_url(path)
+    url, coordinator = table_url(path), str(spark.conf.get(COORDINATOR, ""))
     if split_url(url)[0] != "s3":
-        return _table(url, ())
-    return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())))
+        return _table(url, (), coordinator)
+    return _table(url, tuple(sorted(storage_options(path, _hadoop(spark, options)).items())), coordinator)
 
 
 def refuse_links_out(root: str, names: Sequence[str], sizes: Sequence[int] = ()) -> None:
@@ -137,11 +152,31 @@ def _is_link(folder: str, file: str, size: int | None) -> bool:
     return stat.S_ISLNK(status.st_mode)
 
 
-def _table(url: str, options: tuple[tuple[str, str], ...]) -> Table:
+def _table(url: str, options: tuple[tuple[str, str], ...], coordinator: str) -> Table:
     def opened() -> Table:
-        return Table(url, storage_options=dict(options), hooks=(_FOLLOWER.follow,), compactor=_FOLLOWER.compact)
+        hooks = (_FOLLOWER.follow,)
+        ratified_by = _coordinator(coordinator) if coordinator else None
+        return Table(url, storage_options=dict(options), hooks=hooks, compactor=_FOLLOWER.compact, coordinator=ratified_by)
 
-    return keep("tables", (url, options), opened, Table.bytes_in_memory, grows=True)
+    return keep("tables", (url, options, coordinator), opened, Table.bytes_in_memory, grows=True)
+
+
+def name_coordinator(spark: SparkSession, coordinator: SqlCoordinator) -> None:
+    """Have the session's tables ask this coordinator. The session's setting holds its URL without a password; the rest stays here."""
+    _COORDINATORS[coordinator.shown_url] = coordinator
+    spark.conf.set(COORDINATOR, coordinator.shown_url)
+
+
+def _coordinator(url: str) -> SqlCoordinator:
+    if url not in _COORDINATORS:
+        from tahoe.coordinator.sql_coordinator import SqlCoordinator
+
+        _COORDINATORS[url] = SqlCoordinator(url)
+    return _COORDINATORS[url]
+
+
+_COORDINATORS: dict[str, SqlCoordinator] = {}
+"""By the text of the setting."""
 
 
 class _Follower:

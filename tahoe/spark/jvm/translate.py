@@ -7,6 +7,7 @@ applies it to the rows in any case. Only filters on partition columns must hold 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -15,11 +16,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pyspark.sql.types import ArrayType as SparkArray
+from pyspark.sql.types import CharType, StringType, UserDefinedType, VarcharType
 from pyspark.sql.types import DataType as SparkType
 from pyspark.sql.types import MapType as SparkMap
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
-from pyspark.sql.types import UserDefinedType
 
 from tahoe.exceptions import CorruptTable, Unsupported
 from tahoe.expr.parse.refused import MOST_LEVELS
@@ -36,8 +37,11 @@ from tahoe.expr.tree.predicate import (
     StartsWith,
     all_of,
     any_of,
+    quote_identifier,
 )
+from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.mapping import transform_fields
+from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.spark.jvm.bridge import JavaObject
 
@@ -63,7 +67,8 @@ _WATERMARK = "spark.watermarkDelayMs"
 
 def to_spark_schema(schema: StructType) -> SparkStruct:
     """The Spark schema of a table's schema, field metadata included."""
-    return SparkStruct.fromJson(schema.to_json_value())
+    # A copy: PySpark takes collations out of the metadata that it is given.
+    return SparkStruct.fromJson(json.loads(schema.to_json()))
 
 
 def to_spark_type(data_type: DataType) -> SparkType:
@@ -113,6 +118,7 @@ class Names:
         """The column and type that a path of physical names leads to; None where it is no column of the table."""
         at: DataType = self.schema
         logical: list[str] = []
+        found: StructField | None = None
         for name in path:
             if not isinstance(at, StructType):
                 return None
@@ -121,6 +127,8 @@ class Names:
                 return None
             logical.append(found.name)
             at = found.data_type
+        if found is None or not compares_by_bytes(found):
+            return None  # Catalyst's JSON does not tell collations apart, and bytes decide nothing about them
         return None if logical[0] in self.opaque else (Column(tuple(logical)), at)
 
 
@@ -411,8 +419,11 @@ def _physical(schema: StructType, name: str) -> StructField | None:
     return exact or next((column for column in schema if column.physical_name.lower() == lowered), None)
 
 
-def _as_stored(column: SparkField) -> SparkField:
+def _as_stored(column: SparkField, *, is_nested: bool = False) -> SparkField:
     metadata = {key: value for key, value in column.metadata.items() if key != _WATERMARK}
+    if not is_nested and _CHAR_OR_VARCHAR.search(column.dataType.simpleString()):
+        # Spark's own way with them: a string, and what was declared.
+        metadata[DECLARED_TYPE] = _declared(column.dataType)
     return SparkField(column.name, _plain_type(column.dataType), column.nullable, metadata)
 
 
@@ -421,10 +432,32 @@ def _plain_type(data_type: SparkType) -> SparkType:
     match data_type:
         case UserDefinedType():
             return _plain_type(data_type.sqlType())
+        case CharType() | VarcharType():
+            return StringType()
         case SparkStruct():
-            return SparkStruct([_as_stored(column) for column in data_type.fields])
+            return SparkStruct([_as_stored(column, is_nested=True) for column in data_type.fields])
         case SparkArray():
             return SparkArray(_plain_type(data_type.elementType), data_type.containsNull)
         case SparkMap():
             return SparkMap(_plain_type(data_type.keyType), _plain_type(data_type.valueType), data_type.valueContainsNull)
     return data_type
+
+
+_CHAR_OR_VARCHAR = re.compile(r"\b(var)?char\(\d+\)")
+
+
+def _declared(data_type: SparkType) -> str:
+    """As Spark's ``catalogString``."""
+    match data_type:
+        case SparkStruct():
+            parts = (f"{_name(column.name)}:{_declared(column.dataType)}" for column in data_type.fields)
+            return f"struct<{','.join(parts)}>"
+        case SparkArray():
+            return f"array<{_declared(data_type.elementType)}>"
+        case SparkMap():
+            return f"map<{_declared(data_type.keyType)},{_declared(data_type.valueType)}>"
+    return data_type.simpleString()
+
+
+def _name(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else quote_identifier(name)

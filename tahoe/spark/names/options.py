@@ -21,6 +21,7 @@ __all__ = [
     "boolean_option",
     "hadoop_options",
     "illegal_option",
+    "path_option",
     "read_request",
     "travelling",
     "version_of",
@@ -148,6 +149,11 @@ def widening_mode(text: str | None) -> str:
     if mode not in WIDENING_MODES:
         raise illegal_option(AUTOMATIC_WIDENING, str(text), f"must be one of {', '.join(WIDENING_MODES)}")
     return mode
+
+
+def path_option(options: Mapping[str, str]) -> str | None:
+    """The path that the options name."""
+    return next((value for key, value in options.items() if key.lower() == "path"), None)
 
 
 def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tahoe.knobs.of_sessions import session_has
 from tahoe.spark.jvm.bridge import Jvm
 
-__all__ = ["look_at_settings", "settings_of"]
+__all__ = ["assumes_if_exists", "is_on", "look_at_settings", "settings_of"]
 
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
 
@@ -19,9 +19,23 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
     return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
 
 
+def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
+    """Whether a setting of the session is ``true``, in whatever case.
+
+    Args:
+        usual: what holds where it is not set.
+    """
+    return str(spark.conf.get(name, str(usual))).strip().lower() == "true"
+
+
 def look_at_settings(spark: SparkSession) -> None:
     """Tell of, or refuse, what the session has set (`session_has`): once a session, for asking takes Spark some milliseconds. Writers of
     DataFrames, who need the settings anyway, look each time."""
     if spark not in _LOOKED_AT:
         session_has(settings_of(spark))
         _LOOKED_AT.add(spark)
+
+
+def assumes_if_exists(spark: SparkSession) -> bool:
+    """Whether the session lets DROP CONSTRAINT pass for a constraint that is not there, as IF EXISTS does."""
+    return is_on(spark, "spark.databricks.delta.constraints.assumesDropIfExists.enabled")

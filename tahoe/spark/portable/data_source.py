@@ -29,9 +29,10 @@ from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from tahoe.snapshot.arrow_reader import ReadTask
-from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed
+from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed, feed_schema
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
@@ -39,9 +40,9 @@ from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.given import option_of, partition_columns, table_of
-from tahoe.spark.portable.stream_reader import stream_reader
+from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, refuse_unfilled
+from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, filled_in
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
@@ -72,6 +73,11 @@ class DeltaDataSource(DataSource):
 
     def schema(self) -> SparkStruct:
         """The columns of the version that is read, or of its change data feed. Spark asks for them first: here the version is chosen."""
+        if streams_alone(self._given):
+            table = table_of(option_of(self._given, "path", ""), self._given)
+            snapshot = table.snapshot()
+            self._version = snapshot.version
+            return to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema)))
         changes = self._changes()
         return to_spark_schema(with_shown_metadata(self._snapshot().schema if changes is None else changes.schema))
 
@@ -103,7 +109,8 @@ class DeltaDataSource(DataSource):
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
         """What plans and reads the batches of a stream; its rows have the columns of the version that Spark was told."""
         table = table_of(option_of(self._given, "path", ""), self._given)
-        return stream_reader(table, self._version, schema, self._given)
+        version = self._version if self._range is None else self._range[1]
+        return stream_reader(table, version, schema, self._given)
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
         """What writes the batches of a stream, each once; in output mode complete, `overwrite`, a batch replaces all rows."""
@@ -224,7 +231,7 @@ class _Writer(DataSourceArrowWriter):
         self._schema = nullable_schema(schema)
         self._request = request
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
-        refuse_unfilled(self._config, self._schema.names)
+        self._defaults = filled_in(self._config, self._schema.names, table.clock.now_ms())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         first = next(iterator, None)
@@ -243,6 +250,7 @@ class _Writer(DataSourceArrowWriter):
             SYSTEM_CLOCK,
             max_rows_per_file=files.max_records_per_file,
             compression=files.compression,
+            completion=self._defaults,
         )
         return WrittenFiles(tuple(adds))
 
@@ -300,7 +308,7 @@ def _predicate(one: Any, schema: StructType) -> Predicate | None:
             return IsNull(Column(tuple(path))) if isinstance(one, datasource.IsNull) else IsNotNull(Column(tuple(path)))
         case datasource.StringStartsWith(path, value):
             found = schema.resolve(tuple(path))
-            is_text = found is not None and found.data_type == PrimitiveType("string")
+            is_text = found is not None and str(found.data_type) == "string" and compares_by_bytes(found)
             return StartsWith(Column(tuple(path)), value) if is_text else None
         case datasource.In(path, values):
             literals = [_literal(value, tuple(path), schema) for value in values]
@@ -330,7 +338,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def _literal(value: Any, path: tuple[str, ...], schema: StructType) -> Literal | None:
     found = schema.resolve(path)
     return (
-        None if found is None or not _is_of(value, found.data_type) else Literal(_plain(value, found.data_type), found.data_type)
+        None
+        if found is None or not compares_by_bytes(found) or not _is_of(value, found.data_type)
+        else Literal(_plain(value, found.data_type), found.data_type)
     )
 
 

@@ -23,6 +23,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.log.history import parse_timestamp
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.arrow import to_arrow_schema
+from tahoe.snapshot.changes import ChangedFile, changed_rows, feed_schema
 from tahoe.snapshot.scan import BareVersion, Scan
 from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
 from tahoe.spark.portable.given import option_of
@@ -33,9 +34,10 @@ from tahoe.stream.position import Position
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile
+from tahoe.stream.tail_batch import changes_in
 from tahoe.table import Table
 
-__all__ = ["stream_reader"]
+__all__ = ["stream_reader", "streams_alone"]
 
 _BEGIN: dict[str, Any] = {}
 
@@ -47,20 +49,21 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
         version: whose columns Spark was told; None for the newest.
         schema: as Spark has it.
 
-    Raises: as `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for the change data feed,
-        and for limits of a batch where this Spark has none.
+    Raises: as `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for schema tracking, and
+        for limits of a batch where this Spark has none.
     """
     path = option_of(options, "path", "")
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
         raise no_travel(f"the path '{path}'")
     given = {key.lower(): value for key, value in options.items()}
     asked = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
-    if any(boolean_option(given, name, False) for name in ("readChangeFeed", "readChangeData")):
-        raise _unsupported("readChangeFeed", "The portable source reads no change data feed as a stream")
+    if asked.schema_tracking_location is not None:
+        raise _unsupported("schemaTrackingLocation", "Spark does not tell a Python data source where the query's checkpoint is")
     snapshot = table.snapshot(version)
-    if schema.names != list(snapshot.schema.names):
+    columns = feed_schema(snapshot.schema) if asked.read_change_feed else snapshot.schema
+    if schema.names != list(columns.names):
         raise InvalidRequest(
-            f"Table {table.url} has its own schema ({', '.join(snapshot.schema.names)}); leave schema(…) out and select columns instead.",
+            f"Table {table.url} has its own schema ({', '.join(columns.names)}); leave schema(…) out and select columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
             table=table.url,
         )
@@ -69,6 +72,15 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
             if name.lower() in given:
                 raise _unsupported(name, "This version of Spark sets no limits to the batches of a Python data source")
     return _KIND(table, BareVersion(table.store, snapshot.version, snapshot.config), asked)
+
+
+def streams_alone(options: Mapping[str, str]) -> bool:
+    """Whether only a stream can be meant: a change data feed that is asked for without the first commit that a reader of it names."""
+    given = {key.lower(): value for key, value in options.items()}
+    if not any(boolean_option(given, name, False) for name in ("readChangeFeed", "readChangeData")):
+        return False
+    bounded = given.keys() & {"startingtimestamp", "endingversion", "endingtimestamp"}
+    return given.get("startingversion", "latest").strip().lower() == "latest" and not bounded
 
 
 def _unsupported(option: str, why: str) -> Unsupported:
@@ -85,6 +97,14 @@ class _Files(InputPartition):
     """The files of one Spark task, each with the version that brought it."""
 
     files: tuple[IndexedFile, ...]
+
+
+@dataclass(frozen=True)
+class _Changes(InputPartition):
+    """The changed files of one Spark task, and when their versions were committed."""
+
+    files: tuple[ChangedFile, ...]
+    times: Mapping[int, int]
 
 
 class _StreamReader(DataSourceStreamReader):
@@ -111,10 +131,18 @@ class _StreamReader(DataSourceStreamReader):
         """The files between two places."""
         assert self._source is not None
         files = self._source.files(_position(start), Position.parse(json.dumps(end)))
+        if self._source.options.read_change_feed:
+            times = self._source.times(files)
+            parts = binned(changes_in(self._source, tuple(files)))
+            changed = [_Changes(part, {file.version: times[file.version] for file in part}) for part in parts]
+            return changed or [_Changes((), {})]
         return [_Files(part) for part in binned(files)] or [_Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task's files."""
+        """The rows of a task's files, or their changes."""
+        if isinstance(partition, _Changes):
+            yield from changed_rows(self._read.store, self._read.config, partition.times, partition.files)
+            return
         assert isinstance(partition, _Files)
         target = to_arrow_schema(self._read.schema)
         for version, files in groupby(partition.files, lambda file: file.version):

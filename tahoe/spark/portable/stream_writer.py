@@ -31,7 +31,7 @@ from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.given import option_of, partition_columns, storage_settings
-from tahoe.spark.portable.tasks import WrittenFiles, discard, refuse_unfilled
+from tahoe.spark.portable.tasks import WrittenFiles, discard, filled_in
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.object_store import open_store
@@ -76,7 +76,7 @@ class _StreamWriter(DataSourceStreamWriter):
         self._request = request
         self._checkpoint, self._storage = checkpoint, dict(storage)
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
-        refuse_unfilled(self._config, self._schema.names)
+        self._defaults = filled_in(self._config, self._schema.names, None)
 
     def write_batches(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write what one task has."""
@@ -90,6 +90,7 @@ class _StreamWriter(DataSourceStreamWriter):
             SYSTEM_CLOCK,
             max_rows_per_file=self._request.files.max_records_per_file,
             compression=self._request.files.compression,
+            completion=self._defaults,
         )
         return WrittenFiles(tuple(adds), demands(self._config))
 

@@ -10,8 +10,9 @@ from typing import TypeVar
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.exceptions import StorageFailure
-from tahoe.ops.write.completion import refuse_incomplete
+from tahoe.ops.write.completion import Defaults, refuse_incomplete
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.default_values import constant_default
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import ChangedFile
@@ -19,7 +20,7 @@ from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 
-__all__ = ["WrittenFiles", "binned", "discard", "refuse_unfilled"]
+__all__ = ["WrittenFiles", "binned", "discard", "filled_in"]
 
 _TASK_BYTES = 128 * 1024 * 1024
 
@@ -60,11 +61,20 @@ def discard(store: LogStore, add: AddFile) -> None:
         store.delete(decode_path(add.path, store.url))
 
 
-def refuse_unfilled(config: TableConfig, columns: Iterable[str]) -> None:
-    """Refuse rows without columns that the table fills in: tasks of a Python data source cannot know of each other, and so not number rows.
+def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -> Defaults:
+    """What tasks fill in of the columns that rows lack. Numbers they cannot give, for they know nothing of each other.
+
+    Args:
+        columns: that the rows bring.
+        now_ms: when the statement runs; None where that is not known, as in a stream, whose batches are all written by one writer.
 
     Raises:
-        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``.
+        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: an identity column, or a default that is the time of the statement where nobody knows it,
+            or depends on the session's time zone, which a data source is not told.
     """
+    given = {name.lower() for name in columns}
+    known = [found for column in config.schema if (found := constant_default(column, config.table, now_ms)) is not None]
     remedy = "Write with a classic session, or without Spark (tahoe.Table.append)."
-    refuse_incomplete(config, columns, "A write by way of Spark's Python data source", remedy)
+    filled = {one.column.name for one in known}
+    refuse_incomplete(config, given | filled, "A write by way of Spark's Python data source", remedy)
+    return Defaults(tuple(one for one in known if one.column.name.lower() not in given))

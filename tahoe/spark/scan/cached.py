@@ -12,7 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import TahoeError
-from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.bridge import JavaObject, active_session
+from tahoe.spark.jvm.private_fields import private_value
 from tahoe.spark.jvm.records import items
 from tahoe.spark.scan.renewal import index_of
 from tahoe.txn.commit import Committed
@@ -38,7 +39,7 @@ def recache(spark: SparkSession, committed: Committed) -> None:
             continue
         builder = entry.cachedRepresentation().cacheBuilder()
         name = builder.tableName()
-        session = SparkSession.getActiveSession() or spark
+        session = active_session(spark)
         if name.isEmpty():
             manager.recacheByPlan(session._jsparkSession, leaf)
             continue
@@ -50,9 +51,7 @@ def recache(spark: SparkSession, committed: Committed) -> None:
 
 def _entries(manager: JavaObject) -> list[JavaObject]:
     """``CachedData`` of Spark's own list, which it keeps private."""
-    field = manager.getClass().getDeclaredField("cachedData")
-    field.setAccessible(True)
-    return list(items(field.get(manager)))
+    return list(items(private_value(manager, "cachedData", "cache written tables anew")))
 
 
 def _leaf(plan: JavaObject, url: str) -> JavaObject | None:

@@ -27,6 +27,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import ChangeRange
+from tahoe.spark.names.settings import is_on
 from tahoe.spark.names.snapshots import moment
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive, packed
 from tahoe.spark.scan.file_index import FileIndex
@@ -71,7 +72,7 @@ def read_changes(spark: SparkSession, table: Table, asked: ChangeRange, *, optio
     try:
         changes = feed(table.store, latest, bounds)
     except TahoeError as error:
-        if error.code in _AFTER_LATEST and str(spark.conf.get(OUT_OF_RANGE, "false")).lower() == "true":
+        if error.code in _AFTER_LATEST and is_on(spark, OUT_OF_RANGE):
             return _no_changes(spark, latest)
         raise
     rows = read_changed_files(spark, changes, list(changes.files()), options=options or _NONE)

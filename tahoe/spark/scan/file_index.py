@@ -25,6 +25,7 @@ from tahoe.lazy import pc
 from tahoe.log.checksum import VersionChecksum, read_checksum
 from tahoe.log.replay import add_files
 from tahoe.protocol.skipping import keep
+from tahoe.schema.collations import physical_collations
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.known_rows import KnownRows
 from tahoe.snapshot.snapshot import Snapshot
@@ -374,7 +375,8 @@ def has_vectors(snapshot: Snapshot, files: pa.Table | None = None) -> bool:
 def _partition_schema_json(snapshot: Snapshot, hidden: Sequence[StructField] = ()) -> str:
     """The partition columns of the relation under their physical names, as Spark's JSON."""
     columns = [
-        replace(column, name=column.physical_name, metadata=shown_metadata(column)) for column in snapshot.config.partition_schema
+        replace(column, name=column.physical_name, metadata=physical_collations(column, shown_metadata(column)))
+        for column in snapshot.config.partition_schema
     ]
     return StructType((*columns, *hidden)).to_json()
 

@@ -21,6 +21,7 @@ from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import FALSE, Predicate, quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.collations import physical_collations
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.schema.widening import preview_type_changes
@@ -288,7 +289,7 @@ def _file_schema(config: TableConfig, by_id: bool) -> StructType:
     """What the files hold, under physical names: no partition columns, no void."""
 
     def physical(column: StructField) -> StructField:
-        metadata = dict(shown_metadata(column))
+        metadata = physical_collations(column, shown_metadata(column))
         if by_id and column.field_id is not None:
             metadata["parquet.field.id"] = column.field_id
         return replace(column, name=column.physical_name, metadata=metadata)

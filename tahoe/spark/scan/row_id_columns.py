@@ -68,7 +68,9 @@ def with_file_metadata(jvm: Jvm, base: DataFrame) -> tuple[DataFrame, Column]:
 
     It has all fields of Spark's `_metadata` that are one for a block of a file, so it costs nothing where it is not used.
     """
-    plan = _plan(base).withMetadataColumns()
+    padded = _plan(base)
+    has_char = str(padded.getClass().getSimpleName()) == "Project"  # by which Spark fills up what it reads of a char(n)
+    plan = (padded.child() if has_char else padded).withMetadataColumns()
     *columns, file_metadata = items(plan.output())
     struct = json.loads(file_metadata.dataType().json())
     struct["fields"] = [field for field in struct["fields"] if field["name"] != "row_index"]
@@ -76,6 +78,8 @@ def with_file_metadata(jvm: Jvm, base: DataFrame) -> tuple[DataFrame, Column]:
     parts = [plan.productElement(i) for i in range(plan.productArity())]
     parts[1] = jvm.seq(*columns, narrow)
     scan = plan.makeCopy(jvm.array("java.lang.Object", parts))
+    if has_char:
+        scan = jvm.catalyst("plans.logical.Project")(jvm.seq(*items(padded.projectList()), narrow), scan)
     spark = base.sparkSession
     return jvm.frame(spark._jsparkSession, scan, spark), jvm.column(narrow)
 

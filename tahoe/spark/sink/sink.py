@@ -17,11 +17,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.exceptions import TahoeError
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import thrown
+from tahoe.spark.jvm.private_fields import other_spark
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.storage import hadoop_path
@@ -152,13 +153,7 @@ def _check_members(writer: JavaObject) -> None:
     methods = {(str(method.getName()), method.getParameterCount()) for method in kind.getDeclaredMethods()}
     missing = [*sorted(_FIELDS - fields), *(name for name, count in _METHODS.items() if (name, count) not in methods)]
     if missing:
-        from pyspark import __version__
-
-        raise Unsupported(
-            f"This version of Spark ({__version__}) is not one whose streams Tahoe can write: {kind.getName()} has no {', '.join(missing)}. "
-            "Use PySpark 4.0 to 4.3, or foreachBatch.",
-            code="TAHOE_SPARK_VERSION",
-        )
+        raise other_spark("write streams but by foreachBatch", f"{kind.getName()} has no {', '.join(missing)}")
     _CHECKED.add(str(kind.getName()))
 
 

@@ -18,7 +18,9 @@ from tahoe.ops.tables.alter_columns import (
     stage_replace_columns,
 )
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
+from tahoe.schema.collations import check_no_new_collations
 from tahoe.schema.column_edits import FIRST, NewColumn, Path, Position
+from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import StructField, StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -104,9 +106,13 @@ def _change(spark: SparkSession, one: JavaObject) -> ColumnChange:
     drops_default = has_field(one, "dropDefault") and bool(one.dropDefault())
     default = _text(one.newDefaultExpression().get()) if one.newDefaultExpression().isDefined() else None
     drops_comment = has_field(one, "dropComment") and bool(one.dropComment())
+    wanted = _field(spark, path[-1], one.newDataType().get(), True, {}) if one.newDataType().isDefined() else None
+    if wanted is not None:
+        check_no_new_collations(StructType((wanted,)))
     return ColumnChange(
         path,
-        data_type=_field(spark, path[-1], one.newDataType().get(), True, {}).data_type if one.newDataType().isDefined() else None,
+        data_type=None if wanted is None else wanted.data_type,
+        declared=None if wanted is None else wanted.metadata.get(DECLARED_TYPE),
         nullable=bool(one.newNullability().get()) if one.newNullability().isDefined() else None,
         comment=str(one.newComment().get()) if one.newComment().isDefined() else "" if drops_comment else None,
         position=_position(one.newPosition()),

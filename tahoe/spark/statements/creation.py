@@ -23,6 +23,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.new_entries import in_session_catalog
+from tahoe.spark.names.settings import is_on
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import name_parts
 
@@ -72,7 +73,7 @@ def _is_delta(spark: SparkSession, spec: JavaObject, has_query: bool) -> bool:
     settings = spark._jsparkSession.sessionState().conf()
     if spec.serde().isDefined() or str(settings.defaultDataSourceName()).lower() != "delta":
         return False
-    by_hive = str(spark.conf.get("spark.sql.legacy.createHiveTableByDefault", "false")).lower() == "true"
+    by_hive = is_on(spark, "spark.sql.legacy.createHiveTableByDefault")
     return not by_hive or (has_query and bool(settings.convertCTAS()))
 
 

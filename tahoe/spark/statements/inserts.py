@@ -21,7 +21,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, field_names, has_field, items
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.names.options import AUTO_MERGE
-from tahoe.spark.names.settings import settings_of
+from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import Target, target_of
 
@@ -33,7 +33,7 @@ _FILLS = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 
 def _insert(spark: SparkSession, plan: JavaObject) -> Command | None:
     asked = has_field(plan, "withSchemaEvolution") and bool(plan.withSchemaEvolution())
-    evolves = asked or (str(spark.conf.get(AUTO_MERGE, "false")).lower() == "true" and not any(_parts(plan).values()))
+    evolves = asked or (is_on(spark, AUTO_MERGE) and not any(_parts(plan).values()))
     if not evolves and plan.userSpecifiedCols().isEmpty() and not plan.byName():
         return None
     target = target_of(spark, plan.table())

@@ -27,6 +27,7 @@ from tahoe.spark.commands.upkeep import (
 from tahoe.spark.copies.clone import CLONE_ROW, AskedClone, clone_named
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
+from tahoe.spark.names.settings import assumes_if_exists, is_on
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import is_nothing
 from tahoe.sql.parse import parse
@@ -136,12 +137,13 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
         case AddConstraint(_, name, condition):
             return Command(words, lambda: _done(table.add_constraint(name, condition)))
         case DropConstraint(_, name, if_exists):
-            return Command(words, lambda: _done(table.drop_constraint(name, if_exists=if_exists)))
+            quiet = if_exists or assumes_if_exists(spark)
+            return Command(words, lambda: _done(table.drop_constraint(name, if_exists=quiet)))
         case DropFeature(_, feature, truncates):
             return Command(words, lambda: drop_feature_of(spark, table, feature, truncates_history=truncates))
         case SyncIdentity(_, column):
             name = ".".join(map(quote_identifier, column))
-            may_lower = str(spark.conf.get(_MAY_LOWER, "false")).lower() == "true"
+            may_lower = is_on(spark, _MAY_LOWER)
             return Command(words, lambda: _done(table.sync_identity(name, may_lower=may_lower)))
         case SyncMetadata():
             return Command(words, lambda: _done(table.uniform.sync()))

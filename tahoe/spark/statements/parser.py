@@ -28,6 +28,7 @@ from tahoe.spark.statements.rows import ROW_STATEMENTS
 from tahoe.spark.statements.shown import SHOWING_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
+from tahoe.spark.stream.in_sql import reads_streams, with_streams
 
 __all__ = ["parser"]
 
@@ -81,6 +82,8 @@ class _Parser:
     def _understood(self, text: str, parsed: Callable[[], JavaObject]) -> JavaObject:
         if travels_by_path(text):
             first, parsed = parsed, lambda: with_catalog(self._spark, first())
+        if reads_streams(text):
+            plain, parsed = parsed, lambda: with_streams(self._spark, plain())
         if _QUERY.match(text) is not None:
             return parsed()
         own = own_command(self._spark, text)

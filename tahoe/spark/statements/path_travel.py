@@ -11,7 +11,7 @@ import re
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.jvm.records import copied, with_queries
 from tahoe.spark.jvm.stand_ins import PartialFunction
 from tahoe.spark.names.entries import SESSION_CATALOG
 
@@ -52,10 +52,4 @@ class _Named:
         return copied(node, relation=copied(relation, multipartIdentifier=parts))
 
     def _with(self, node: JavaObject) -> JavaObject:
-        """The queries that a WITH names are no children of it."""
-        found = []
-        for one in items(node.cteRelations()):
-            parts = list(items(one.productIterator().toSeq()))
-            parts[1] = with_catalog(self._spark, parts[1])
-            found.append(self._jvm.java_class(str(one.getClass().getName()))(*parts))
-        return copied(node, cteRelations=self._jvm.seq(*found))
+        return with_queries(self._jvm, node, lambda query: with_catalog(self._spark, query))

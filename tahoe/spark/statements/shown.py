@@ -19,11 +19,14 @@ from tahoe.protocol.clustering import field_chain, shown_path
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.column_values.identity import identity_of
 from tahoe.protocol.partition import deserialize
+from tahoe.schema.text_limits import DECLARED_TYPE
+from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.schema.types import schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import has_field, items
+from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.table_properties import shown_properties
@@ -32,7 +35,6 @@ from tahoe.spark.statements.targets import target_of
 __all__ = ["ANSWERS", "SHOWING_STATEMENTS"]
 
 Row = tuple[Any, ...]
-_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 ANSWERS: Mapping[str, StructType] = {
@@ -84,7 +86,7 @@ def _clustering_rows(snapshot: Snapshot) -> Iterator[Row]:
         yield "# Clustering Information", "", ""
         yield "# col_name", "data_type", "comment"
     for path in paths:
-        column = StructField.fromJson(field_chain(snapshot.schema, path)[-1].to_json_value())
+        column = to_spark_schema(DeltaStruct((field_chain(snapshot.schema, path)[-1],))).fields[0]
         yield shown_path(path), *_column_row(column)[1:]
 
 
@@ -224,7 +226,7 @@ SHOWING_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | 
 
 def _columns(snapshot: Snapshot) -> StructType:
     """The columns as PySpark has them."""
-    return StructType.fromJson(snapshot.schema.to_json_value())
+    return to_spark_schema(snapshot.schema)
 
 
 def _column_row(column: StructField) -> Row:
@@ -232,7 +234,7 @@ def _column_row(column: StructField) -> Row:
 
 
 def _type(column: StructField) -> str:
-    return str(column.metadata.get(_LENGTH, column.dataType.simpleString()))
+    return str(column.metadata.get(DECLARED_TYPE, column.dataType.simpleString()))
 
 
 def _definition(column: StructField) -> str:

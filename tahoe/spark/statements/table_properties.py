@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from tahoe.exceptions import InvalidRequest
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -14,6 +15,7 @@ from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.creation import column_text, given
 from tahoe.spark.statements.targets import target_of
+from tahoe.table import Table
 
 __all__ = ["PROPERTY_STATEMENTS", "SHOWN_PROPERTIES", "shown_properties"]
 
@@ -37,7 +39,9 @@ def _set(spark: SparkSession, plan: JavaObject) -> Command | None:
     properties, table = Jvm.of(spark).dictionary(plan.properties()), target.named.table
 
     def run() -> None:
-        table.set_properties(properties)
+        _check_removal_of_mapping(spark, table, [key for key, value in properties.items() if value.lower() == "none"])
+        at_once = spark.conf.get(_FILES_PER_COMMIT, None)
+        table.set_properties(properties, files_per_commit=None if at_once is None else int(at_once))
 
     return Command("ALTER TABLE … SET TBLPROPERTIES", run)
 
@@ -49,10 +53,30 @@ def _unset(spark: SparkSession, plan: JavaObject) -> Command | None:
     names, table = [str(key) for key in items(plan.propertyKeys())], target.named.table
 
     def run() -> None:
+        _check_removal_of_mapping(spark, table, names)
         # As the reference: a statement passes a property that is not set, with IF EXISTS and without.
         table.unset_properties(names, if_exists=True)
 
     return Command("ALTER TABLE … UNSET TBLPROPERTIES", run)
+
+
+_FILES_PER_COMMIT = "spark.databricks.delta.rowTracking.backfill.maxNumFiles"
+_ALLOWS_REMOVAL = "spark.databricks.delta.columnMapping.allowRemoval"
+_MODE = "delta.columnMapping.mode"
+
+
+def _check_removal_of_mapping(spark: SparkSession, table: Table, names: Sequence[str]) -> None:
+    """Refuse to write every file anew where the session says so."""
+    if _MODE.lower() not in map(str.lower, names) or str(spark.conf.get(_ALLOWS_REMOVAL, "true")).lower() != "false":
+        return
+    mode = table.snapshot().config.column_mapping_mode
+    if mode != "none":
+        raise InvalidRequest(
+            f"Column mapping of table {table.url} cannot be changed from '{mode}' to 'none': {_ALLOWS_REMOVAL} is false in this session. "
+            "Set it to true, for every file is then written anew.",
+            code="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+            table=table.url,
+        )
 
 
 def _cluster_by(spark: SparkSession, plan: JavaObject) -> Command | None:

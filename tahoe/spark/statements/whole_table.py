@@ -15,6 +15,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.spark.names.entries import NamedTable, location_of
 from tahoe.spark.names.new_entries import uri_of_text
+from tahoe.spark.names.settings import assumes_if_exists
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
 
@@ -70,7 +71,7 @@ def _drop_constraint(spark: SparkSession, plan: JavaObject) -> Command | None:
     target = target_of(spark, plan.table())
     if target is None:
         return None
-    name, if_exists, table = str(plan.name()), bool(plan.ifExists()), target.named.table
+    name, if_exists, table = str(plan.name()), bool(plan.ifExists()) or assumes_if_exists(spark), target.named.table
 
     def run() -> None:
         table.drop_constraint(name, if_exists=if_exists)

@@ -15,7 +15,8 @@ from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.stream.batch_frames import batch_frame
 from tahoe.store.stream_records import record_stream
 from tahoe.stream.admission import UNLIMITED
-from tahoe.stream.position import BASE_INDEX, Position
+from tahoe.stream.position import Position
+from tahoe.stream.schema_tracking import SchemaTracking
 from tahoe.stream.source import Source
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
@@ -34,18 +35,27 @@ class MicroBatches:
         spark: the session that read the table as a stream; the query runs in a copy of it.
         hadoop: options of the reader for Hadoop (``fs.…``).
         checkpoint: the query's folder for this source, by which the table knows it.
+        newest: version of the table.
+        tracking: the query's schema log for this source, if it keeps one.
     """
 
     def __init__(
-        self, spark: SparkSession, table: Table, options: SourceOptions, hadoop: Mapping[str, str], checkpoint: str
+        self,
+        spark: SparkSession,
+        table: Table,
+        options: SourceOptions,
+        hadoop: Mapping[str, str],
+        checkpoint: str,
+        newest: Snapshot,
+        tracking: SchemaTracking | None,
     ) -> None:
         self._spark = spark
         self._checkpoint = checkpoint
         self._told: tuple[int, int] | None = None
         self._table = table
         self._hadoop = hadoop
-        self._newest = table.snapshot()
-        self._source = Source(self._newest, self._look, options)
+        self._newest = newest
+        self._source = Source(newest, self._look, options, tracking)
         self._end: Position | None = None
 
     @property
@@ -94,8 +104,9 @@ class MicroBatches:
         files = self._source.files(None if start is None else Position.parse(start), Position.parse(end))
         return batch_frame(self._spark, self._source, files, self._hadoop)._jdf
 
-    def commit(self, _start: None, _end: str) -> None:
-        """The rows up to there are dealt with: nothing is to be done."""
+    def commit(self, _start: None, end: str) -> None:
+        """The rows up to there are dealt with."""
+        self._source.done(Position.parse(end))
 
     def metrics(self, consumed: str | None, _end: None) -> str:
         """How far behind the query is, for its progress: names and values, a line each.
@@ -106,7 +117,7 @@ class MicroBatches:
         if consumed is None:
             return ""
         position, newest = Position.parse(consumed), self._newest.version
-        is_whole = position.index == BASE_INDEX and not position.is_initial_snapshot
+        is_whole = position.index < 0 and not position.is_initial_snapshot
         behind = max(newest - position.version + 1, 0)
         told = {
             "version": position.version - 1 if is_whole else position.version,

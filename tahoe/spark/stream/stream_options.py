@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.knobs.of_options import stream_reader_given
+from tahoe.knobs.of_options import ALLOWING, stream_reader_given
 from tahoe.spark.names.options import boolean_option, illegal_option
 from tahoe.stream.source_options import SourceOptions
 
@@ -44,6 +44,9 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
         exclude_regex=given.get("excluderegex"),
         fail_on_data_loss=boolean_option(given, "failOnDataLoss", True),
         read_change_feed=any(feeds),
+        schema_tracking_location=_tracking_location(given),
+        streaming_source_tracking_id=given.get("streamingsourcetrackingid"),
+        allowed_changes={name: given[name.lower()].strip() for name in ALLOWING if name.lower() in given},
     )
 
 
@@ -54,6 +57,18 @@ def no_travel(what: str) -> InvalidRequest:
         "'startingVersion' or 'startingTimestamp', or read the version with spark.read.",
         code="DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
     )
+
+
+def _tracking_location(given: Mapping[str, str]) -> str | None:
+    found = {name: given[name.lower()] for name in ("schemaTrackingLocation", "schemaLocation") if name.lower() in given}
+    if len(set(found.values())) > 1:
+        raise illegal_option(
+            "schemaLocation", given["schemalocation"], "is another name of 'schemaTrackingLocation': give one of them"
+        )
+    location = next(iter(found.values()), None)
+    if location is not None and not location.strip():
+        raise illegal_option(next(iter(found)), location, "must be a folder below the query's checkpoint")
+    return location
 
 
 def _starting_version(text: str | None) -> int | Literal["latest"] | None:

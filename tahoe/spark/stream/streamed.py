@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe.exceptions import InvalidRequest, TahoeError
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.errors import install
+from tahoe.spark.jvm.errors import install, thrown
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
@@ -19,6 +19,7 @@ from tahoe.spark.names.snapshots import moment
 from tahoe.spark.stream.batch_frames import shown_schema
 from tahoe.spark.stream.java_classes import streamed_table, streaming_relation, table_stream
 from tahoe.spark.stream.micro_batches import MicroBatches
+from tahoe.spark.stream.schema_logs import read_for_columns, tracking_of
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
@@ -39,17 +40,19 @@ def read_stream(
 
     Raises:
         InvalidRequest, Unsupported: see `tahoe.spark.stream.stream_options.stream_options`; ``DELTA_SCHEMA_NOT_SET`` for a table without
-            columns, ``DELTA_READ_SOURCE_SCHEMA_CONFLICT`` where they are others than the user said.
+            columns, ``DELTA_READ_SOURCE_SCHEMA_CONFLICT`` where they are others than the user said; and those of
+            `tahoe.spark.stream.schema_logs.read_for_columns`.
     """
     install()
     look_at_settings(spark)
     meant = stream_options(options, partial(moment, spark))
-    snapshot = table.snapshot()
+    hadoop = hadoop_options(options)
+    snapshot = read_for_columns(spark, table.snapshot(), meant, hadoop)
     jvm = Jvm.of(spark)
     columns = _columns(jvm, snapshot, meant)
     if schema is not None:
         _check_schema(jvm, snapshot, columns, schema)
-    create = _Create(spark, table, meant, hadoop_options(options), str(columns.json()))
+    create = _Create(spark, table, meant, hadoop, str(columns.json()))
     given = {"path": table.url, **options}
     relation = streamed_table(jvm, spark._jsparkSession, given, _source_name(jvm, name), create)
     return jvm.frame(spark._jsparkSession, streaming_relation(jvm, relation, columns), spark)
@@ -97,10 +100,12 @@ class _Create(Proxied):
         try:
             return self._made(jvm, folder)
         except TahoeError as error:
-            return _thrown(jvm, error)
+            return thrown(jvm, error)
 
     def _made(self, jvm: Jvm, folder: str) -> JavaObject:
-        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop, folder)
+        newest = self._table.snapshot()
+        tracking = tracking_of(self._spark, newest, self._options, self._hadoop, folder)
+        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop, folder, newest, tracking)
         columns = _columns(jvm, batches.read, self._options)
         if str(columns.json()) != self._schema:
             url = self._table.url
@@ -131,12 +136,7 @@ class _Answers(Proxied):
         try:
             return getattr(self._batches, question)(start, end)
         except TahoeError as error:
-            return _thrown(self._jvm, error)
+            return thrown(self._jvm, error)
 
     class Java:
         implements = ("scala.Function3",)
-
-
-def _thrown(jvm: Jvm, error: TahoeError) -> JavaObject:
-    """What the query shall stop with: an exception of the JVM with the error's own text."""
-    return jvm.java_class("org.apache.spark.SparkException")(str(error))

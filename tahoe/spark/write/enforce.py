@@ -1,6 +1,6 @@
 """What a table demands of its rows, on their way into data files by Spark: NOT NULL, CHECK, invariants, generated columns.
 
-    rows ─► fitted ─► '' of partition columns is NULL ─► generated columns ─► one CASE that fails for the first bad row
+    rows ─► fitted ─► texts limited ─► '' of partition columns is NULL ─► generated columns ─► one CASE that fails for the first bad row
 
 Everything becomes an expression of Spark's own, evaluated by the job that writes the files: a bad row makes the job fail, and its writer
 deletes what it wrote. What the table says reaches Catalyst only after the allow-list (`tahoe.protocol.constraints`) has understood it,
@@ -28,6 +28,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.fitting import cast_or_fail, fitted
+from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.numbered import identity_values
 
 __all__ = ["enforced", "recomputed", "session_time_zone"]
@@ -75,6 +76,8 @@ def enforced(
     rows = fitted(jvm, data, config.table, config.schema, also)
     if completion is not None and (filled := _filled_in(jvm, completion, config)):
         rows = _selected(rows, config, filled, rows.columns)
+    if limited := limited_columns(spark, config):
+        rows = _selected(rows, config, limited, rows.columns)
     rows = _without_empty_partitions(rows, config, constraints)
     absent = [one for one in constraints.generated if one.column.name.lower() not in given]
     if absent:

@@ -19,6 +19,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import transform_fields
+from tahoe.schema.text_limits import DECLARED_TYPE, with_varchar
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
@@ -82,14 +83,19 @@ def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
 
 
 def nullable_schema(schema: StructType) -> StructType:
-    """The schema with everything nullable, at every depth, and no default values: what a DataFrame says of these binds no table."""
+    """The schema with everything nullable, at every depth, and no default values: what a DataFrame says of these binds no table.
+
+    What was read of a ``char`` is a ``varchar`` now, as in the reference."""
     nullable = _nullable(schema)
     assert isinstance(nullable, StructType)
-    return StructType(tuple(replace(column, metadata=_without_default(column)) for column in nullable))
+    return StructType(tuple(replace(column, metadata=_metadata_to_come(column)) for column in nullable))
 
 
-def _without_default(column: StructField) -> dict[str, Any]:
-    return {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
+def _metadata_to_come(column: StructField) -> dict[str, Any]:
+    kept = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
+    if DECLARED_TYPE in kept:
+        kept[DECLARED_TYPE] = with_varchar(str(kept[DECLARED_TYPE]))
+    return kept
 
 
 def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:

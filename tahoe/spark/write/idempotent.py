@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tahoe.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import already_written
 from tahoe.ops.rows.row_changes import RowsChanged
+from tahoe.spark.names.settings import is_on
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["application", "application_of_session", "once", "reset_version"]
@@ -64,5 +65,5 @@ def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsCh
 
 def reset_version(spark: SparkSession) -> None:
     """Forget the number, where the session asks for that, so that the next operation is not taken for the same."""
-    if str(spark.conf.get(_RESETS, "false")).lower() == "true":
+    if is_on(spark, _RESETS):
         spark.conf.unset(_VERSION)

@@ -9,7 +9,6 @@ itself. Rows go through the shuffle as Arrow has them, some megabytes at a time,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from pyspark.sql import SparkSession
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import TahoeError
 from tahoe.ops.layout.bins import Bin
-from tahoe.ops.layout.clustered import MOST_BYTES_IN_MEMORY, key_columns, placement_of
+from tahoe.ops.layout.clustered import MOST_BYTES_IN_MEMORY, part_by_cells, placement_of
 from tahoe.ops.layout.curves import Placement
 from tahoe.ops.layout.optimize_plan import OptimizePlan
 from tahoe.ops.write.file_stream import new_name
@@ -26,7 +25,7 @@ from tahoe.ops.write.rewrite import written_anew
 from tahoe.ops.write.spill import Spill
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
-from tahoe.snapshot.scan import BareVersion, Scan
+from tahoe.snapshot.scan import BareVersion
 
 __all__ = ["clustered_by_tasks", "is_worth_spreading"]
 
@@ -76,10 +75,8 @@ class _Parting:
 
     def __call__(self, adds: list[AddFile]) -> Iterator[Blob]:
         try:
-            with Spill(MOST_BYTES_IN_MEMORY) as spill, closing(Scan(self.version).read_to_move(adds)) as batches:
-                for batch in batches:
-                    if batch.num_rows:
-                        spill.add(batch, self.where.cells(key_columns(batch, self.paths)))
+            with Spill(MOST_BYTES_IN_MEMORY) as spill:
+                part_by_cells(self.version, adds, self.paths, self.where, spill)
                 for cell in spill.groups:
                     for batch in spill.take(cell):
                         yield cell, _bytes_of(batch)

@@ -343,6 +343,8 @@ class _Describe:
             size = len(content)
         statistics = statistics_of_footer(metadata, self._config.schema, self._indexed, prefix_length=self._prefix_length)
         add = AddFile(entry.name, one.partition_values, size, entry.modified_ms, True, stats=statistics.to_json())
+        if not self._numbered:
+            return _Described(add, {})
         numbers = statistics_of_footer(metadata, self._config.schema, self._numbers)
         return _Described(add, furthest_of_file(numbers, self._numbered, entry.name))
 

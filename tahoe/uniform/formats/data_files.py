@@ -15,6 +15,7 @@ from tahoe.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
 from tahoe.protocol.partition import deserialize
+from tahoe.schema.collations import is_collated
 from tahoe.schema.types import StructField, StructType
 from tahoe.uniform.formats.avro import encode_bytes, encode_long, encode_string
 from tahoe.uniform.formats.iceberg_schema import partition_fields, primitive_columns
@@ -290,7 +291,7 @@ def _by_struct(columns: Iterable[tuple[tuple[str, ...], StructField]]) -> dict[t
 def _column(column: StructField) -> _Column:
     codec = codec_of(column.data_type)
     key = encode_long(column.field_id or 0)
-    if "__COLLATIONS" in column.metadata:  # the order of a collation is not the order of bytes that Iceberg compares by
+    if is_collated(column):  # the order of a collation is not the order of bytes that Iceberg compares by
         return _Column(column.physical_name, key, _no_bound, _no_bound)
     return _Column(column.physical_name, key, codec.lower, codec.upper)
 

@@ -14,6 +14,7 @@ from tahoe.exceptions import CorruptTable
 from tahoe.schema.mapping import nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.uniform.formats.single_values import VOID, iceberg_primitive, no_iceberg_type
+from tahoe.uniform.formats.write_defaults import write_default
 
 __all__ = ["FIRST_PARTITION_ID", "iceberg_schema", "last_column_id", "name_mapping", "partition_fields", "primitive_columns"]
 
@@ -21,7 +22,7 @@ FIRST_PARTITION_ID = 1000
 
 
 def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any]:
-    """The schema as Iceberg's JSON value, without a ``schema-id``.
+    """The schema as Iceberg's JSON value, without a ``schema-id``; from version 3 on with the defaults of columns.
 
     Raises `Unsupported` for a type that Iceberg's format version lacks, `CorruptTable` for a field without an id.
     """
@@ -29,7 +30,12 @@ def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any
         for column in _fields(schema):
             if column.data_type == VOID:
                 raise no_iceberg_type(VOID)
-    return _struct(schema)
+    found = _struct(schema)
+    if format_version >= 3:
+        for value, column in zip(found["fields"], schema, strict=True):
+            if (default := write_default(column)) is not None:
+                value["write-default"] = default
+    return found
 
 
 def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> list[dict[str, Any]]:

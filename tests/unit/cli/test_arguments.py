@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tahoe.cli.arguments import open_table, options_of
-from tahoe.exceptions import InvalidRequest
+from tahoe.cli.arguments import COORDINATOR, open_table, options_of
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.table import Table
 
 
 def test_an_option_is_a_name_and_a_value_which_may_hold_further_signs_of_equality() -> None:
@@ -24,3 +27,13 @@ def test_an_option_without_a_name_or_a_value_is_refused_and_the_value_is_not_sho
 
 def test_opening_a_table_reads_nothing(tmp_path: Path) -> None:
     assert not open_table(str(tmp_path), []).exists()
+
+
+def test_the_coordinator_of_a_managed_table_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, path = f"sqlite:///{tmp_path}/c.db", str(tmp_path / "t")
+    properties = {"delta.feature.catalogManaged": "supported"}
+    Table.create(path, pa.schema([("id", pa.int64())]), properties=properties, coordinator=SqlCoordinator(url))
+    with pytest.raises(Unsupported, match=COORDINATOR):
+        open_table(path, []).version()
+    monkeypatch.setenv(COORDINATOR, url)
+    assert open_table(path, []).version() == 0

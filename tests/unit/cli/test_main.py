@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import tahoe
 from tahoe.cli.main import app, main
+from tahoe.exceptions import CorruptTable
 
 SCHEMA = pa.schema({"id": pa.int64(), "month": pa.int32(), "name": pa.string()})
 
@@ -323,6 +324,22 @@ def test_analyze_tells_first_and_then_does(path: str) -> None:
     assert (told["files"], told["changed"], told["version"], told["dryRun"]) == (1, 1, before + 1, False)
     assert "2 have got other statistics" in run("analyze", path)
     assert run_json("analyze", path)["version"] is None, "all are right now"
+    assert tahoe.Table(path).to_arrow().num_rows == 9
+
+
+@pytest.mark.damages_tables
+def test_analyze_lets_a_table_be_read_whose_statistics_are_wider_than_its_files(path: str) -> None:
+    commit = Path(path) / "_delta_log" / f"{1:020d}.json"
+    actions = [action for line in commit.read_text().splitlines() if "commitInfo" not in (action := json.loads(line))]
+    (add,) = [action["add"] for action in actions if "add" in action]
+    add["stats"] = json.dumps({**json.loads(add["stats"]), "minValues": {"id": 0}, "maxValues": {"id": 1_000_000}})
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    for checksum in commit.parent.glob("*.crc"):
+        checksum.unlink()
+    with pytest.raises(CorruptTable, match="`tahoe analyze` makes them anew") as caught:
+        tahoe.Table(path).to_arrow()
+    assert caught.value.code == "TAHOE_DATA_FILE_CONTRADICTS_LOG"
+    run("analyze", path)
     assert tahoe.Table(path).to_arrow().num_rows == 9
 
 

@@ -103,6 +103,28 @@ def test_options_that_depend_on_others_are_told_of() -> None:
 def test_a_setting_that_the_reference_does_not_know_is_told_of() -> None:
     with pytest.warns(TahoeWarning, match="has no setting of this name"):
         session_has({PREFIX + "schema.autoMerge.enable": "true", "spark.sql.ansi.enabled": "true"})
+    with pytest.warns(TahoeWarning, match="has no setting of this name"):
+        session_has({PREFIX + "streaming.allowSourceColumnRenamed.ckpt_7": "3"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session_has({PREFIX + "streaming.allowSourceColumnRename.ckpt_-7": "3"})
+
+
+def test_settings_of_the_reference_with_other_beginnings_are_not_passed_over() -> None:
+    with pytest.warns(
+        TahoeWarning, match=r"'spark.delta.logStore.s3.impl' = 'x' is not followed: Commits are put by what storage itself has"
+    ):
+        session_has({"spark.delta.logStore.s3.impl": "x"})
+    with pytest.warns(TahoeWarning, match="no setting of this name"):
+        session_has({"spark.databricks.io.skipping.mdc.noise": "true"})
+
+
+def test_each_setting_of_the_session_that_works_is_named_by_a_test() -> None:
+    """By its whole name, or by an end of it, as in ``convert`` and its ``useMetadataLog``."""
+    told = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
+    names = [knob.name.removeprefix(PREFIX) for knob in CONFS if knob.state is State.WORKS]
+    ends = {name: [name, name.partition(".")[2], name.rpartition("minCubeSize.")[2]] for name in names}
+    assert [name for name in names if not any(f'{end}"' in told for end in ends[name])] == []
 
 
 def test_no_setting_has_two_rows() -> None:

@@ -65,7 +65,7 @@ def test_an_unknown_feature_cannot_be_asked_for():
         upgraded(BASE, ["timeTurner"])
 
 
-@pytest.mark.parametrize("name", ["timeTurner", "timestampNanos", "catalogManaged"])
+@pytest.mark.parametrize("name", ["timeTurner", "timestampNanos", "adaptiveMetadata-preview"])
 def test_a_reader_feature_that_we_lack_is_refused_by_name(name):
     protocol = Protocol(3, 7, frozenset({name}), frozenset({name}))
     with pytest.raises(Unsupported, match=name) as caught:

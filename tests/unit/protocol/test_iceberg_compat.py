@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pyiceberg.schema import Schema
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor, Metadata, Protocol
@@ -206,3 +207,11 @@ def test_creation_sets_column_mapping_where_the_user_did_not():
     assert required_properties({COMPAT: "true"}) == {MODE: "name"}
     assert required_properties({COMPAT: "true", MODE: "id"}) == {}
     assert required_properties({}) == {}
+
+
+def test_why_variants_are_not_shown_as_iceberg() -> None:
+    """Iceberg v3 has the type. PyIceberg, by which the Iceberg side is read, checked and put into catalogs, refuses a schema that has it."""
+    schema = '{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"v","required":false,"type":"%s"}]}'
+    assert Schema.model_validate_json(schema % "timestamp").fields[0].name == "v"
+    with pytest.raises(ValueError, match="Unsupported field type: 'variant'"):
+        Schema.model_validate_json(schema % "variant")

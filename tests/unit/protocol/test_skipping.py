@@ -8,7 +8,20 @@ import pyarrow as pa
 import pytest
 
 from tahoe.expr.row_condition import row_condition
-from tahoe.expr.tree.predicate import FALSE, TRUE, UNKNOWN, Column, IsNotNull, IsNull, Predicate
+from tahoe.expr.tree.predicate import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    Column,
+    Comparison,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Not,
+    Predicate,
+    StartsWith,
+)
 from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
 from tahoe.protocol.statistics.collect import stats_arrow_type
 from tahoe.protocol.statistics.stats_json import parse_statistics
@@ -313,8 +326,33 @@ def test_statistics_of_before_a_type_was_widened_still_count(
 
 def test_collated_texts_are_not_judged_by_the_order_of_bytes() -> None:
     schema = StructType((field("s", "string", __COLLATIONS={"s": "icu.UNICODE_CI"}),))
-    assert kept("s = 'A'", bounds("s", "a", "b"), schema=schema) == [True]
-    assert kept("s = 'A'", '{"numRecords":2,"nullCount":{"s":2}}', schema=schema) == [False]
+    is_a = Comparison("=", Column(("s",)), Literal("A", PrimitiveType("string")))
+    assert kept(is_a, bounds("s", "a", "b"), schema=schema) == [True]
+    assert kept(is_a, '{"numRecords":2,"nullCount":{"s":2}}', schema=schema) == [False]
+    by_bytes = StructType((field("s", "string", __COLLATIONS={"s": "spark.UTF8_BINARY"}),))
+    assert kept(is_a, bounds("s", "a", "b"), schema=by_bytes) == [False]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (Comparison("=", Column(("p",)), Literal("A", PrimitiveType("string"))), [True, True, False]),
+        (Comparison("!=", Column(("p",)), Literal("a", PrimitiveType("string"))), [True, True, False]),
+        (Comparison("<=>", Column(("p",)), Literal("A", PrimitiveType("string"))), [True, True, False]),
+        (Comparison("<=>", Column(("p",)), Literal(None, PrimitiveType("string"))), [False, False, True]),
+        (In(Column(("p",)), (Literal("A", PrimitiveType("string")),)), [True, True, False]),
+        (Not(In(Column(("p",)), (Literal("a", PrimitiveType("string")),))), [True, True, False]),
+        (StartsWith(Column(("p",)), "A"), [True, True, False]),
+        (Not(StartsWith(Column(("p",)), "a")), [True, True, False]),
+        (IsNull(Column(("p",))), [False, False, True]),
+        (IsNotNull(Column(("p",))), [True, True, False]),
+    ],
+    ids=str,
+)
+def test_a_partition_of_collated_texts_is_known_to_be_null_or_not_and_no_more(predicate: Predicate, expected: list[bool]) -> None:
+    schema = StructType((field("p", "string", __COLLATIONS={"p": "spark.UTF8_LCASE"}),))
+    partitions: list[dict[str, str | None]] = [{"p": "a"}, {"p": "b"}, {"p": None}]
+    assert kept(predicate, None, None, None, schema=schema, partitions=partitions) == expected
 
 
 def test_parsed_statistics_are_used_where_they_are_and_texts_elsewhere() -> None:

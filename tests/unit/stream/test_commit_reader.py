@@ -52,7 +52,9 @@ def test_a_commit_is_read_once_until_the_stream_is_past_it(table: Table) -> None
     assert found.read(2) is not first
 
 
+@pytest.mark.damages_tables
 @pytest.mark.parametrize("lost", [(1,), (1, 2), (3,)])
+@pytest.mark.damages_tables
 def test_commits_that_are_gone_are_an_error(table: Table, lost: tuple[int, ...]) -> None:
     lose(table, *lost)
     with pytest.raises(NotFound, match=r"failOnDataLoss") as caught:
@@ -61,12 +63,15 @@ def test_commits_that_are_gone_are_an_error(table: Table, lost: tuple[int, ...])
     assert caught.value.facts["version"] == lost[0]
 
 
+@pytest.mark.damages_tables
 def test_or_they_are_passed_over(table: Table) -> None:
     lose(table, 1, 2, 4)
     assert versions(reader(table, fail_on_data_loss=False), 1, 5) == [3, 5]
 
 
+@pytest.mark.damages_tables
 @pytest.mark.parametrize("fail", [True, False])
+@pytest.mark.damages_tables
 def test_the_newest_commits_are_never_passed_over(table: Table, fail: bool) -> None:
     lose(table, 4, 5)
     with pytest.raises(NotFound) as caught:
@@ -93,7 +98,9 @@ def test_many_commits_are_fetched_side_by_side(make: Callable[..., Table], monke
     assert versions(found, 25, 25) == [25] and asked == [], "one commit is one request"
 
 
+@pytest.mark.damages_tables
 @pytest.mark.parametrize("lost", [1, 2, 3, 6, 7, 8, 14, 15, 23])
+@pytest.mark.damages_tables
 def test_a_gap_is_found_wherever_it_lies(make: Callable[..., Table], lost: int) -> None:
     table = make(*([n] for n in range(24)))
     lose(table, lost)

@@ -114,7 +114,7 @@ MAPPED = config(field("a", physical="p1"), field("b", physical="p2"), mapped=Tru
 def test_columns_renamed_or_dropped_by_column_mapping_stop_the_stream_from_either_side(
     old: TableConfig, new: TableConfig
 ) -> None:
-    expected = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE"
+    expected = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
     assert (code_of(new, old, 3), code_of(old, new, 17)) == (expected, expected)
 
 

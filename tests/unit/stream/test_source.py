@@ -12,9 +12,11 @@ from tahoe.clock import SeededClock
 from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.log.files.paths import commit_name
 from tahoe.log.history import commit_times
+from tahoe.ops.rows.insert import WriteOptions
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits
 from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, Position
+from tahoe.stream.schema_changes import ReadAs
 from tahoe.stream.source import Source, Waiting
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
@@ -316,8 +318,42 @@ def test_a_stream_that_goes_on_has_what_it_read_last_under_the_same_names(make: 
     for position in (before, at(table, 1, 0), at(table, 1, 0, True)):
         with pytest.raises(InvalidRequest) as caught:
             source(table).resume(position)
-        assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE"
+        assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
     source(table).resume(at(table, 3))
     with pytest.raises(InvalidRequest) as caught:
         source(table).resume(Position("another", 2))
     assert caught.value.code == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+
+
+def test_what_the_last_batch_began_with_may_be_gone_by_its_end(make: Make) -> None:
+    """The reference looks at the schema where that batch began, of which nothing is read any more, and would stop this stream for good."""
+    table = make([1])
+    table.write(pa.table({"more": [7], "id": [2]}), WriteOptions("overwrite", overwrite_schema=True))
+    table.write(pa.table({"id": [3]}), WriteOptions("overwrite", overwrite_schema=True))
+    table.append(pa.table({"id": [4]}))
+    now, began = table.snapshot(), Snapshot.at(table.store, 2)
+    with pytest.raises(InvalidRequest):
+        ReadAs(now.config, now.version).check(began.config, began.version)
+    found = source(table, skip_change_commits=True)
+    found.resume(at(table, 4))
+    assert places(found, at(table, 4), found.plan(at(table, 4))) == [(4, 0)]
+    # A batch that was planned and not done is read again, from its beginning.
+    with pytest.raises(InvalidRequest):
+        source(table, skip_change_commits=True).files(at(table, 2), at(table, 5))
+
+
+@pytest.mark.parametrize("names", [("number", "id"), ("number", "other")], ids=["and back", "twice"])
+def test_a_column_that_is_renamed_after_the_last_batch_stops_the_stream_wherever_that_began(
+    make: Make, names: tuple[str, str]
+) -> None:
+    table = make([1], [2], properties={"delta.columnMapping.mode": "name"})
+    done = at(table, 3)
+    for old, new in zip(("id", *names), names, strict=False):
+        table.rename_column(old, new)
+    found = source(table)
+    # Where the names are the old ones again, only the commits in between tell.
+    if names[-1] == "id":
+        found.resume(done)
+    with pytest.raises(InvalidRequest) as caught:
+        found.plan(done) if names[-1] == "id" else found.resume(done)
+    assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"

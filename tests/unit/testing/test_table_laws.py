@@ -78,6 +78,7 @@ def test_an_empty_table_breaks_no_law(memory_url: str) -> None:
     assert_laws(Table.create(memory_url, SCHEMA))
 
 
+@pytest.mark.damages_tables
 def test_a_file_that_is_lost_is_wrong(table: Table) -> None:
     assert_nothing_is_wrong(table)
     (path, *_) = table.files()["path"].to_pylist()

@@ -232,6 +232,7 @@ def test_two_checkpoints_of_one_version_each_have_their_own_word_in_the_hint() -
     assert live_paths(log) == ["b"]
 
 
+@pytest.mark.damages_tables
 def test_a_sidecar_of_tombstones_that_is_gone_is_told(memory_url: str) -> None:
     rows = pa.table({"id": [1]})
     properties = {"delta.checkpointInterval": "3", "delta.checkpointPolicy": "v2"}

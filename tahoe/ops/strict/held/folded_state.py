@@ -26,6 +26,7 @@ class State:
         root: the table's URL.
         complete: whether all commits since version 0 were folded, so that what is not here was never there.
         ever_added: the last `add` of each path, live or not.
+        written_under: what was in force when each path was added first; None where a checkpoint alone tells of it.
         vectors: unique ids of all vectors that any commit added.
     """
 
@@ -39,6 +40,7 @@ class State:
     transactions: dict[str, dict[str, Any]] = field(default_factory=dict)
     domains: dict[str, dict[str, Any]] = field(default_factory=dict)
     ever_added: dict[str, dict[str, Any]] = field(default_factory=dict)
+    written_under: dict[str, Settings | None] = field(default_factory=dict)
     vectors: set[str] = field(default_factory=set)
     settings: Settings | None = None
     timestamp: int | None = None
@@ -115,6 +117,7 @@ class State:
     def _add(self, value: dict[str, Any]) -> None:
         key = self.key(value)
         self.adds[key] = self.ever_added[key[0]] = value
+        self.written_under.setdefault(key[0], self.settings)
         self.removes.pop(key, None)
         if key[1]:
             self.vectors.add(key[1])

@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 _FILE_ACTIONS = ("add", "remove")
-_SINGLE = ("protocol", "metaData", "txn", "domainMetadata")
 _SAME = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion", "clusteringProvider", "deletionVector", "tags")
 
 

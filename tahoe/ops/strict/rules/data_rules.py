@@ -52,11 +52,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A file that an `add` or `cdc` action names."""
+    """A file that an `add` or `cdc` action names.
+
+    Args:
+        settings: what is in force now.
+        written_under: what was in force when the file was added first; None where nothing tells.
+    """
 
     store: LogStore
     action: dict[str, Any]
     settings: Settings
+    written_under: Settings | None
 
     @cached_property
     def name(self) -> str | None:
@@ -230,8 +236,8 @@ def required_columns_have_no_nulls(held: NamedFile) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def partition_columns_are_materialised(held: NamedFile) -> Breaches:
-    """In the files of tables that Iceberg reads."""
-    if active_version(held.settings) is None or held.footer is None:
+    """In every file of a table with version 1; with a later one, in the files that are written while it is active."""
+    if held.footer is None or not (active_version(held.settings) == 1 or _written_for_iceberg(held)):
         return
     for name in held.settings.partition_columns:
         if held.settings.physical_name(name) not in held.columns:
@@ -240,13 +246,17 @@ def partition_columns_are_materialised(held: NamedFile) -> Breaches:
 
 @rule("Writer Requirements for IcebergCompatV2")
 def timestamps_are_not_int96(held: NamedFile) -> Breaches:
-    """They are int64 in the files of tables that Iceberg reads."""
-    if active_version(held.settings) is None or held.footer is None:
+    """They are int64 in the files that are written while version 2 or 3 is active."""
+    if held.footer is None or not _written_for_iceberg(held):
         return
     for position in range(held.footer.num_columns):
         column = held.footer.schema.column(position)
         if column.physical_type == "INT96":
             yield f"icebergCompat is active, and column {column.path} is written as int96"
+
+
+def _written_for_iceberg(held: NamedFile) -> bool:
+    return held.written_under is not None and active_version(held.written_under) in (2, 3)
 
 
 RULES: tuple[Rule[NamedFile], ...] = (

@@ -44,8 +44,8 @@ def what_is_gone_is_in_a_checkpoint(log: RawLog) -> Breaches:
         return
     if not log.checkpoints:
         yield f"the log begins with version {first}, and there is no complete checkpoint"
-    elif min(log.checkpoints) < first:
-        yield f"the oldest checkpoint is of version {min(log.checkpoints)}, and the oldest commit of version {first}"
+    elif max(log.checkpoints) < first:
+        yield f"the newest checkpoint is of version {max(log.checkpoints)}, and the oldest commit of version {first}"
 
 
 @rule("Delta Log Entries")

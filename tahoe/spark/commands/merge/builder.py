@@ -17,6 +17,7 @@ from tahoe.spark.commands.checked_arguments import checked_expression, checked_e
 from tahoe.spark.commands.merge.merge import explain_merge, merge
 from tahoe.spark.commands.merge.statement import MergeRequest
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
+from tahoe.spark.names.settings import is_on
 from tahoe.table import Table
 
 __all__ = ["RESULT", "DeltaMergeBuilder", "merge_builder"]
@@ -131,7 +132,7 @@ class DeltaMergeBuilder:
 
     def _evolving(self) -> MergeRequest:
         """The request; a setting of the session may ask for schema evolution too, and says what that widens."""
-        automatic = str(self._spark.conf.get(AUTO_MERGE, "false")).lower() == "true"
+        automatic = is_on(self._spark, AUTO_MERGE)
         if not automatic and not self._request.schema_evolution:
             return self._request
         mode = widening_mode(self._spark.conf.get(AUTOMATIC_WIDENING, None))

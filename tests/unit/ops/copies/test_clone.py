@@ -101,6 +101,7 @@ def test_an_older_version_by_number_and_by_time(root, shallow):
     assert Table(f"{root}/two").history()[0]["operationParameters"]["sourceVersion"] == "2"
 
 
+@pytest.mark.damages_tables
 def test_a_clone_of_a_clone_needs_every_source(root):
     source = table_of(root, TRACKED)
     source.clone(f"{root}/one", shallow=True)
@@ -217,6 +218,7 @@ def test_a_clone_that_is_being_made_keeps_its_files(root):
     assert {path.replace("%20", " ") for path in wanted} < {entry.name for entry in source.vacuum(dry_run=True).plan.files}
 
 
+@pytest.mark.damages_tables
 def test_what_cannot_be_a_clone_is_refused(root):
     source = table_of(root)
     source.clone(f"{root}/clone")

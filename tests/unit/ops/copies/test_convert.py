@@ -15,6 +15,7 @@ from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 from tahoe.testing.faulty_store import FaultyStore
+from tests.variant_values import apart, decoded
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]})
 
@@ -156,3 +157,20 @@ def test_a_log_of_a_stream_that_cannot_be_read_is_refused(store):
     with pytest.raises(CorruptTable, match="version v2"):
         of(store).convert_to_delta()
     assert of(store).convert_to_delta(use_stream_log=False).files == 1
+
+
+def test_files_may_hold_variants_taken_apart(store):
+    note = '{"type":"struct","fields":[{"name":"v","type":"variant","nullable":true,"metadata":{}}]}'
+    trees = [("int64", 7), None, ("string", "x")]
+    array = apart(trees, "int64", ())
+    put(
+        store,
+        "a.parquet",
+        pa.table([array], schema=pa.schema([("v", array.type)], {"org.apache.spark.sql.parquet.row.metadata": note})),
+    )
+    table = of(store)
+    table.convert_to_delta()
+    assert {"variantType", "variantShredding"} <= table.snapshot().protocol.reader_features
+    shown = table.to_arrow()["v"].to_pylist()
+    assert [None if one is None else decoded(one["metadata"], one["value"]) for one in shown] == trees
+    assert table.check(deep=True, strict=True) == []

@@ -59,6 +59,38 @@ def test_what_spark_noted_comes_first():
     assert str(footer_schema(footer(schema), "f")) == "struct<n:integer>"
 
 
+@pytest.mark.parametrize("kind", ["interval day to second", "geometry(OGC:CRS84)", "geography(OGC:CRS84, SPHERICAL)", "time(6)"])
+def test_what_spark_noted_and_delta_has_not_is_refused_and_not_read_as_what_it_looks_like(kind):
+    note = f'{{"type":"struct","fields":[{{"name":"x","type":"{kind}","nullable":true,"metadata":{{}}}}]}}'
+    schema = pa.schema([("x", pa.int64())], {"org.apache.spark.sql.parquet.row.metadata": note})
+    with pytest.raises(Unsupported, match=r"f: .*'x'") as error:
+        footer_schema(footer(schema), "f")
+    assert error.value.code == "DELTA_UNSUPPORTED_DATA_TYPES"
+
+
+class _Wkb(pa.ExtensionType):
+    def __init__(self) -> None:
+        super().__init__(pa.binary(), "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b"{}"
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> _Wkb:
+        return cls()
+
+
+def test_geometries_are_refused_and_not_read_as_bytes():
+    pa.register_extension_type(_Wkb())
+    try:
+        written = footer(pa.schema([("g", _Wkb())]))
+    finally:
+        pa.unregister_extension_type("geoarrow.wkb")
+    assert "Geometry" in str(written.schema.column(0).logical_type)
+    with pytest.raises(Unsupported, match="Column g of f holds geometries"):
+        footer_schema(written, "f")
+
+
 def test_columns_of_all_files_come_together():
     one = schema_of(("a", pa.int16()), ("s", pa.struct([("x", pa.int32())])), ("v", pa.null()))
     two = schema_of(("A", pa.int32()), ("s", pa.struct([("y", pa.string())])), ("b", pa.date32()), ("v", pa.string()))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tahoe.clock import SystemClock
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError, Unsupported
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.log.segment import checkpoints_in
@@ -241,7 +242,8 @@ def test_what_cannot_be_dropped_is_refused_by_the_references_class(tmp_path: Pat
 
 
 def test_every_feature_without_a_way_back_is_refused(tmp_path: Path) -> None:
-    table = Table.create(tmp_path, SCHEMA, cluster_by=["id"])
+    coordinator = SqlCoordinator(f"sqlite:///{tmp_path}.db")
+    table = Table.create(tmp_path, SCHEMA, cluster_by=["id"], coordinator=coordinator)
     for name, row in FEATURES.items():
         if row.writable and row.removal is None and not row.forbids:
             if name not in table.snapshot().config.features:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.exceptions import TahoeError, Unsupported
 from tahoe.ops.features.removals import REMOVALS
-from tahoe.protocol.features import FEATURES
+from tahoe.protocol.features import COORDINATED, FEATURES
 from tahoe.table import Table
+from tests.interop.engines import canonical
+from tests.interop.iceberg import read_pyiceberg
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
 UNIFORM = {
@@ -22,8 +25,14 @@ UNIFORM = {
 }
 
 
-def made(path: Path, properties: dict[str, str] | None = None) -> Table:
-    table = Table.create(path, ROWS.schema, properties=properties)
+def again(path: Path, feature: str) -> Table:
+    """The table as it is read with a feature: with its coordinator, where it needs one."""
+    return Table(path, coordinator=SqlCoordinator(f"sqlite:///{path}.db") if feature in COORDINATED else None)
+
+
+def made(path: Path, properties: dict[str, str] | None = None, feature: str = "") -> Table:
+    coordinator = again(path, feature).store.coordinator if feature in COORDINATED else None  # type: ignore[attr-defined]
+    table = Table.create(path, ROWS.schema, properties=properties, coordinator=coordinator)
     table.append(ROWS)
     return table
 
@@ -49,7 +58,7 @@ def have(path: Path, feature: str) -> Table:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> None:
-    row, table = FEATURES[feature], made(tmp_path / "t")
+    row, table = FEATURES[feature], made(tmp_path / "t", feature=feature)
     if not row.writable:
         code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.readable else 'READ'}"
         with pytest.raises(Unsupported, match=feature) as refused:
@@ -65,8 +74,8 @@ def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> 
         return
     bring(table, feature)
     table.append(ROWS)
-    assert feature in Table(tmp_path / "t").snapshot().config.features
-    assert sorted(Table(tmp_path / "t").to_arrow()["id"].to_pylist()) == [1, 1, 2, 2] and table.check() == []
+    assert feature in again(tmp_path / "t", feature).snapshot().config.features
+    assert sorted(again(tmp_path / "t", feature).to_arrow()["id"].to_pylist()) == [1, 1, 2, 2] and table.check() == []
     if feature in REMOVALS and feature != "checkpointProtection":
         table.drop_feature(feature)
         assert feature not in Table(tmp_path / "t").snapshot().config.features
@@ -78,11 +87,13 @@ def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> 
 
 
 @pytest.mark.parametrize("feature", [name for name, row in FEATURES.items() if row.writable])
-def test_a_table_with_the_feature_is_shown_to_iceberg(tmp_path: Path, feature: str) -> None:
-    table = made(tmp_path, UNIFORM)
+def test_a_table_with_the_feature_is_read_by_a_reader_of_iceberg(tmp_path: Path, feature: str) -> None:
+    table = made(tmp_path / "t", UNIFORM, feature)
     bring(table, feature)
     table.append(ROWS)
-    assert table.uniform.sync().version == table.version()
+    status = table.uniform.sync()
+    assert status.version == table.version()
+    assert canonical(read_pyiceberg(status.metadata_location)) == canonical(table.to_arrow()) and len(table.to_arrow()) == 4
 
 
 @pytest.mark.parametrize("version", [1, 2])

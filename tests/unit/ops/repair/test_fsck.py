@@ -65,6 +65,7 @@ def test_a_file_whose_vector_is_gone_leaves_too(table):
     assert ids(table) == [0, 1, 10, 11]
 
 
+@pytest.mark.damages_tables
 def test_files_of_another_table_are_looked_for_there(table):
     table.clone(f"{table.url}-clone", shallow=True)
     clone = Table(f"{table.url}-clone")
@@ -98,6 +99,7 @@ def test_who_loses_to_one_that_removes_the_file_looks_again(table):
     assert raced == [5] and done.version is None and done.lost == ()
 
 
+@pytest.mark.damages_tables
 def test_who_dies_leaves_the_table_as_it_was_or_repaired(table):
     table.store.delete(name_of(table, 0))
     content = {entry.name: table.store.get(entry.name) for entry in table.store.walk()}
@@ -118,6 +120,7 @@ def _copy(content):
     return store
 
 
+@pytest.mark.damages_tables
 def test_rows_of_an_append_only_table_go_only_where_that_is_allowed(table):
     table.set_properties({"delta.appendOnly": "true"})
     table.store.delete(name_of(table, 0))

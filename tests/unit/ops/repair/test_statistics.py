@@ -54,6 +54,7 @@ def test_what_is_wrong_becomes_what_a_writer_would_have_said(mapping: str):
     assert (told["operation"], told["operationParameters"]) == ("COMPUTE STATS", {"predicate": "[]"})
 
 
+@pytest.mark.damages_tables
 def test_a_file_with_dead_rows_keeps_them_in_its_bounds_and_says_so():
     table = new({"delta.enableDeletionVectors": "true"})
     table.append(rows(1, 2, 3, 4))

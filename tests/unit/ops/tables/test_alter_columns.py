@@ -10,6 +10,7 @@ import pytest
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, MetadataChangedException, SchemaMismatch
 from tahoe.ops.tables.alter_columns import stage_add_columns
+from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.column_edits import NewColumn
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 
@@ -197,3 +198,28 @@ def test_rows_that_come_beside_it_do_not_conflict_and_a_writer_for_the_old_colum
 def test_a_name_given_twice_is_a_mismatch_of_schemas(table):
     with pytest.raises(SchemaMismatch):
         table.add_columns(pa.schema([("n", pa.int64()), ("N", pa.int64())]))
+
+
+@pytest.mark.parametrize(
+    ("feature", "column", "inside"),
+    [("timestampNtz", "timestamp_ntz", ""), ("timestampNtz", "timestamp_ntz", "s"), ("variantType", "variant", "")],
+)
+@pytest.mark.parametrize("way", ["add", "append"])
+def test_a_table_that_is_there_must_be_asked_before_a_type_shuts_readers_out(table, way, feature, column, inside) -> None:
+    """As in the reference, which enables such a feature by itself for new tables alone."""
+    added = StructType((StructField("n", PrimitiveType(column)),))
+
+    def change() -> int:
+        if way == "add":
+            return table.add_columns(added, inside=inside)
+        rows = pa.Table.from_pylist([{"id": 3, "p": "k"}]).append_column(
+            "n", pa.nulls(1, to_arrow_type(added.fields[0].data_type))
+        )
+        return table.append(rows, merge_schema=True)
+
+    said = refused("DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT", change)
+    assert f"'delta.feature.{feature}' = 'supported'" in said
+    table.add_feature(feature)
+    change()
+    table.add_columns(StructType((StructField("n2", PrimitiveType(column)),)))
+    assert feature in Table.create(table.url + "-new", added).snapshot().config.features

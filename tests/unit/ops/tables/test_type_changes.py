@@ -15,7 +15,11 @@ from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType
 from tests.type_pairs import PAIRS
 
 P = PrimitiveType
-WIDENS = {"delta.enableTypeWidening": "true", "delta.enableChangeDataFeed": "true"}
+WIDENS = {
+    "delta.enableTypeWidening": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.feature.timestampNtz": "supported",  # which no table that is there gets by itself
+}
 each_pair = pytest.mark.parametrize(
     ("old", "new", "before", "after", "later"), PAIRS, ids=lambda one: str(one) if isinstance(one, DataType) else ""
 )

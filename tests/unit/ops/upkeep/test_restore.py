@@ -131,6 +131,7 @@ def test_a_feed_tells_it_without_files_of_its_own(store: LogStore) -> None:
     assert set(kinds["delete"]) - set(kinds["insert"]) == set(range(10, 20))
 
 
+@pytest.mark.damages_tables
 def test_files_that_are_gone_are_told(store: LogStore) -> None:
     table = table_of(store, VECTORS)
     gone = table.files()["path"].to_pylist()

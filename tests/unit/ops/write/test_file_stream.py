@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tahoe.clock import SYSTEM_CLOCK, SeededClock
 from tahoe.ops.write import file_stream
 from tahoe.ops.write.file_stream import new_name, write_stream
+from tahoe.ops.write.parquet_files import parquet_writer
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns
+from tahoe.schema.arrow import from_arrow_schema
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
@@ -81,3 +87,23 @@ def test_no_rows_make_no_file(store: LogStore, config: TableConfig) -> None:
     before = list(store.walk())
     assert write_stream(config, store, iter(()), SeededClock(), "name", {}) is None
     assert list(store.walk()) == before
+
+
+TEXTS = st.one_of(st.none(), st.text(max_size=3), st.sampled_from(["", "\U0010ffff" * 40, "z" * 5000, "a" * 4096, "a" * 4097]))
+
+
+@given(st.lists(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=3), min_size=1, max_size=4))
+def test_texts_that_are_left_to_the_writer_have_the_statistics_that_looking_gives(groups: list[list[tuple[str, str]]]) -> None:
+    schema = pa.schema({"s": pa.string(), "a": pa.struct({"b": pa.string()}), "a.b": pa.string()})
+    tables = [
+        pa.table([[s for s, _ in rows], [{"b": other} for _, other in rows], [other for _, other in rows]], schema=schema)
+        for rows in groups
+    ]
+    indexed = indexed_columns(from_arrow_schema(schema), (), {})
+    looking, left, footers = StatisticsCollector(indexed, 32), StatisticsCollector(indexed, 32, texts_by_footer=True), list[Any]()
+    with parquet_writer(pa.BufferOutputStream(), tables[0], "snappy", "1.0", are_all=False, footers=footers) as writer:
+        for table in tables:
+            writer.write_table(table)
+            looking.add(table)
+            left.add(table)
+    assert left.statistics(footers[0]).to_json() == looking.statistics().to_json()

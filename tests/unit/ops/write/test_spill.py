@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tahoe.ops.write.spill import Spill
+from tahoe.ops.write.spill import Spill, sorted_by_group
 
 
 def batches() -> list[pa.RecordBatch]:
@@ -19,7 +19,7 @@ def test_every_group_gives_its_rows_in_order(most_bytes: int, tmp_path: Path, mo
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Spill(most_bytes) as spill:
         for batch in batches():
-            spill.add(batch, pa.array([v % 7 for v in batch["v"].to_pylist()], pa.int64()))
+            spill.add(*sorted_by_group(batch, pa.array([v % 7 for v in batch["v"].to_pylist()], pa.int64())))
         assert bool(list(tmp_path.iterdir())) == (most_bytes < 10**9)
         assert spill.groups == list(range(7))
         for group in range(7):
@@ -28,6 +28,13 @@ def test_every_group_gives_its_rows_in_order(most_bytes: int, tmp_path: Path, mo
             ]
         assert list(spill.take(3)) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_are_not_sorted_come_to_their_groups_too() -> None:
+    rows = pa.record_batch({"v": pa.array([1, 2, 3, 4], pa.int64())})
+    with Spill(10**9) as spill:
+        spill.add(rows, pa.array([5, 0, 5, 5], pa.int64()))
+        assert [v for batch in spill.take(5) for v in batch["v"].to_pylist()] == [1, 3, 4]
 
 
 def test_what_is_on_disk_goes_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

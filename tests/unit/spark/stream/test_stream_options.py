@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tahoe.exceptions import TahoeError
+from tahoe.exceptions import TahoeError, TahoeWarning
 from tahoe.knobs.knob import State
 from tahoe.knobs.of_options import STREAM_READER_OPTIONS
+from tahoe.knobs.told import forget_what_was_told
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.stream.source_options import SourceOptions
 
@@ -36,6 +37,18 @@ def meant(**options: str) -> SourceOptions:
         ({"readChangeData": "true", "skipChangeCommits": "true"}, SourceOptions(read_change_feed=True, skip_change_commits=True)),
         ({"ignoreChanges": "true", "ignoreFileDeletion": "true"}, SourceOptions(ignore_changes=True, ignore_file_deletion=True)),
         ({"withEventTimeOrder": "false"}, SourceOptions()),
+        (
+            {"SchemaLocation": "/at/s", "streamingSourceTrackingId": "x", "allowsourcecolumnrename": "7"},
+            SourceOptions(
+                schema_tracking_location="/at/s",
+                streaming_source_tracking_id="x",
+                allowed_changes={"allowSourceColumnRename": "7"},
+            ),
+        ),
+        (
+            {"schemaTrackingLocation": "/at/s", "schemaLocation": "/at/s", "allowSourceColumnDrop": "Always"},
+            SourceOptions(schema_tracking_location="/at/s", allowed_changes={"allowSourceColumnDrop": "Always"}),
+        ),
     ],
     ids=str,
 )
@@ -50,9 +63,32 @@ def test_what_is_no_size_is_refused(value: str) -> None:
     assert caught.value.code == "DELTA_ILLEGAL_OPTION" and "maxBytesPerTrigger" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"schemaTrackingLocation": "/a", "schemaLocation": "/b"}, "schemaLocation"),
+        ({"schemaTrackingLocation": " "}, "schemaTrackingLocation"),
+        ({"schemaTrackingLocation": "/a", "allowSourceColumnDrop": "yes"}, "allowSourceColumnDrop"),
+        ({"schemaTrackingLocation": "/a", "failOnDataLoss": "false"}, "failOnDataLoss"),
+    ],
+    ids=str,
+)
+def test_what_a_stream_cannot_track_its_schema_by_is_refused(options: dict[str, str], named: str) -> None:
+    with pytest.raises(TahoeError) as caught:
+        meant(**options)
+    assert caught.value.code == "DELTA_ILLEGAL_OPTION" and f"'{named}'" in str(caught.value)
+
+
+def test_what_allows_changes_where_nothing_is_tracked_is_told_of() -> None:
+    forget_what_was_told()
+    with pytest.warns(TahoeWarning, match="It goes with schemaTrackingLocation"):
+        assert meant(allowSourceColumnDrop="always").schema_tracking_location is None
+    forget_what_was_told()
+
+
 def test_what_is_not_there_is_refused_by_its_name() -> None:
     refused = [knob.name for knob in STREAM_READER_OPTIONS if knob.state is State.REFUSED]
-    assert {"schemaTrackingLocation", "schemaLocation", "withEventTimeOrder", "allowSourceColumnDrop"} <= set(refused)
+    assert {"withEventTimeOrder", "endingVersion"} <= set(refused)
     for name in refused:
         with pytest.raises(TahoeError, match=name) as caught:
             meant(**{name: "true"})

@@ -1,0 +1,146 @@
+"""`SqlCoordinator`: ratifies commits in a SQL database, for several tables at once where that is asked.
+
+Two tables hold all of it, ``tahoe_tables`` and ``tahoe_commits``; they are made on first use. Ratifying is one transaction of the database:
+the last version of each table moves from ``v - 1`` to ``v``, or nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tahoe.coordinator.coordinator import Managed, StagedCommit
+from tahoe.coordinator.sql_database import Database, Statement, open_database
+from tahoe.exceptions import StorageFailure
+from tahoe.store.log_store import Exists, PutOutcome
+
+__all__ = ["SqlCoordinator"]
+
+_NOT_YET = -1
+
+_TABLES: tuple[Statement, ...] = (
+    ("CREATE TABLE IF NOT EXISTS tahoe_tables (url TEXT PRIMARY KEY, last_version BIGINT NOT NULL)", ()),
+    (
+        "CREATE TABLE IF NOT EXISTS tahoe_commits (url TEXT, version BIGINT, file TEXT NOT NULL, size BIGINT NOT NULL, "
+        "modified_ms BIGINT NOT NULL, PRIMARY KEY (url, version, file))",
+        (),
+    ),
+)
+
+
+class SqlCoordinator:
+    """A coordinator whose memory is a SQL database: a file of SQLite, or PostgreSQL.
+
+    Args:
+        url: ``sqlite:////var/lib/tahoe.db`` (SQLAlchemy's form: a path from the root has four slashes), or
+            ``postgresql://user:password@host/database`` (needs ``pip install 'tahoe-delta[coordinator]'``). A password that stands
+            here, and not in libpq's own places (``PGPASSWORD``, ``~/.pgpass``), is shown nowhere.
+
+    A table is known by its URL: whoever moves a table, moves its rows.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._database: Database = open_database(url)
+        self._has_tables = False
+
+    def __repr__(self) -> str:
+        return f"SqlCoordinator({self.shown_url!r})"
+
+    @property
+    def shown_url(self) -> str:
+        """Its URL without a password."""
+        return self._database.shown_url
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SqlCoordinator) and other._database.url == self._database.url
+
+    def __hash__(self) -> int:
+        return hash(self._database.url)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError(f"{self!r} may hold a password and stays in this process. Make another from its URL there.")
+
+    def managed(self, tables: Sequence[str]) -> Mapping[str, Managed]:
+        """See `Coordinator.managed`: one statement, so that all of it is of one moment."""
+        self._make_tables()
+        rows = self._database.rows(
+            "SELECT t.url, t.last_version, c.version, c.file, c.size, c.modified_ms FROM tahoe_tables t "
+            f"LEFT JOIN tahoe_commits c ON c.url = t.url WHERE t.url IN ({', '.join('?' * len(tables))}) ORDER BY c.version, c.file",
+            tuple(tables),
+        )
+        last = {url: version for url, version, *_ in rows}
+        commits: dict[str, list[StagedCommit]] = {url: [] for url in last}
+        for url, _, version, file, size, modified_ms in rows:
+            if version is not None:
+                commits[url].append(StagedCommit(url, version, file, size, modified_ms))
+        return {url: _managed(version, commits[url]) for url, version in last.items()}
+
+    def expect(self, table: str, version: int, transaction_id: str) -> None:
+        """See `Coordinator.expect`. What is expected stands among the commits, with its id in the place of the file."""
+        self._make_tables()
+        self._database.run(
+            ("INSERT INTO tahoe_tables VALUES (?, ?) ON CONFLICT DO NOTHING", (table, _NOT_YET)),
+            (
+                "INSERT INTO tahoe_commits SELECT url, CAST(? AS BIGINT), CAST(? AS TEXT), 0, 0 FROM tahoe_tables "
+                "WHERE url = ? AND last_version = ? "
+                "ON CONFLICT DO NOTHING",
+                (version, transaction_id, table, _NOT_YET),
+            ),
+        )
+
+    def adopt(self, table: str, version: int) -> None:
+        """See `Coordinator.adopt`."""
+        self._database.run(
+            (
+                "DELETE FROM tahoe_commits WHERE url = ? AND EXISTS "
+                "(SELECT 1 FROM tahoe_tables t WHERE t.url = tahoe_commits.url AND t.last_version = ?)",
+                (table, _NOT_YET),
+            ),
+            ("UPDATE tahoe_tables SET last_version = ? WHERE url = ? AND last_version = ?", (version, table, _NOT_YET)),
+        )
+
+    def ratify(self, proposed: Sequence[StagedCommit], unchanged: Mapping[str, int] | None = None) -> PutOutcome:
+        """See `Coordinator.ratify`. The rows of the tables are locked in the order of their names, so that no two wait for each other."""
+        moves = {commit.table: (commit.version, commit.version - 1) for commit in proposed}
+        moves |= {table: (version, version) for table, version in (unchanged or {}).items()}
+        steps: list[Statement] = [
+            ("UPDATE tahoe_tables SET last_version = ? WHERE url = ? AND last_version = ?", (after, table, before))
+            for table, (after, before) in sorted(moves.items())
+        ]
+        rows: list[Statement] = [
+            ("INSERT INTO tahoe_commits VALUES (?, ?, ?, ?, ?)", (c.table, c.version, c.file, c.size, c.modified_ms))
+            for c in proposed
+        ]
+        return self._database.commit([*steps, *rows]) or Exists()
+
+    def published(self, table: str, version: int) -> None:
+        """See `Coordinator.published`."""
+        self._database.run(
+            (
+                "DELETE FROM tahoe_commits WHERE url = ? AND version <= ? AND EXISTS "
+                "(SELECT 1 FROM tahoe_tables t WHERE t.url = tahoe_commits.url AND t.last_version >= ?)",
+                (table, version, version),
+            )
+        )
+
+    def forget(self, table: str) -> None:
+        """See `Coordinator.forget`. The name is as `Table.url` has it."""
+        self._make_tables()
+        self._database.run(
+            ("DELETE FROM tahoe_commits WHERE url = ?", (table,)), ("DELETE FROM tahoe_tables WHERE url = ?", (table,))
+        )
+
+    def _make_tables(self) -> None:
+        if self._has_tables:
+            return
+        try:  # who may only read them may not create them
+            self._database.rows("SELECT version FROM tahoe_commits WHERE 1 = 0", ())
+        except StorageFailure:
+            self._database.make(_TABLES)
+        self._has_tables = True
+
+
+def _managed(last_version: int, commits: Sequence[StagedCommit]) -> Managed:
+    if last_version == _NOT_YET:
+        return Managed(None, expected=tuple((commit.version, commit.file) for commit in commits))
+    return Managed(last_version, {commit.version: commit for commit in commits})

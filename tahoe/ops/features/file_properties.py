@@ -1,0 +1,120 @@
+"""SET and UNSET TBLPROPERTIES where files must be ready first: column mapping that goes, and row tracking that comes to many files.
+
+    mode = none  ─► one commit that writes every file anew under the names that users see ─► the other properties
+    row tracking ─► the feature ─► commits that give ids to some thousand files each      ─► the property, and what came meanwhile
+
+A process that dies in between leaves a table that is right, and whoever sets the property again goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tahoe.log.replay import add_files
+from tahoe.ops.features.plain_columns import is_mapped, stage_without_mapping
+from tahoe.ops.features.removals import Work
+from tahoe.ops.tables.alter import stage_set_properties, stage_unset_properties
+from tahoe.progress import Progress, silent
+from tahoe.protocol.row_tracking import ENABLED, has_row_tracking
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+
+__all__ = ["FILES_PER_COMMIT", "set_properties", "unset_properties"]
+
+FILES_PER_COMMIT = 22_000
+"""Of the reference, which keeps the files of a log below 100 MB by it."""
+_MODE = "delta.columnMapping.mode"
+
+
+def set_properties(
+    begin: Callable[[], Transaction],
+    commit: Callable[[Transaction, Operation], Committed],
+    properties: Mapping[str, str],
+    progress: Progress = silent,
+    *,
+    files_per_commit: int = FILES_PER_COMMIT,
+) -> int:
+    """Set properties of a table that is there; the version that has them.
+
+    Args:
+        begin, commit: `Table.begin` and `Table.commit`.
+        files_per_commit: so many files get row ids at once.
+
+    Raises: as `tahoe.ops.tables.alter.stage_set_properties`, and `stage_without_mapping`.
+    """
+    work, snapshot = Work(begin, commit, progress), begin().existing()
+    wanted = {key.lower(): value.lower() for key, value in properties.items()}
+    if wanted.get(_MODE.lower()) == "none":
+        _remove_mapping(work, snapshot)
+    if wanted.get(ENABLED.lower()) == "true" and not has_row_tracking(snapshot.config):
+        _give_row_ids(work, snapshot, files_per_commit)
+    return _committed(work, lambda transaction: stage_set_properties(transaction, transaction.existing(), properties))
+
+
+def unset_properties(
+    begin: Callable[[], Transaction],
+    commit: Callable[[Transaction, Operation], Committed],
+    names: Sequence[str],
+    progress: Progress = silent,
+    *,
+    if_exists: bool = False,
+) -> int:
+    """Unset properties of a table that is there; the version without them. As `set_properties`."""
+    work, snapshot = Work(begin, commit, progress), begin().existing()
+    if _MODE.lower() in map(str.lower, names) and _remove_mapping(work, snapshot):
+        names = [name for name in names if name.lower() != _MODE.lower()]
+        if not names:
+            return begin().existing().version
+    return _committed(
+        work, lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
+    )
+
+
+def _committed(work: Work, stage: Callable[[Transaction], Operation]) -> int:
+    transaction = work.begin()
+    return int(work.commit(transaction, stage(transaction)).version)
+
+
+def _remove_mapping(work: Work, snapshot: Snapshot) -> bool:
+    """Whether columns were mapped and are no more. What Iceberg's side needs stays, and is refused by whoever sets the property."""
+    if not is_mapped(snapshot.config) or snapshot.config.iceberg_compat_version is not None:
+        return False
+    return work.do(
+        lambda transaction: (
+            stage_without_mapping(transaction, work.progress) if is_mapped(transaction.existing().config) else None
+        )
+    )
+
+
+def _give_row_ids(work: Work, snapshot: Snapshot, files_per_commit: int) -> None:
+    """Where more files lack row ids than go into one commit: all but the last of them get theirs."""
+    if _without_ids(snapshot) <= files_per_commit:
+        return
+    supported = {"delta.feature.rowTracking": "supported"}
+    work.do(
+        lambda transaction: (
+            None
+            if "rowTracking" in transaction.existing().config.features
+            else stage_set_properties(transaction, transaction.existing(), supported)
+        )
+    )
+    batch = 0
+    while work.do(partial(_batch, number=batch, files_per_commit=files_per_commit)):
+        batch += 1
+
+
+def _batch(transaction: Transaction, *, number: int, files_per_commit: int) -> Operation | None:
+    snapshot = transaction.existing()
+    if _without_ids(snapshot) <= files_per_commit:
+        return None
+    adds = [add for add in add_files(snapshot.files()) if add.base_row_id is None][:files_per_commit]
+    transaction.read_files(add.key for add in adds)
+    transaction.stage(*(replace(add, data_change=False) for add in adds))
+    return Operation("ROW TRACKING BACKFILL", {"batchId": str(number)})
+
+
+def _without_ids(snapshot: Snapshot) -> int:
+    return int(snapshot.files()["baseRowId"].null_count)

@@ -1,0 +1,92 @@
+"""Columns whose texts compare otherwise than by their bytes (protocol_rfcs/collated-string-type.md, "Collations").
+
+A table may say of a column of texts that ``'a'`` and ``'A'`` are equal in it. What is stored are the texts themselves; only comparisons
+differ. Statistics, partitions and Arrow know bytes alone, so nothing may be concluded from them about such a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.schema.text_limits import has_char
+from tahoe.schema.types import StructField, StructType
+from tahoe.schema.walk import all_fields
+
+__all__ = [
+    "COLLATIONS",
+    "check_no_new_collations",
+    "collation_refused",
+    "compares_by_bytes",
+    "is_collated",
+    "physical_collations",
+]
+
+COLLATIONS = "__COLLATIONS"
+"""In a field's metadata: each text in it, by its path in lists and maps, with the collation's provider and name."""
+_BY_BYTES = "UTF8_BINARY"
+
+
+def is_collated(column: StructField) -> bool:
+    """Whether a text in the column, or in a field inside it, compares otherwise than by its bytes."""
+    return bool(_inside(column))
+
+
+def compares_by_bytes(column: StructField) -> bool:
+    """Whether two texts in the column, or in a field inside it, are equal just where their bytes are: no collation, and no ``char(n)``, which
+    compares as if it were filled up with blanks."""
+    return not any(_own(one) or has_char(one) for one in all_fields(StructType((column,))))
+
+
+def physical_collations(column: StructField, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a field that goes by its physical name: its collations are kept by paths that begin with the name."""
+    given = metadata.get(COLLATIONS)
+    if not isinstance(given, dict):
+        return dict(metadata)
+    return {**metadata, COLLATIONS: {column.physical_name + path.removeprefix(column.name): one for path, one in given.items()}}
+
+
+def check_no_new_collations(schema: StructType, before: StructType | None = None) -> None:
+    """Refuse a schema that gives a column a collation which it does not have yet.
+
+    Args:
+        before: the schema that the table has; None for a new table.
+
+    Raises:
+        Unsupported: ``DELTA_UNSUPPORTED_DATA_TYPES``. Tables say such a thing by the feature `collations`, which is not written here.
+    """
+    for column in schema:
+        names, known = _inside(column), None if before is None else before.find(column.name)
+        if names and (known is None or names != _inside(known)):
+            raise Unsupported(
+                f"Column '{column.name}' has the collation {', '.join(sorted(set(names)))}; Tahoe writes no table whose texts compare "
+                f"otherwise than by their bytes. Leave the collation out (cast to STRING COLLATE {_BY_BYTES}) and give it in queries.",
+                code="DELTA_UNSUPPORTED_DATA_TYPES",
+                column=column.name,
+            )
+
+
+def collation_refused(column: str, what: str) -> InvalidRequest:
+    """The error of a comparison without Spark that the bytes of texts cannot decide.
+
+    Args:
+        what: the filter or expression.
+    """
+    return InvalidRequest(
+        f"Column '{column}' has a collation or is a CHAR, so that texts may be equal whose bytes are not; without Spark only IS NULL and "
+        f"IS NOT NULL may be asked of it, found: {what[:200]}. Read the rows with Spark, or without the condition, and compare them there.",
+        code="TAHOE_COLLATED_COLUMN",
+        column=column,
+    )
+
+
+def _inside(column: StructField) -> list[str]:
+    return [name for one in all_fields(StructType((column,))) for name in _own(one)]
+
+
+def _own(column: StructField) -> list[str]:
+    """The collations of the texts that belong to the field itself, but for the order of bytes."""
+    given = column.metadata.get(COLLATIONS)
+    names = given.values() if isinstance(given, dict) else () if given is None else (given,)
+    return [str(name) for name in names if str(name).rpartition(".")[2] != _BY_BYTES]

@@ -1,0 +1,83 @@
+"""``SELECT … FROM STREAM t``: Delta tables, by name or path, that a text of SQL reads as streams (Spark 4.1 and newer).
+
+Spark would look for a data source of its own behind the name; so what `spark.readStream` gives comes in its place, where the text is parsed.
+Only in queries: a view keeps its text, and would find another table under the name where it is read from another schema.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import TahoeError
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items, with_queries
+from tahoe.spark.jvm.stand_ins import PartialFunction
+from tahoe.spark.names.entries import table_named
+from tahoe.spark.stream.streamed import read_stream
+
+__all__ = ["reads_streams", "with_streams"]
+
+_STREAM = re.compile(r"[(\s]*(?:select|from|with|table)\b.*\bstream\b", re.IGNORECASE | re.DOTALL)
+
+
+def reads_streams(text: str) -> bool:
+    """Whether a text is a query that may read a table as a stream."""
+    return _STREAM.match(text) is not None
+
+
+def with_streams(spark: SparkSession, plan: JavaObject) -> JavaObject:
+    """The plan with a stream in place of each Delta table that is read as one.
+
+    Raises: as `tahoe.spark.stream.streamed.read_stream`.
+    """
+    streams = _Streams(spark)
+    found = streams.within(plan)
+    if streams.error is not None:
+        raise streams.error
+    return found
+
+
+class _Streams:
+    """``UnresolvedRelation``, in Spark 4.3 below a ``NamedStreamingRelation``, as a stream.
+
+    Attributes:
+        error: the first, for the caller to raise: the JVM stands between.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._jvm = spark, Jvm.of(spark)
+        self.error: TahoeError | None = None
+
+    def within(self, plan: JavaObject) -> JavaObject:
+        """The plan with streams in it."""
+        return plan.transformDownWithSubqueries(PartialFunction(self._of))
+
+    def _of(self, node: JavaObject) -> JavaObject | None:
+        kind = str(node.nodeName())
+        try:
+            if kind == "UnresolvedWith":
+                return with_queries(self._jvm, node, self.within)
+            if kind == "NamedStreamingRelation":
+                return self._stream(node.productElement(0), _given_name(node.productElement(1)))
+            return self._stream(node, None) if kind == "UnresolvedRelation" else None
+        except TahoeError as error:
+            self.error = self.error or error
+            return None
+
+    def _stream(self, relation: JavaObject, name: str | None) -> JavaObject | None:
+        if str(relation.nodeName()) != "UnresolvedRelation" or not relation.isStreaming():
+            return None
+        parts = [str(part) for part in items(relation.multipartIdentifier())]
+        named = table_named(self._spark, parts)
+        if named is None:
+            return None
+        stream = read_stream(self._spark, named.table, self._jvm.options(relation.options()), name=name)
+        alias = self._jvm.catalyst("AliasIdentifier")(parts[-1], self._jvm.seq(*parts[:-1]))
+        return self._jvm.catalyst("plans.logical.SubqueryAlias")(alias, stream._jdf.logicalPlan())
+
+
+def _given_name(identifying: JavaObject) -> str | None:
+    """The name that ``IDENTIFIED BY`` gives a stream; None where there is none."""
+    return str(identifying.name()) if str(identifying.getClass().getSimpleName()) == "UserProvided" else None

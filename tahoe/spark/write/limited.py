@@ -1,0 +1,83 @@
+"""Texts on their way into data files by Spark, held against ``char(n)`` and ``varchar(n)`` (`tahoe.schema.text_limits`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.exceptions import InvariantViolation
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.text_limits import Limits, TextLimit, limits_of, too_long
+from tahoe.schema.types import ArrayType, DataType, MapType, StructType
+from tahoe.spark.jvm.errors import raising_with_values
+from tahoe.spark.names.settings import is_on
+from tahoe.spark.write.fitting import Place
+
+__all__ = ["limited_columns"]
+
+_AS_STRING = "spark.sql.legacy.charVarcharAsString"
+
+
+def limited_columns(spark: SparkSession, config: TableConfig, *, refuses: bool = True) -> dict[str, Column]:
+    """The columns of rows in the table's types that limits change, by their names, with blanks cut off and filled up.
+
+    A text that is too long makes the query fail with `InvariantViolation`. Empty where the session says that char and varchar are strings.
+
+    Args:
+        refuses: False for rows that the table has had: what is too long in them stays.
+    """
+    found = dict(_columns(config, refuses))
+    return {} if found and is_on(spark, _AS_STRING) else found
+
+
+def _columns(config: TableConfig, refuses: bool) -> Iterator[tuple[str, Column]]:
+    for column in config.schema:
+        limits = limits_of(column)
+        if limits is not None:
+            place = Place(config.table, (column.name,)) if refuses else None
+            yield column.name, _limited(sf.col(quote_identifier(column.name)), column.data_type, limits, place)
+
+
+def _limited(values: Column, data_type: DataType, limits: TextLimit | Limits | None, place: Place | None) -> Column:
+    """`place` is for the error; without it there is none."""
+
+    def inside(name: str) -> Place | None:
+        return None if place is None else place.inside(name)
+
+    if limits is None:
+        return values
+    if isinstance(limits, TextLimit):
+        return _text(values, limits, place)
+    match data_type:
+        case StructType(fields):
+            parts = [
+                _limited(values.getField(one.name), one.data_type, limit, inside(one.name)).alias(one.name)
+                for one, limit in zip(fields, limits.parts, strict=True)
+            ]
+            return sf.when(values.isNotNull(), sf.struct(*parts))
+        case ArrayType(element):
+            return sf.transform(values, lambda one: _limited(one, element, limits.parts[0], inside("element")))
+        case MapType(key, value):
+            if limits.parts[0] is not None:
+                values = sf.transform_keys(values, lambda one, _: _limited(one, key, limits.parts[0], inside("key")))
+            if limits.parts[1] is not None:
+                values = sf.transform_values(values, lambda _, one: _limited(one, value, limits.parts[1], inside("value")))
+    return values
+
+
+def _text(values: Column, limit: TextLimit, place: Place | None) -> Column:
+    most = sf.lit(limit.most)
+    short = sf.rpad(values, limit.most, " ") if limit.padded else values
+    cut = sf.when(sf.length(sf.rtrim(values)) <= most, sf.substring(values, 1, limit.most))
+    rest = values if place is None else _failing(values, limit, place)
+    return sf.when(values.isNotNull(), sf.when(sf.length(values) <= most, short).otherwise(cut.otherwise(rest)))
+
+
+def _failing(values: Column, limit: TextLimit, place: Place) -> Column:
+    def made(texts: list[str | None]) -> InvariantViolation:
+        return too_long(place.table, ".".join(place.path), limit, texts[0])
+
+    return raising_with_values(made)([values])

@@ -1,0 +1,190 @@
+"""`SchemaTracking`: a stream that notes its table's metadata in a `SchemaLog`, and stops whenever a newer one is to be read with.
+
+    commit that changes metadata ──► a batch ends before it, the next one after it ──► all before it is done: the next file of the log,
+    and the stream stops ──► begun again, it reads with the newer metadata, if what changed is allowed (`tahoe.stream.tracked_changes`)
+
+Two ends of batches, one place before the commit's files (`METADATA_CHANGE_INDEX`) and one right after it, because Spark tells a source that
+a batch is done when it has planned the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tahoe.exceptions import InvalidRequest, NotFound
+from tahoe.log.agreement import read_vouched_commit
+from tahoe.protocol.actions import AddCDCFile, AddFile, Metadata, Protocol, RemoveFile
+from tahoe.protocol.config import TableConfig
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.log_store import LogStore
+from tahoe.stream.position import METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX, Position
+from tahoe.stream.schema_log import SchemaLog, TrackedMetadata
+from tahoe.stream.streamed_commit import StreamedCommit
+from tahoe.stream.tracked_changes import AllowedChanges, check_goes_on, differ
+
+__all__ = ["SchemaTracking", "barrier_after", "barrier_before", "check_log", "check_log_table", "look_ahead", "read_with"]
+
+
+class SchemaTracking:
+    """What one source of a query knows of its log.
+
+    Args:
+        log: checked by `check_log`.
+        source_path: the folder of the source in the query's checkpoint.
+    """
+
+    def __init__(self, log: SchemaLog, source_path: str) -> None:
+        self._log = log
+        self._source_path = source_path
+        self._reads_to = None if log.current is None else log.current.version
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the log has a file."""
+        return self._log.current is not None
+
+    def read_with(self, snapshot: Snapshot) -> Snapshot:
+        """The table as the stream reads it for its life."""
+        return read_with(snapshot, self._log.current)
+
+    def begin(self, config: TableConfig, version: int, read: TableConfig) -> None:
+        """Write the first file.
+
+        Args:
+            config: in force where the stream begins.
+            read: what the stream reads with.
+
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) where these differ.
+        """
+        self._log.add(TrackedMetadata.of(config, version, self._source_path))
+        if differ(read, config):
+            raise self._evolved(config, version)
+
+    def stops_at(self, commit: StreamedCommit, read: TableConfig) -> bool:
+        """Whether a commit changes what is to be read with."""
+        if self._reads_to is not None and self._reads_to >= commit.version:
+            return False  # it is one of several changes in a row that were taken as one
+        return (commit.metadata is not None or commit.protocol is not None) and differ(read, _changed(read, commit))
+
+    def evolve(self, commit: StreamedCommit, read: TableConfig) -> None:
+        """All before a commit is done: write what it changes, if anything.
+
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) then.
+        """
+        if self.stops_at(commit, read):
+            config = _changed(read, commit)
+            self._log.add(TrackedMetadata.of(config, commit.version, self._source_path))
+            raise self._evolved(config, commit.version)
+
+    def check_initial(self, snapshot: TableConfig, version: int, read: TableConfig) -> None:
+        """The stream begins with a snapshot, maybe a newer one than when the log was begun: no row of it may be read with other metadata.
+
+        Raises `InvalidRequest` (``DELTA_STREAMING_METADATA_EVOLUTION``) where the log had to be written anew.
+        """
+        if self._reads_to is not None and version > self._reads_to and differ(read, snapshot):
+            self._log.add(TrackedMetadata.of(snapshot, version, self._source_path), replaces=True)
+            raise self._evolved(snapshot, version)
+
+    def _evolved(self, config: TableConfig, version: int) -> InvalidRequest:
+        properties = ", ".join(f"{name}={value}" for name, value in sorted(config.metadata.configuration.items()))
+        return InvalidRequest(
+            f"The metadata of table {config.table} changed in version {version}, and the stream's schema log {self._log.url} has it now. "
+            "Start the stream again, with a new DataFrame of spark.readStream: it goes on from its checkpoint with the newer metadata. The "
+            f"schema is {config.schema}; the properties are {properties or 'none'}; the protocol is {config.protocol.to_json_value()}.",
+            code="DELTA_STREAMING_METADATA_EVOLUTION",
+            table=config.table,
+            version=version,
+        )
+
+
+def _changed(read: TableConfig, commit: StreamedCommit) -> TableConfig:
+    return TableConfig(commit.protocol or read.protocol, commit.metadata or read.metadata, read.table)
+
+
+def barrier_before(position: Position, version: int) -> Position:
+    """The end of the batch that stops before a change of metadata."""
+    return replace(position, version=version, index=METADATA_CHANGE_INDEX, is_initial_snapshot=False)
+
+
+def barrier_after(position: Position) -> Position | None:
+    """The end of the batch right after that one; None for every other position."""
+    return replace(position, index=POST_METADATA_CHANGE_INDEX) if position.index == METADATA_CHANGE_INDEX else None
+
+
+def read_with(snapshot: Snapshot, tracked: TrackedMetadata | None) -> Snapshot:
+    """A version of the table as rows of it are read with what a log has; its files are those of the version.
+
+    Raises: as `tahoe.protocol.config.TableConfig.ensure_readable`, for what was in force then.
+    """
+    if tracked is None:
+        return snapshot
+    config = tracked.config(snapshot.config)
+    config.ensure_readable()
+    return replace(snapshot, state=replace(snapshot.state, protocol=config.protocol, metadata=config.metadata))
+
+
+def check_log(
+    log: SchemaLog, config: TableConfig, source_path: str, allowed: AllowedChanges, *, checks_path: bool = True
+) -> None:
+    """That a log is this stream's, and that what changed last in it is allowed.
+
+    Args:
+        config: of the table now.
+        source_path: the folder of the source in the query's checkpoint.
+        checks_path: whether the log must have been written for that source.
+
+    Raises `InvalidRequest`: ``DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID``, ``DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT``, and
+    what `tahoe.stream.tracked_changes.check_goes_on` raises.
+    """
+    current = log.current
+    if current is None:
+        return
+    check_log_table(log, config)
+    if checks_path and current.source_path != source_path:
+        raise InvalidRequest(
+            f"The schema log {log.url} was written for the source {current.source_path} of a query, and the one of table {config.table} that "
+            f"starts is {source_path}. Give each stream a 'schemaTrackingLocation' of its own, and each source of one query a "
+            "'streamingSourceTrackingId'.",
+            code="DELTA_STREAMING_SCHEMA_LOCATION_CONFLICT",
+            table=config.table,
+        )
+    previous = log.previous
+    if previous is not None:
+        versions = previous.version, current.version
+        check_goes_on(previous.config(config), current.config(config), versions, allowed, source_path)
+
+
+def check_log_table(log: SchemaLog, config: TableConfig) -> None:
+    """Raise `InvalidRequest` (``DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID``) for the log of another table."""
+    if log.current is not None and log.current.table_id != config.metadata.id:
+        raise InvalidRequest(
+            f"The schema log {log.url} is that of the table with the id {log.current.table_id}, and table {config.table} has the id "
+            f"{config.metadata.id}. Choose another 'schemaTrackingLocation'.",
+            code="DELTA_STREAMING_SCHEMA_LOG_INCOMPATIBLE_DELTA_TABLE_ID",
+            table=config.table,
+        )
+
+
+def look_ahead(store: LogStore, current: TrackedMetadata) -> TrackedMetadata | None:
+    """What the log shall say where the commits from there on only change metadata and bring no files: all of these changes as one.
+
+    Returns:
+        None where there is nothing to be taken together.
+    """
+    found, version = current, current.version
+    while (changes := _metadata_alone(store, version)) is not None:
+        found = found.with_changes(*changes, version, store.url)
+        version += 1
+    return None if found.version == current.version else found
+
+
+def _metadata_alone(store: LogStore, version: int) -> tuple[Metadata | None, Protocol | None] | None:
+    """What a commit changes of metadata and protocol; None where it changes neither, brings or takes files, or is not there."""
+    try:
+        actions = read_vouched_commit(store, version)
+    except NotFound:
+        return None
+    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
+    protocol = next((action for action in actions if isinstance(action, Protocol)), None)
+    has_files = any(isinstance(action, AddFile | RemoveFile | AddCDCFile) for action in actions)
+    return None if has_files or (metadata is None and protocol is None) else (metadata, protocol)

@@ -1,0 +1,200 @@
+"""What changed in a table's metadata between two versions, as a stream that tracks it looks at it, and which of that its user allowed.
+
+A column more is read on with. Columns renamed, dropped or of a wider type make rows mean something else to who takes them, so the stream
+goes on with them only where its user says so: by an option of the reader, or by a setting of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.mapping import explode, transform_fields
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.widening import is_widening
+from tahoe.stream.schema_changes import reads
+
+__all__ = ["SETTINGS", "AllowedChanges", "NonAdditive", "check_goes_on", "differ", "place_hash"]
+
+SETTINGS = "spark.databricks.delta.streaming."
+"""Before the names of settings of a session."""
+_RENAME, _DROP, _TYPE_CHANGE = "allowSourceColumnRename", "allowSourceColumnDrop", "allowSourceColumnTypeChange"
+_BOTH = "allowSourceColumnRenameAndDrop"
+_ALWAYS = "always"
+
+
+def differ(read: TableConfig, other: TableConfig) -> bool:
+    """Whether a stream that reads with the one must be begun again to read with the other: by their schemas, partition columns, properties
+    of Delta's, or protocols. What only writers ask of columns, as the marks of identity columns, is no difference."""
+    return (
+        read.protocol != other.protocol
+        or _of_readers(read.schema) != _of_readers(other.schema)
+        or read.metadata.partition_columns != other.metadata.partition_columns
+        or _of_delta(read) != _of_delta(other)
+    )
+
+
+def _of_readers(schema: StructType) -> StructType:
+    return StructType(tuple(replace(column, metadata=_of_reader(column.metadata)) for column in schema))
+
+
+def _of_reader(metadata: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in metadata.items() if name not in _OF_WRITERS and not name.startswith("delta.identity.")}
+
+
+_OF_WRITERS = frozenset({"delta.generationExpression"})
+
+
+def _of_delta(config: TableConfig) -> dict[str, str]:
+    return {name: value for name, value in config.metadata.configuration.items() if name.startswith("delta.")}
+
+
+@dataclass(frozen=True, slots=True)
+class NonAdditive:
+    """What became of columns and fields at any depth, found again by their physical names.
+
+    Args:
+        renamed: the old and the new name, dotted.
+        dropped: names, dotted.
+        widened: name, old and new type.
+    """
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
+    widened: tuple[tuple[str, DataType, DataType], ...] = ()
+
+    @classmethod
+    def between(cls, old: StructType, new: StructType) -> NonAdditive:
+        """What the new schema lost or changed of the old one."""
+        before, after = dict(_by_physical_names(old)), dict(_by_physical_names(new))
+        kept = [(before[path], after[path]) for path in before if path in after]
+        widened = [
+            (".".join((*names, *inside)), was, now)
+            for (_, one), (names, other) in kept
+            for inside, was, now in _widened(one.data_type, other.data_type)
+        ]
+        return cls(
+            tuple((".".join(was), ".".join(now)) for (was, _), (now, _) in kept if was[-1] != now[-1]),
+            tuple(".".join(names) for path, (names, _) in before.items() if path not in after),
+            tuple(widened),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.renamed or self.dropped or self.widened)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The options that allow it, one for each kind of change."""
+        found = ((_RENAME, self.renamed), (_DROP, self.dropped), (_TYPE_CHANGE, self.widened))
+        return tuple(kind for kind, changes in found if changes)
+
+    def __str__(self) -> str:
+        told = [f"'{old}' was renamed to '{new}'" for old, new in self.renamed]
+        told += [f"'{name}' was dropped" for name in self.dropped]
+        told += [f"'{name}' became {new} from {old}" for name, old, new in self.widened]
+        return ", ".join(told)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedChanges:
+    """What the user of a stream allows: ``always``, or the version up to which the changes were looked at.
+
+    Args:
+        options: of the reader, by name.
+        settings: of the session, by name; those of other things are not looked at.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def allows(self, kind: str, place: int, version: int) -> bool:
+        """Whether one kind of change is allowed.
+
+        Args:
+            kind: the option's name.
+            place: `place_hash` of the source's folder in the checkpoint.
+            version: of the last of the changes.
+        """
+        names = (kind,) if kind == _TYPE_CHANGE else (kind, _BOTH)
+        of_stream = [self._set(f"{name}.ckpt_{place}") for name in names]
+        return (
+            self.options.get(kind, "").lower() in (_ALWAYS, str(version))
+            or any(self._set(name) == _ALWAYS for name in names)
+            or any(value in (_ALWAYS, str(version)) for value in of_stream)
+        )
+
+    def _set(self, name: str) -> str:
+        # In SQL, people set texts with quotation marks, and Spark takes them for a part of it.
+        return self.settings.get(f"{SETTINGS}{name}", "").strip("\"'").lower()
+
+
+def check_goes_on(
+    old: TableConfig, new: TableConfig, versions: tuple[int, int], allowed: AllowedChanges, source_path: str
+) -> None:
+    """That a stream which read with the old metadata may go on with the new one.
+
+    Args:
+        versions: of both.
+        source_path: the folder of the source in the query's checkpoint.
+
+    Raises `InvalidRequest`: ``DELTA_SCHEMA_CHANGED_WITH_VERSION`` where a type became another that is not wider,
+    ``DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION`` where the user has not allowed what changed.
+    """
+    if not reads(_physical(old.schema), _physical(new.schema), widens=True, whole=False):
+        raise InvalidRequest(
+            f"The schema of table {new.table} at version {versions[1]} cannot read what it had at version {versions[0]}: a column has a type "
+            f"that is not wider, or holds no nulls any more. It had {old.schema}; version {versions[1]} has {new.schema}. Start a new "
+            f"stream, without the old checkpoint and schema log, from version {versions[1]} on.",
+            code="DELTA_SCHEMA_CHANGED_WITH_VERSION",
+            table=new.table,
+            version=versions[1],
+        )
+    changes, place = NonAdditive.between(old.schema, new.schema), place_hash(source_path)
+    missing = [kind for kind in changes.kinds if not allowed.allows(kind, place, versions[1])]
+    if not missing:
+        return
+    options = " and ".join(f"'{kind}' to '{versions[1]}' (for these changes) or 'always'" for kind in missing)
+    settings = ", ".join(f"{SETTINGS}{kind}.ckpt_{place}" for kind in missing)
+    raise InvalidRequest(
+        f"Between version {versions[0]} and version {versions[1]} of table {new.table}, {changes}. Rows from there on mean something else to "
+        "whoever takes them, so the stream goes on only when you say so. Change what takes the rows if it must be changed, and set the "
+        f"option {options} on spark.readStream; or for this stream the session setting {settings}, with the same values.",
+        code="DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION",
+        table=new.table,
+        version=versions[1],
+    )
+
+
+def place_hash(source_path: str) -> int:
+    """The number by which settings name a source's folder in a checkpoint: Java's hash of its text."""
+    units, found = source_path.encode("utf-16-be"), 0
+    for first, second in zip(units[::2], units[1::2], strict=True):
+        found = (31 * found + (first << 8) + second) & 0xFFFFFFFF
+    return found - (1 << 32) if found >> 31 else found
+
+
+def _physical(schema: StructType) -> StructType:
+    return transform_fields(schema, lambda column: replace(column, name=column.physical_name))
+
+
+def _by_physical_names(schema: StructType) -> Iterator[tuple[tuple[str, ...], tuple[tuple[str, ...], StructField]]]:
+    for (path, _), told in zip(explode(_physical(schema)), explode(schema), strict=True):
+        yield path, told
+
+
+def _widened(old: DataType, new: DataType) -> Iterator[tuple[tuple[str, ...], DataType, DataType]]:
+    """What became wider in one field; the fields of a struct are told by themselves."""
+    match old, new:
+        case ArrayType(), ArrayType():
+            inside = {"element": (old.element_type, new.element_type)}
+        case MapType(), MapType():
+            inside = {"key": (old.key_type, new.key_type), "value": (old.value_type, new.value_type)}
+        case _:
+            if is_widening(old, new):
+                yield (), old, new
+            return
+    for name, (one, other) in inside.items():
+        for path, was, now in _widened(one, other):
+            yield (name, *path), was, now

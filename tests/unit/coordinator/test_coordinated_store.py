@@ -1,0 +1,332 @@
+"""The log as a coordinator sees it: what a name stands for, what a commit takes, and what others find whom a writer left something to."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import uuid
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.coordinator.coordinated_store import CoordinatedStore
+from tahoe.coordinator.coordinator import StagedCommit
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
+from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, ProtocolChangedException, StorageFailure, Unsupported
+from tahoe.log.cleanup import clean_up_log
+from tahoe.log.files.paths import LOG_FOLDER, STAGED_FOLDER, checkpoint_name, commit_name, staged_name, staged_version
+from tahoe.ops.rows.insert import WriteOptions, stage_write
+from tahoe.store.log_store import Created, Exists, LogStore, Refused, Unanswered
+from tahoe.store.object_store import open_store
+from tahoe.table import Table
+from tahoe.testing.faulty_store import FaultyStore, PutFault, WrappedStore
+from tahoe.testing.store_suite import LogStoreContract
+
+SCHEMA = pa.schema([("id", pa.int64())])
+MANAGED = {"delta.feature.catalogManaged": "supported"}
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def ids(table: Table, version: int | None = None) -> list[int]:
+    return sorted(table.to_arrow(version=version)["id"].to_pylist())
+
+
+@pytest.fixture
+def inner() -> LogStore:
+    return open_store(f"memory://{uuid.uuid4()}/table")
+
+
+@pytest.fixture
+def coordinator(tmp_path: Path) -> SqlCoordinator:
+    return SqlCoordinator(f"sqlite:///{tmp_path}/c.db")
+
+
+def table_over(inner: LogStore, coordinator: SqlCoordinator) -> Table:
+    return Table(inner.url, store=inner, coordinator=coordinator)
+
+
+@pytest.fixture
+def table(inner: LogStore, coordinator: SqlCoordinator) -> Table:
+    """Versions 0 and 1, published."""
+    table = Table.create(inner.url, SCHEMA, properties=MANAGED, store=inner, coordinator=coordinator)
+    table.append(rows(1))
+    return table
+
+
+class WithoutPublishing(WrappedStore):
+    """Storage that takes no commit at its place in the log."""
+
+    def _call(self, method, name, run):  # type: ignore[no-untyped-def]
+        if method == "put_if_absent" and name.startswith(f"{LOG_FOLDER}/0"):
+            return Refused("not now")
+        return run()
+
+
+class TestUnmanaged(LogStoreContract):
+    """A table that the coordinator does not know is stored as ever."""
+
+    @pytest.fixture
+    def store(self, inner: LogStore, coordinator: SqlCoordinator) -> LogStore:
+        return CoordinatedStore(inner, coordinator, SYSTEM_CLOCK)
+
+
+@pytest.mark.damages_tables
+def test_the_example_of_the_specification(inner: LogStore, coordinator: SqlCoordinator) -> None:
+    """PROTOCOL.md, "Reading Catalog-managed Tables": 7 ratified and published, 8 ratified, another 8 rejected, 10 proposed or torn."""
+    store = CoordinatedStore(inner, coordinator, SYSTEM_CLOCK)
+    for version in range(8):
+        inner.put(commit_name(version), f"published {version}".encode())
+    inner.put(commit_name(10), b"by somebody who asked nobody")
+    inner.put(checkpoint_name(10), b"the same")
+    coordinator.expect(inner.url, 6, "")
+    coordinator.adopt(inner.url, 6)
+    for version, name, body in ((7, "a", b"ratified 7"), (8, "b", b"ratified 8"), (8, "c", b"rejected"), (10, "d", b"proposed")):
+        staged = staged_name(version, str(uuid.uuid4()))
+        inner.put(staged, body)
+        if name in "ab":
+            entry = inner.head(staged)
+            assert entry is not None
+            commit = StagedCommit(inner.url, version, staged.rpartition("/")[2], entry.size, entry.modified_ms)
+            assert isinstance(coordinator.ratify([commit]), Created)
+    assert [entry.name for entry in store.list_from(LOG_FOLDER)] == [commit_name(v) for v in range(9)]
+    assert store.names_from(LOG_FOLDER, f"{7:020d}") == [commit_name(7), commit_name(8)]
+    assert store.get(commit_name(7)) == b"ratified 7", "what the coordinator names counts, also where it is published"
+    assert store.get_many([commit_name(6), commit_name(8)]) == [b"published 6", b"ratified 8"]
+    assert store.open_input(commit_name(8)).read() == b"ratified 8"
+    entry = store.head(commit_name(8))
+    assert entry is not None and entry.size == 10
+    for name in (commit_name(10), checkpoint_name(10), commit_name(9)):
+        assert store.head(name) is None
+        with pytest.raises(NotFound):
+            store.get(name)
+
+
+def test_a_commit_is_staged_ratified_and_published(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+    assert table.append(rows(2)) == 2
+    staged = inner.list_from(STAGED_FOLDER)
+    assert [staged_version(entry.name) for entry in staged] == [1, 2]
+    assert inner.get(staged[-1].name) == inner.get(commit_name(2))
+    info = json.loads(inner.get(commit_name(2)).split(b"\n")[0])["commitInfo"]
+    assert info["txnId"] and info["inCommitTimestamp"]
+    assert coordinator.managed([inner.url])[inner.url].commits == {}
+    assert table.check(strict=True) == []
+
+
+def test_what_could_not_be_published_is_read_and_written_on_and_published_by_the_next(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator
+) -> None:
+    blocked = table_over(WithoutPublishing(inner), coordinator)
+    assert [blocked.append(rows(n)) for n in (2, 3)] == [2, 3]
+    assert inner.head(commit_name(2)) is None
+    assert ids(blocked) == ids(table_over(inner, coordinator)) == ids(table) == [1, 2, 3]
+    assert [commit["version"] for commit in blocked.history()] == [3, 2, 1, 0]
+    assert ids(table, version=2) == [1, 2]
+    with pytest.raises(StorageFailure, match="publish it later"):
+        blocked.checkpoint()
+    assert inner.head(checkpoint_name(3)) is None, "a checkpoint is made of published versions alone"
+    assert table.append(rows(4)) == 4
+    assert all(inner.head(commit_name(version)) for version in range(5))
+    assert ids(blocked) == [1, 2, 3, 4] and table.check(strict=True) == []
+
+
+def test_without_the_coordinator_or_with_another_one_the_table_is_refused_by_name(
+    table: Table, inner: LogStore, tmp_path: Path
+) -> None:
+    for stranger in (Table(inner.url, store=inner), table_over(inner, SqlCoordinator(f"sqlite:///{tmp_path}/other.db"))):
+        for use in (stranger.to_arrow, partial(stranger.append, rows(9)), stranger.checkpoint, stranger.history):
+            with pytest.raises(Unsupported, match="catalogManaged") as caught:
+                use()
+            assert caught.value.code == "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
+    with pytest.raises(InvalidRequest, match="none was named"):
+        Table.create(f"{inner.url}/other", SCHEMA, properties=MANAGED)
+
+
+def test_a_store_that_went_to_another_process_has_no_coordinator(
+    inner: LogStore, coordinator: SqlCoordinator, tmp_path: Path
+) -> None:
+    store = CoordinatedStore(open_store(tmp_path / "t"), coordinator, SYSTEM_CLOCK)
+    there = pickle.loads(pickle.dumps(store))
+    assert (there.url, there.coordination) == (store.url, "none")
+
+
+def test_a_table_is_put_under_the_coordinator_later_and_other_writers_notice(
+    inner: LogStore, coordinator: SqlCoordinator
+) -> None:
+    plain = Table(inner.url, store=inner)
+    plain.append(rows(1))
+    late = plain.begin()
+    table = table_over(inner, coordinator)
+    assert table.append(rows(2)) == 1 and coordinator.managed([inner.url]) == {}
+    assert table.add_feature("catalogManaged") == 2
+    assert table.append(rows(3)) == 3 and inner.list_from(STAGED_FOLDER)
+    assert ids(table) == [1, 2, 3] and ids(table, version=1) == [1, 2]
+    assert [row["version"] for row in table.history()] == [3, 2, 1, 0]
+    operation = stage_write(late, rows(9), WriteOptions("append"))
+    with pytest.raises(ProtocolChangedException):
+        plain.commit(late, operation)
+    assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("died", ["before the commit", "after the commit"])
+def test_who_died_while_he_put_a_table_under_the_coordinator_is_finished_by_others(
+    inner: LogStore, coordinator: SqlCoordinator, died: str
+) -> None:
+    Table(inner.url, store=inner).append(rows(1))
+    if died == "before the commit":
+        coordinator.expect(inner.url, 1, "who died")
+        assert ids(Table(inner.url, store=inner)) == [1]
+        assert table_over(inner, coordinator).append(rows(2)) == 1, "it is a plain table still"
+        assert coordinator.managed([inner.url])[inner.url].last_version is None
+        assert table_over(inner, coordinator).add_feature("catalogManaged") == 2
+    else:
+
+        class Forgetful(SqlCoordinator):
+            def adopt(self, table: str, version: int) -> None:
+                raise StorageFailure("the process died here")
+
+        forgetful = Forgetful(f"sqlite:///{coordinator._database.url[10:]}")
+        assert table_over(inner, forgetful).add_feature("catalogManaged") == 1
+        assert coordinator.managed([inner.url])[inner.url].last_version is None
+    version = table_over(inner, coordinator).version()
+    assert coordinator.managed([inner.url])[inner.url].last_version == version
+    assert table_over(inner, coordinator).append(rows(7)) == version + 1
+
+
+def test_a_table_that_another_coordinator_got_is_not_adopted_by_who_only_meant_to(
+    inner: LogStore, coordinator: SqlCoordinator, tmp_path: Path
+) -> None:
+    Table(inner.url, store=inner).append(rows(1))
+    coordinator.expect(inner.url, 1, "who died")
+    other = SqlCoordinator(f"sqlite:///{tmp_path}/other.db")
+    assert table_over(inner, other).add_feature("catalogManaged") == 1
+    with pytest.raises(Unsupported, match="does not know it"):
+        table_over(inner, coordinator).to_arrow()
+    assert table_over(inner, other).append(rows(2)) == 2
+
+
+@pytest.mark.damages_tables
+def test_a_commit_of_somebody_who_asked_nobody_neither_counts_nor_is_written_over(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator, caplog: pytest.LogCaptureFixture
+) -> None:
+    rogue = inner.get(commit_name(1))
+    inner.put(commit_name(2), rogue)
+    assert table_over(inner, coordinator).version() == table.version() == 1
+    assert table.append(rows(2)) == 2
+    assert "another commit than the one that" in caplog.text
+    assert ids(table) == ids(table_over(inner, coordinator)) == [1, 2] and inner.get(commit_name(2)) == rogue
+    with pytest.raises(CorruptTable, match="find that writer"):
+        table.store.publish()  # type: ignore[attr-defined]
+    inner.delete(commit_name(2))
+    assert table.append(rows(3)) == 3 and table.check(strict=True) == []
+
+
+@pytest.mark.damages_tables
+def test_a_lost_log_is_told_and_never_read_as_an_older_one(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+    inner.delete(commit_name(1))
+    with pytest.raises(CorruptTable, match="says that version 1 is the last"):
+        table_over(inner, coordinator).version()
+    for entry in list(inner.walk(LOG_FOLDER)):
+        inner.delete(entry.name)
+    with pytest.raises(CorruptTable, match="forget"):
+        Table.create(inner.url, SCHEMA, store=inner, coordinator=coordinator)
+    coordinator.forget(inner.url)
+    assert Table.create(inner.url, SCHEMA, properties=MANAGED, store=inner, coordinator=coordinator).version() == 0
+
+
+@pytest.mark.parametrize("answer", ["ratified", "not ratified"])
+def test_a_lost_answer_of_the_coordinator_is_settled_by_asking_it(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator, answer: str
+) -> None:
+    class LosesOne(SqlCoordinator):
+        lost = 0
+
+        def ratify(self, proposed, unchanged=None):  # type: ignore[no-untyped-def]
+            if self.lost:
+                return super().ratify(proposed, unchanged)
+            self.lost += 1
+            if answer == "ratified":
+                super().ratify(proposed, unchanged)
+            return Unanswered("gone")
+
+    losing = LosesOne(f"sqlite:///{coordinator._database.url[10:]}")
+    assert table_over(inner, losing).append(rows(2)) == 2
+    assert losing.lost == 1 and ids(table) == [1, 2] and table.version() == 2
+    assert table.append(rows(3)) == 3 and table.check(strict=True) == []
+
+
+@pytest.mark.parametrize("fault", [fault for fault in PutFault if fault is not PutFault.NONE])
+def test_storage_that_loses_a_request_or_an_answer_makes_no_difference(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator, fault: PutFault
+) -> None:
+    for puts in ([fault], [PutFault.NONE, fault]):  # of the staged file, of the published one
+        before = table.version()
+        assert table_over(FaultyStore(inner, puts=puts), coordinator).append(rows(before + 1)) == before + 1
+    assert ids(table) == [1, 2, 3] and table.append(rows(4)) == 4
+    assert table.check(strict=True) == []
+
+
+def test_a_race_is_lost_without_a_staged_file_that_stays(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+    late = table.begin()
+    table_over(inner, coordinator).append(rows(2))
+    assert table.commit(late, stage_write(late, rows(3), WriteOptions("append"))).version == 3
+    assert ids(table) == [1, 2, 3]
+    assert len(inner.list_from(STAGED_FOLDER)) == 3
+    store = table.store
+    assert isinstance(store, CoordinatedStore)
+    outcome = store.put_if_absent(commit_name(3), b"{}")
+    assert isinstance(outcome, Exists) and len(inner.list_from(STAGED_FOLDER)) == 3
+
+
+def test_clean_up_takes_staged_files_up_to_the_checkpoint_and_none_that_is_not_published(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator
+) -> None:
+    blocked = table_over(WithoutPublishing(inner), coordinator)
+    inner.put(staged_name(1, str(uuid.uuid4())), b"lost its race")
+    table.append(rows(2))
+    table.checkpoint()
+    blocked.append(rows(3))
+    inner.put(staged_name(3, str(uuid.uuid4())), b"lost its race, newer than the checkpoint")
+    later = SYSTEM_CLOCK.now_ms() + 100 * 86_400_000
+    assert clean_up_log(table.store, table.snapshot().config, later)
+    left = [entry.name.rpartition("/")[2][:20] for entry in inner.list_from(STAGED_FOLDER)]
+    assert left == [f"{3:020d}"] * 2
+    assert ids(table_over(inner, coordinator)) == [1, 2, 3] and table.append(rows(4)) == 4
+    # Whoever deletes the staged file of a commit that is not published yet, publishes it first.
+    blocked.append(rows(5))
+    newest = coordinator.managed([inner.url])[inner.url].commits[5].file
+    table.store.delete(f"{STAGED_FOLDER}/{newest}")
+    assert inner.head(commit_name(5)) is not None and ids(table_over(inner, coordinator)) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("file", ["../../secret.json", f"{2:020d}.../x.json", f"{3:020d}.{uuid.uuid4()}.json", ""])
+def test_a_row_of_the_database_that_names_something_else_is_refused(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator, file: str
+) -> None:
+    assert isinstance(coordinator.ratify([StagedCommit(inner.url, 2, file, 1, 1)]), Created)
+    for use in (table.version, partial(table.append, rows(2)), table_over(inner, coordinator).to_arrow):
+        with pytest.raises(CorruptTable, match="no name of a staged commit"):
+            use()
+
+
+def test_a_commit_is_never_written_over(table: Table) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be written over"):
+        table.store.put(commit_name(1), b"{}")
+
+
+def test_maintenance_of_a_managed_table(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+    table.append(rows(2))
+    table.delete("id = 1")
+    table.optimize()
+    table.restore(version=2)
+    table.vacuum()
+    assert ids(table) == ids(table_over(inner, coordinator)) == [1, 2]
+    copy = Table(f"memory://{uuid.uuid4()}/copy", store=open_store(f"memory://{uuid.uuid4()}/copy"))
+    table.clone(copy, shallow=False)
+    assert ids(copy) == [1, 2] and not copy.snapshot().config.features & {"catalogManaged"}
+    assert table.check(strict=True) == [] and copy.check(strict=True) == []

@@ -1,0 +1,119 @@
+"""A coordinator over both databases: what it answers, and that of two who ask at once one wins."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tahoe.coordinator.coordinator import Managed, StagedCommit
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
+from tahoe.store.log_store import Created, Exists
+from tests.postgresql import postgresql_server
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    with postgresql_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(request.getfixturevalue("postgresql")) if request.param == "postgresql" else f"sqlite:///{tmp_path}/c.db"
+
+
+@pytest.fixture
+def table() -> str:
+    return f"file:///{uuid.uuid4()}"
+
+
+def staged(table: str, version: int, name: str = "a") -> StagedCommit:
+    return StagedCommit(table, version, f"{version:020d}.{name}.json", 10, 20)
+
+
+def adopted(url: str, *tables: str, version: int = 0) -> SqlCoordinator:
+    coordinator = SqlCoordinator(url)
+    for table in tables:
+        coordinator.expect(table, version, "mine")
+        coordinator.adopt(table, version)
+    return coordinator
+
+
+def test_a_table_is_expected_then_managed_then_forgotten(url: str, table: str) -> None:
+    coordinator = SqlCoordinator(url)
+    assert coordinator.managed([table]) == {}
+    coordinator.expect(table, 3, "mine")
+    coordinator.expect(table, 3, "mine")
+    coordinator.expect(table, 3, "another's")
+    coordinator.expect(table, 5, "mine")
+    assert coordinator.managed([table, "another"]) == {
+        table: Managed(None, expected=((3, "another's"), (3, "mine"), (5, "mine")))
+    }
+    assert isinstance(coordinator.ratify([staged(table, 4)]), Exists), "nothing is ratified before it is adopted"
+    coordinator.adopt(table, 5)
+    coordinator.adopt(table, 3)  # who comes late changes nothing
+    coordinator.expect(table, 7, "mine")
+    assert SqlCoordinator(url).managed([table]) == {table: Managed(5)}
+    coordinator.forget(table)
+    assert coordinator.managed([table]) == {}
+
+
+def test_only_the_next_version_is_ratified_and_only_once(url: str, table: str) -> None:
+    coordinator = adopted(url, table)
+    assert isinstance(coordinator.ratify([staged(table, 2)]), Exists)
+    assert isinstance(coordinator.ratify([staged(table, 1, "first")]), Created)
+    assert isinstance(coordinator.ratify([staged(table, 1, "second")]), Exists)
+    assert coordinator.managed([table]) == {table: Managed(1, {1: staged(table, 1, "first")})}
+
+
+def test_what_is_published_is_no_longer_held_and_the_last_version_stays(url: str, table: str) -> None:
+    coordinator = adopted(url, table)
+    for version in (1, 2, 3):
+        assert isinstance(coordinator.ratify([staged(table, version)]), Created)
+    coordinator.published(table, 9)  # of versions that there are not, nothing is believed
+    assert list(coordinator.managed([table])[table].commits) == [1, 2, 3]
+    coordinator.published(table, 2)
+    assert coordinator.managed([table]) == {table: Managed(3, {3: staged(table, 3)})}
+
+
+def test_commits_to_two_tables_are_ratified_together_or_not_at_all(url: str, table: str) -> None:
+    other, third = f"{table}/b", f"{table}/c"
+    coordinator = adopted(url, table, other, third)
+    assert isinstance(coordinator.ratify([staged(table, 1), staged(other, 2)]), Exists)
+    assert isinstance(coordinator.ratify([staged(other, 2), staged(table, 1)]), Exists)
+    assert isinstance(coordinator.ratify([staged(table, 1)], {third: 1}), Exists), "a table that was read is at another version"
+    assert coordinator.managed([table, other]) == {table: Managed(0), other: Managed(0)}
+    assert isinstance(coordinator.ratify([staged(table, 1), staged(other, 1)], {third: 0}), Created)
+    assert [known.last_version for known in coordinator.managed([table, other, third]).values()].count(1) == 2
+
+
+def test_of_many_who_ask_at_once_one_wins_each_version_and_none_waits_for_ever(url: str, table: str) -> None:
+    """Each wants both tables, and names them in its own order."""
+    tables = [table, f"{table}/b"]
+    adopted(url, *tables)
+
+    def win(number: int) -> int:
+        coordinator, won = SqlCoordinator(url), 0
+        for version in range(1, 9):
+            order = tables if number % 2 else tables[::-1]
+            won += isinstance(coordinator.ratify([staged(one, version, str(number)) for one in order]), Created)
+        return won
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(win, range(4))) <= 8
+    known = SqlCoordinator(url).managed(tables)
+    assert known[tables[0]].last_version == known[tables[1]].last_version
+    pairs = zip(known[tables[0]].commits.values(), known[tables[1]].commits.values(), strict=True)
+    assert all(one.file == other.file for one, other in pairs), "one transaction won one table, and another the other"
+
+
+def test_two_values_of_one_database_are_the_same_and_none_leaves_the_process(url: str) -> None:
+    assert SqlCoordinator(url) == SqlCoordinator(url) != SqlCoordinator("sqlite:///another.db")
+    assert len({SqlCoordinator(url), SqlCoordinator(url)}) == 1
+    with pytest.raises(TypeError, match="stays in this process"):
+        pickle.dumps(SqlCoordinator(url))

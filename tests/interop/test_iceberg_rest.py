@@ -90,7 +90,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     process, url = start(root, TAHOE_TOKEN=TOKEN)
     yield Served(url, root, orders)
     process.send_signal(signal.SIGINT)
-    printed, complaints = process.communicate(timeout=20)
+    printed, complaints = process.communicate(timeout=200)
     assert (printed, complaints) == ("", ""), "nothing was logged, the token least of all"
     assert process.returncode in (0, 130)
 
@@ -305,7 +305,7 @@ def test_a_server_for_others_needs_a_token(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             env={name: text for name, text in os.environ.items() if name != "TAHOE_TOKEN"},
-            timeout=30,
+            timeout=200,
         )
         assert found.returncode == 2
         assert ("token" in found.stderr) is ("--host" in words)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,15 +59,18 @@ class Served:
                 return error.code, json.loads(error.read() or b"{}")
 
 
-def start(root: Path, *words: str, files: int | None = None, **variables: str) -> tuple[subprocess.Popen[str], str]:
+def start(
+    root: Path, *words: str, files: int | None = None, program: Sequence[str] = ("-m", "tahoe.cli"), **variables: str
+) -> tuple[subprocess.Popen[str], str]:
     """The server as a process, and its address, which it prints once it listens.
 
     Args:
         files: how many it may have open at once; None for what this process may.
+        program: what Python runs.
     """
     bounded = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
     process = subprocess.Popen(
-        [*bounded, sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(root), "--port", "0", *words],
+        [*bounded, sys.executable, *program, "serve", "--iceberg", str(root), "--port", "0", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -274,5 +274,5 @@ def _convert_again_and_again(memory_url: str, commits: int) -> None:
         table.append(rows(number, 1))
         if number % 3 == 0:  # conversions of one commit and of several; those in the background run beside these
             table.uniform.sync()
-    status = table.uniform.wait(timeout=60)
+    status = table.uniform.wait(timeout=200)
     assert (status.lag_versions, status.last_error) == (0, None)

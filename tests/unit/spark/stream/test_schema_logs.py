@@ -55,10 +55,16 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
     return Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties={"delta.columnMapping.mode": "name"})
 
 
+def session_has(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> None:
+    """Settings are asked of a session one by one, and all together."""
+    monkeypatch.setattr(schema_logs, "settings_of", lambda _spark: settings)
+    monkeypatch.setattr(schema_logs, "is_on", lambda _spark, name, usual=False: settings.get(name, str(usual)).lower() == "true")
+
+
 def code_of_a_start(
     monkeypatch: pytest.MonkeyPatch, table: Table, location: Path, place: str, settings: dict[str, str]
 ) -> str | None:
-    monkeypatch.setattr(schema_logs, "settings_of", lambda _spark: settings)
+    session_has(monkeypatch, settings)
     options = SourceOptions(schema_tracking_location=str(location))
     try:
         assert tracking_of(NO_SESSION, table.snapshot(), options, {}, place) is not None
@@ -87,8 +93,7 @@ def test_changes_in_a_row_are_taken_as_one_unless_a_setting_says_no(
     table.rename_column("id", "b")
     options = SourceOptions(schema_tracking_location=str(tmp_path / "s"))
     for setting, names in (("false", ["id"]), ("true", ["b"])):
-        settings = {PREFIX + "schemaTracking.mergeConsecutiveSchemaChanges.enabled": setting}
-        monkeypatch.setattr(schema_logs, "settings_of", lambda _spark, found=settings: found)
+        session_has(monkeypatch, {PREFIX + "schemaTracking.mergeConsecutiveSchemaChanges.enabled": setting})
         assert read_for_columns(NO_SESSION, table.snapshot(), options, {}).schema.names == names
     assert read_for_columns(NO_SESSION, table.snapshot(), SourceOptions(), {}).schema.names == ["b"]
 
@@ -106,8 +111,9 @@ def test_a_setting_lets_a_stream_go_on(monkeypatch: pytest.MonkeyPatch, table: T
     assert code_of_a_start(monkeypatch, table, tmp_path / "at", place, {PREFIX + kind: "always"}) is None
 
 
-def test_the_portable_source_keeps_no_log(table: Table) -> None:
+@pytest.mark.parametrize(("option", "value"), [("schemaTrackingLocation", "/at/s"), ("withEventTimeOrder", "true")])
+def test_the_portable_source_keeps_no_log_and_knows_no_watermark(table: Table, option: str, value: str) -> None:
     columns = StructType([StructField("id", LongType())])
-    with pytest.raises(Unsupported, match="'schemaTrackingLocation' is not supported here") as caught:
-        stream_reader(table, None, columns, {"path": table.url, "schemaTrackingLocation": "/at/s"})
+    with pytest.raises(Unsupported, match=f"'{option}' is not supported here") as caught:
+        stream_reader(table, None, columns, {"path": table.url, option: value})
     assert caught.value.code == "TAHOE_OPTION_NOT_SUPPORTED"

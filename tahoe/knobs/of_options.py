@@ -68,13 +68,7 @@ STREAM_READER_OPTIONS: tuple[Knob, ...] = (
     *_works(_STREAM_READER, "startingVersion", "startingTimestamp", "maxFilesPerTrigger", "maxBytesPerTrigger", "excludeRegex"),
     *_works(_STREAM_READER, "ignoreDeletes", "ignoreChanges", "ignoreFileDeletion", "skipChangeCommits", "failOnDataLoss"),
     *_works(_STREAM_READER, "schemaTrackingLocation", "schemaLocation", "streamingSourceTrackingId", *ALLOWING),
-    Knob(
-        "withEventTimeOrder",
-        State.REFUSED,
-        "The rows that are in the table first come by the time at which their files were written (docs/design/033-schema-tracking.md).",
-        _STREAM_READER,
-        ("false",),
-    ),
+    *_works(_STREAM_READER, "withEventTimeOrder"),
     *(Knob(name, State.REFUSED, _TO_AN_END, _STREAM_READER) for name in ("endingVersion", "endingTimestamp")),
     Knob("mergeSchema", State.NOTHING, "A table has one schema, whatever its files hold.", _STREAM_READER),
 )

@@ -70,7 +70,7 @@ _WORKS = """
     streaming.allowSchemaLocationOutsideCheckpointLocation streaming.allowSourceColumnDrop
     streaming.allowSourceColumnRename streaming.allowSourceColumnRenameAndDrop streaming.allowSourceColumnTypeChange
     streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled streaming.schemaTracking.metadataPathCheck.enabled
-    tableFeatures.fastDropFeature.enabled
+    tableFeatures.fastDropFeature.enabled withEventTimeOrder.enabled
 """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (

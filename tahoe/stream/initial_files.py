@@ -50,3 +50,9 @@ class InitialFiles:
         """The files from one index to before another."""
         found = add_files(self.files.take(self.order.slice(first, max(stop - first, 0))))
         return [IndexedFile(self.version, index, add) for index, add in enumerate(found, start=first)]
+
+    def matching(self, mask: pa.BooleanArray) -> list[IndexedFile]:
+        """The files of which a mask over `files` is true."""
+        indexes = pc.indices_nonzero(mask.take(self.order))
+        found = add_files(self.files.take(self.order.take(indexes)))
+        return [IndexedFile(self.version, index, add) for index, add in zip(indexes.to_pylist(), found, strict=True)]

@@ -22,6 +22,7 @@ from tahoe.snapshot.changes import check_feed_is_on
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.stream.admission import UNLIMITED, Limits, Room
 from tahoe.stream.commit_reader import CommitReader
+from tahoe.stream.event_time_order import Bucket, EventTimeOrder, check_no_order
 from tahoe.stream.initial_files import InitialFiles
 from tahoe.stream.position import (
     METADATA_CHANGE_INDEX,
@@ -55,10 +56,17 @@ class Source:
         newest: gives the newest version of the table.
         options: what is wanted.
         tracking: the stream's schema log, which has the schema then; None for a stream that keeps none.
+        event_time: the column by whose times the initial snapshot is read; None where it is read file by file. Who reads the files of a
+            batch must ask then for its `bucket` too.
     """
 
     def __init__(
-        self, read: Snapshot, newest: Callable[[], Snapshot], options: SourceOptions, tracking: SchemaTracking | None = None
+        self,
+        read: Snapshot,
+        newest: Callable[[], Snapshot],
+        options: SourceOptions,
+        tracking: SchemaTracking | None = None,
+        event_time: str | None = None,
     ) -> None:
         self._at_start = read
         self._tracking = tracking
@@ -71,6 +79,7 @@ class Source:
         self._is_checked = False
         self._seen: Snapshot | None = None
         self._initial: tuple[Snapshot, InitialFiles] | None = None
+        self._order = None if event_time is None else EventTimeOrder(self.read.config, event_time)
 
     @cached_property
     def begin(self) -> Position:
@@ -177,16 +186,20 @@ class Source:
         end.check_table(self.read.metadata.id, self.store.url)
         where = start or self._begin_of(end)
         check_moves_on(where, end)
-        if where.place == end.place:
+        if not where < end:
             return []
         self._check_start(where, end.version)
+        self._check_order(end)
         if self._tracking is not None and not self._tracking.has_begun:
             self._begin_tracking(max(_last_read(end), where.version), since=where.version)
         found = []
         if where.is_initial_snapshot:
             files = self._initial_files(where.version)
             inside = end.is_initial_snapshot and end.version == where.version
-            found = files.between(max(where.index + 1, 0), end.index + 1 if inside else len(files))
+            if self._order is not None:
+                found = files.matching(self._order.bucket(where, end).may_be_in(files.files, self.read.config))
+            else:
+                found = files.between(max(where.index + 1, 0), end.index + 1 if inside else len(files))
             where = self._before(where.version + 1)
         # Of a version that the end lies before, not even the commit is looked at; nor of one whose snapshot the end lies in.
         last = end.version if end.index >= 0 else end.version - 1
@@ -196,6 +209,15 @@ class Source:
         wanted = [file for file in found if not self.options.excludes(file.action.path)]
         newest = self._seen or self.latest()
         return without_vanished(self.store, wanted, newest, fail_on_data_loss=self.options.fail_on_data_loss)
+
+    def bucket(self, start: Position | None, end: Position) -> Bucket | None:
+        """Which rows of the initial snapshot's files belong to a batch: some, where it is read by the time of its events; None for all.
+
+        Args:
+            start, end: as for `files`.
+        """
+        where = start or self._begin_of(end)
+        return None if self._order is None or not where.is_initial_snapshot else self._order.bucket(where, end)
 
     def waiting(self, after: Position, newest: int, most_commits: int) -> Waiting | None:
         """How much of the table a stream has not read yet that has come to a position.
@@ -208,9 +230,7 @@ class Source:
             return None
         found, where = Waiting(0, 0), after
         if where.is_initial_snapshot:
-            files = self._initial_files(where.version)
-            first = max(where.index + 1, 0)
-            found, where = Waiting(len(files) - first, files.bytes_from(first)), self._before(where.version + 1)
+            found, where = self._waiting_in_snapshot(where), self._before(where.version + 1)
         try:
             for commit in self._commits.between(where.version, newest):
                 ahead = [file for file in commit.files if (file.version, file.index) > where.place]
@@ -219,6 +239,16 @@ class Source:
             # The stream will stop there, and say so when it comes to it; what lies behind is not its to read.
             return found
         return found
+
+    def _waiting_in_snapshot(self, where: Position) -> Waiting:
+        files = self._initial_files(where.version)
+        if self._order is not None:
+            left = files.matching(
+                self._order.bucket(where, self._before(where.version + 1)).may_be_in(files.files, self.read.config)
+            )
+            return Waiting(len(left), sum(file.size for file in left))
+        first = max(where.index + 1, 0)
+        return Waiting(len(files) - first, files.bytes_from(first))
 
     def times(self, files: Sequence[IndexedFile]) -> Mapping[int, int]:
         """When the versions of these files were committed, in milliseconds since the epoch.
@@ -248,6 +278,9 @@ class Source:
     def _plan_initial(self, where: Position, room: Room, up_to: Position | None) -> tuple[Position, Room, bool]:
         """How far the batch goes in the initial snapshot, the room then, and whether it goes past it."""
         files = self._initial_files(where.version)
+        if self._order is not None:
+            end, room = self._order.end_of_batch(where, files.files, room)
+            return (self._before(where.version + 1), room, True) if end is None else (end, room, False)
         first, stop = max(where.index + 1, 0), len(files)
         ends_inside = up_to is not None and up_to.is_initial_snapshot
         if up_to is not None and ends_inside:
@@ -281,6 +314,7 @@ class Source:
     def _check_start(self, start: Position, newest: int) -> None:
         """Raise where the stream cannot go on from there."""
         start.check_table(self.read.metadata.id, self.store.url)
+        self._check_order(start)
         if start.version > newest + 1:
             raise NotFound(
                 f"The position {start} lies after version {newest}, the newest of table {self.store.url}: the log has lost versions, or was "
@@ -292,6 +326,12 @@ class Source:
         if not self._is_checked and start.version <= newest:
             self._check_version(start.version)
             self._is_checked = True
+
+    def _check_order(self, position: Position) -> None:
+        if self._order is None:
+            check_no_order(position, self.store.url)
+        else:
+            self._order.check(position, self.store.url)
 
     def _check_version(self, version: int) -> None:
         """What was in force where the stream starts: the commits after it tell only what they change."""

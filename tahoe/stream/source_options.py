@@ -36,6 +36,9 @@ class SourceOptions:
         allowed_changes: by option (``allowSourceColumnRename``, ``…Drop``, ``…TypeChange``): ``always``, or the version up to which such
             changes may be read past.
 
+        with_event_time_order: whether the rows that are in the table come by the time of their events, as the query's watermark has it; None
+            where nothing is said.
+
     Raises `InvalidRequest` for what cannot be meant.
     """
 
@@ -53,6 +56,7 @@ class SourceOptions:
     schema_tracking_location: str | None = None
     streaming_source_tracking_id: str | None = None
     allowed_changes: Mapping[str, str] = field(default_factory=dict)
+    with_event_time_order: bool | None = None
 
     def __post_init__(self) -> None:
         if self.starting_version is not None and self.starting_timestamp_ms is not None:

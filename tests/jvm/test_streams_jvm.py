@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.spark.stream.streamed import read_stream
@@ -85,3 +86,29 @@ def test_either_goes_on_where_the_other_was(
     both = [batches(one(jvm, path, options), tmp_path / "at") for one in (first, second)]
     assert both[0][0][0][0] == 500
     assert both[1] == []
+
+
+def test_delta_spark_stops_at_a_place_in_the_time_of_a_snapshot_and_goes_on_behind_it(
+    jvm: SparkSession, path: str, tmp_path: Path
+) -> None:
+    jvm.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, t TIMESTAMP) USING delta")
+    for day in (2, 1, 3):
+        jvm.range(day, day + 1).selectExpr("id", f"timestamp '2024-03-0{day} 12:00:00' t").write.format("delta").mode(
+            "append"
+        ).save(path)
+    ordered, plain = {"maxFilesPerTrigger": "1", "withEventTimeOrder": "true"}, {"maxFilesPerTrigger": "1"}
+
+    def of(reader: Reader, options: dict[str, str]) -> list[int]:
+        rows = reader(jvm, path, options).withWatermark("t", "1 hour")
+        return [row[0] for batch in batches(rows, tmp_path / "at") for row in batch]
+
+    assert of(of_tahoe, ordered) == [1, 2, 3]
+    rewind(tmp_path / "at", 1)
+    for options in (plain, ordered):  # an option that delta-spark does not know
+        with pytest.raises(StreamingQueryException, match="DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION"):
+            of(of_delta_spark, options)
+    assert of(of_tahoe, ordered) == [2, 3]
+    jvm.range(4, 5).selectExpr("id", "timestamp '2024-03-04' t").write.format("delta").mode("append").save(path)
+    assert of(of_tahoe, ordered) == [4]
+    jvm.range(5, 6).selectExpr("id", "timestamp '2024-03-05' t").write.format("delta").mode("append").save(path)
+    assert of(of_delta_spark, plain) == [5]

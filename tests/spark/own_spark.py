@@ -22,11 +22,15 @@ spark = builder.config("spark.driver.extraJavaOptions", java_options).getOrCreat
 """The beginning of a program with a session of Spark Connect, ``spark``, and a server of its own, whose options are the second argument."""
 
 
-def run(program: str, *arguments: str) -> list[str]:
-    """The lines that a Python program of its own prints."""
+def run(program: str, *arguments: str, seconds: float = 900) -> list[str]:
+    """The lines that a Python program of its own prints.
+
+    Args:
+        seconds: after which it counts as one that hangs.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
     outcome = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment, timeout=900, check=False
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment, timeout=seconds, check=False
     )
     assert outcome.returncode == 0, outcome.stderr[-4000:]
     return [line for line in outcome.stdout.splitlines() if line.startswith("= ")]

@@ -262,11 +262,11 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, jav
     assert Table(path).check() == []
 
 
-def streams_on_connect(folder: Path, java_options: str, further: str) -> list[str]:
+def streams_on_connect(folder: Path, java_options: str, further: str, seconds: float = 240) -> list[str]:
     source = Table(str(folder / "source"))
     source.append(pa.table({"id": pa.array([0, 1]), "p": pa.array([0, 1], pa.int32())}))
     source.set_properties({"delta.enableChangeDataFeed": "true"})
-    told = run(STREAMS_ON_CONNECT, str(folder), java_options, further)
+    told = run(STREAMS_ON_CONNECT, str(folder), java_options, further, seconds=seconds)
     copy = Table(str(folder / "copy"))
     assert copy.check() == [] and copy.snapshot().partition_columns == ("p",)
     numbers = [one["operationParameters"]["epochId"] for one in copy.history()]
@@ -283,10 +283,11 @@ def test_on_spark_connect_a_table_is_a_source_and_a_sink_of_streams(tmp_path, ja
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1500)  # seven queries, which take minutes where others load the machine
 def test_on_spark_connect_streams_of_counts_and_what_is_refused(tmp_path, java_options):
     changes = "= changes [(0, 'delete'), (0, 'insert'), (1, 'insert'), (100, 'insert')]"
     counted = ["= counted [(0, 1), (1, 2)]", "= refused True", changes, "= refused True"]
-    assert streams_on_connect(tmp_path, java_options, "more") == [*COPIED, *counted]
+    assert streams_on_connect(tmp_path, java_options, "more", seconds=1200) == [*COPIED, *counted]
 
 
 @pytest.mark.parametrize("start", [{}, {"startingVersion": "2"}, {"startingVersion": "latest"}], ids=["all", "from 2", "latest"])

@@ -18,9 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import __version__ as SPARK_VERSION  # noqa: N812 - a constant
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.table import Table
 from tests.race.processes import REPOSITORY
@@ -190,6 +191,17 @@ def streamed(frame: Any, folder: Path, at: str) -> list[int]:
     return ids(frame.sparkSession, str(folder / f"{at}.out"))
 
 
+WRITES, MAKES = "INSERT cannot .*writeStream", "view cannot .*createOrReplaceTempView"
+NOT_QUERIES = {
+    "INSERT INTO from_stream SELECT * FROM STREAM from_stream": WRITES,
+    "insert overwrite from_stream with s as (select * from stream(from_stream)) select * from s": WRITES,
+    "CREATE TABLE no_such USING delta AS SELECT * FROM STREAM from_stream": "CREATE cannot",
+    "DELETE FROM from_stream WHERE id IN (SELECT id FROM STREAM from_stream)": "DELETE cannot",
+    "CREATE TEMPORARY VIEW v AS SELECT * FROM STREAM from_stream": MAKES,
+    "CREATE OR REPLACE VIEW v AS SELECT * FROM STREAM from_stream": MAKES,
+}
+
+
 @pytest.mark.skipif(SPARK_VERSION < "4.1", reason="FROM STREAM came with Spark 4.1")
 def test_a_query_in_sql_reads_tables_as_streams_by_name_and_path(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("CREATE TABLE from_stream (id BIGINT) USING delta")
@@ -206,8 +218,12 @@ def test_a_query_in_sql_reads_tables_as_streams_by_name_and_path(spark: SparkSes
             spark.sql("SELECT * FROM STREAM from_stream WITH (startingVersion = 'soon')")
         # A word of that name is no stream.
         assert spark.sql("SELECT stream.id FROM from_stream AS stream").count() == 6
-        # A view keeps its text, which Spark alone would read.
-        with pytest.raises(Exception, match="does not support streamed reading"):
-            spark.sql("CREATE TEMPORARY VIEW v AS SELECT * FROM STREAM from_stream").collect()
+        for statement, instead in NOT_QUERIES.items():
+            with pytest.raises(Unsupported, match=instead) as caught:
+                spark.sql(statement)
+            assert caught.value.code == "TAHOE_STREAM_IN_STATEMENT"
+        with pytest.raises(AnalysisException, match=r"writeStream\.start"):  # what Spark says of streams of its own
+            spark.sql("FROM STREAM from_stream INSERT INTO from_stream SELECT *")
+        assert spark.table("from_stream").count() == 6
     finally:
         spark.sql("DROP TABLE from_stream")

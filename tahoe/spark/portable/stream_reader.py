@@ -49,8 +49,8 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
         version: whose columns Spark was told; None for the newest.
         schema: as Spark has it.
 
-    Raises: as `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for schema tracking, and
-        for limits of a batch where this Spark has none.
+    Raises: as `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for schema tracking and
+        the order of event times, and for limits of a batch where this Spark has none.
     """
     path = option_of(options, "path", "")
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
@@ -59,6 +59,8 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     asked = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
     if asked.schema_tracking_location is not None:
         raise _unsupported("schemaTrackingLocation", "Spark does not tell a Python data source where the query's checkpoint is")
+    if asked.with_event_time_order:
+        raise _unsupported("withEventTimeOrder", "Spark does not tell a Python data source the watermark of the query")
     snapshot = table.snapshot(version)
     columns = feed_schema(snapshot.schema) if asked.read_change_feed else snapshot.schema
     if schema.names != list(columns.names):

@@ -28,7 +28,7 @@ from tahoe.spark.statements.rows import ROW_STATEMENTS
 from tahoe.spark.statements.shown import SHOWING_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
 from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
-from tahoe.spark.stream.in_sql import reads_streams, with_streams
+from tahoe.spark.stream.in_sql import reads_streams, refuse_streams, with_streams
 
 __all__ = ["parser"]
 
@@ -87,7 +87,11 @@ class _Parser:
         if _QUERY.match(text) is not None:
             return parsed()
         own = own_command(self._spark, text)
-        return self._taken(parsed()) if own is None else as_plan(self._spark, own)
+        if own is not None:
+            return as_plan(self._spark, own)
+        plan = parsed()
+        refuse_streams(self._spark, plan, text)
+        return self._taken(plan)
 
     def _taken(self, plan: JavaObject, *, scripted: bool = False) -> JavaObject:
         kind = str(plan.nodeName())

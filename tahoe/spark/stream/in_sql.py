@@ -1,7 +1,8 @@
 """``SELECT … FROM STREAM t``: Delta tables, by name or path, that a text of SQL reads as streams (Spark 4.1 and newer).
 
 Spark would look for a data source of its own behind the name; so what `spark.readStream` gives comes in its place, where the text is parsed.
-Only in queries: a view keeps its text, and would find another table under the name where it is read from another schema.
+Only in queries: Spark runs streams that are started, and its SQL has no statement that starts one. A view keeps its text, and would find
+another table under the name where it is read from another schema.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import re
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import TahoeError
+from tahoe.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items, with_queries
 from tahoe.spark.jvm.stand_ins import PartialFunction
 from tahoe.spark.names.entries import table_named
 from tahoe.spark.stream.streamed import read_stream
 
-__all__ = ["reads_streams", "with_streams"]
+__all__ = ["reads_streams", "refuse_streams", "with_streams"]
 
 _STREAM = re.compile(r"[(\s]*(?:select|from|with|table)\b.*\bstream\b", re.IGNORECASE | re.DOTALL)
+_WORD = re.compile(r"\bstream\b", re.IGNORECASE)
+_VIEW = re.compile(r"\s*(?:create|alter)\b.*?\bview\b", re.IGNORECASE | re.DOTALL)
+
+_PIPELINE = re.compile(r"\s*create\s+(?:or\s+\w+\s+)?(?:streaming\s+table|flow|materialized\s+view)\b", re.IGNORECASE)
 
 
 def reads_streams(text: str) -> bool:
@@ -39,6 +44,23 @@ def with_streams(spark: SparkSession, plan: JavaObject) -> JavaObject:
     return found
 
 
+def refuse_streams(spark: SparkSession, plan: JavaObject, text: str) -> None:
+    """Raise `Unsupported` (``TAHOE_STREAM_IN_STATEMENT``) where a statement that is no query reads a Delta table as a stream.
+
+    Statements of Spark's pipelines, which no session runs, are left to Spark.
+
+    Args:
+        plan: of the statement.
+        text: of it.
+    """
+    if _WORD.search(text) is None or _PIPELINE.match(text) is not None:
+        return
+    streams = _Streams(spark, refuses=text)
+    streams.within(plan)
+    if streams.error is not None:
+        raise streams.error
+
+
 class _Streams:
     """``UnresolvedRelation``, in Spark 4.3 below a ``NamedStreamingRelation``, as a stream.
 
@@ -46,8 +68,9 @@ class _Streams:
         error: the first, for the caller to raise: the JVM stands between.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, refuses: str | None = None) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
+        self._refuses = refuses
         self.error: TahoeError | None = None
 
     def within(self, plan: JavaObject) -> JavaObject:
@@ -73,9 +96,28 @@ class _Streams:
         named = table_named(self._spark, parts)
         if named is None:
             return None
+        if self._refuses is not None:
+            raise _refused(self._refuses, ".".join(parts))
         stream = read_stream(self._spark, named.table, self._jvm.options(relation.options()), name=name)
         alias = self._jvm.catalyst("AliasIdentifier")(parts[-1], self._jvm.seq(*parts[:-1]))
         return self._jvm.catalyst("plans.logical.SubqueryAlias")(alias, stream._jdf.logicalPlan())
+
+
+def _refused(statement: str, name: str) -> Unsupported:
+    if _VIEW.match(statement) is not None:
+        what = "A view cannot be made in SQL of a stream of a Delta table"
+        instead = f"spark.readStream.table('{name}').createOrReplaceTempView(…) makes a temporary one"
+    else:
+        what = f"{statement.split(maxsplit=1)[0].upper()} cannot read a Delta table as a stream"
+        instead = (
+            f"spark.readStream.table('{name}').writeStream.toTable(…) writes what comes; without STREAM the rows of now are read"
+        )
+    return Unsupported(
+        f"{what}, as FROM STREAM {name} asks for: a stream runs as a query that is started, and Spark's SQL has no statement for that. "
+        f"Instead, {instead}.",
+        code="TAHOE_STREAM_IN_STATEMENT",
+        statement=statement[:200],
+    )
 
 
 def _given_name(identifying: JavaObject) -> str | None:

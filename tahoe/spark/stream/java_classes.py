@@ -110,10 +110,10 @@ package tahoe;
 import org.apache.spark.sql.execution.streaming.Source;
 
 public class StreamedTable extends org.apache.spark.sql.execution.datasources.DataSource {
-  private final scala.Function1 create;
+  private final scala.Function2 create;
 
   public StreamedTable(org.apache.spark.sql.SparkSession session, scala.collection.immutable.Map options, scala.Option name,
-      scala.Function1 create) {
+      scala.Function2 create) {
     super({session}, "delta", none(), scala.Option.empty(), none(), scala.Option.empty(), options, scala.Option.empty(){name});
     this.create = create;
   }
@@ -125,7 +125,9 @@ public class StreamedTable extends org.apache.spark.sql.execution.datasources.Da
   public Source createSource(String metadataPath) {
     Object found = null;
     try {
-      found = create.apply(metadataPath);
+      // Spark tells nobody else whose source it is, and only on the query's own thread.
+      String query = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("sql.streaming.queryId");
+      found = create.apply(metadataPath, query);
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
       org.apache.spark.unsafe.Platform.throwException(error.getCause());
     }
@@ -160,7 +162,7 @@ def streamed_table(jvm: Jvm, session: JavaObject, options: Mapping[str, str], na
 
     Args:
         name: an ``Option`` of what the user called the source, which Spark knows from 4.3 on.
-        create: a ``scala.Function1`` that makes a `table_stream` for a query, whose folder for the source it is given.
+        create: a ``scala.Function2`` that makes a `table_stream` for a query; it is given the query's folder for the source, and its id.
     """
     parameters = jvm.reflected(_DATA_SOURCE).getConstructors()[0].getParameterTypes()
     source = _TABLE.replace("{name}", ", name" if len(parameters) > _PARAMETERS_BEFORE_NAMES else "")

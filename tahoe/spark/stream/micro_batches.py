@@ -37,6 +37,7 @@ class MicroBatches:
         checkpoint: the query's folder for this source, by which the table knows it.
         newest: version of the table.
         tracking: the query's schema log for this source, if it keeps one.
+        event_time: the column of the query's watermark, where the initial snapshot is read by it.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class MicroBatches:
         checkpoint: str,
         newest: Snapshot,
         tracking: SchemaTracking | None,
+        event_time: str | None,
     ) -> None:
         self._spark = spark
         self._checkpoint = checkpoint
@@ -55,7 +57,7 @@ class MicroBatches:
         self._table = table
         self._hadoop = hadoop
         self._newest = newest
-        self._source = Source(newest, self._look, options, tracking)
+        self._source = Source(newest, self._look, options, tracking, event_time)
         self._end: Position | None = None
 
     @property
@@ -101,8 +103,10 @@ class MicroBatches:
 
     def batch(self, start: str | None, end: str) -> JavaObject:
         """The rows between two positions."""
-        files = self._source.files(None if start is None else Position.parse(start), Position.parse(end))
-        return batch_frame(self._spark, self._source, files, self._hadoop)._jdf
+        places = None if start is None else Position.parse(start), Position.parse(end)
+        return batch_frame(
+            self._spark, self._source, self._source.files(*places), self._hadoop, self._source.bucket(*places)
+        )._jdf
 
     def commit(self, _start: None, end: str) -> None:
         """The rows up to there are dealt with."""

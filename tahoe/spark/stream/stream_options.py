@@ -47,6 +47,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
         schema_tracking_location=_tracking_location(given),
         streaming_source_tracking_id=given.get("streamingsourcetrackingid"),
         allowed_changes={name: given[name.lower()].strip() for name in ALLOWING if name.lower() in given},
+        with_event_time_order=boolean_option(given, "withEventTimeOrder", False) if "witheventtimeorder" in given else None,
     )
 
 

@@ -21,6 +21,7 @@ from tahoe.spark.stream.java_classes import streamed_table, streaming_relation, 
 from tahoe.spark.stream.micro_batches import MicroBatches
 from tahoe.spark.stream.schema_logs import read_for_columns, tracking_of
 from tahoe.spark.stream.stream_options import stream_options
+from tahoe.spark.stream.watermarks import event_time_column
 from tahoe.stream.source_options import SourceOptions
 from tahoe.table import Table
 
@@ -54,8 +55,8 @@ def read_stream(
         _check_schema(jvm, snapshot, columns, schema)
     create = _Create(spark, table, meant, hadoop, str(columns.json()))
     given = {"path": table.url, **options}
-    relation = streamed_table(jvm, spark._jsparkSession, given, _source_name(jvm, name), create)
-    return jvm.frame(spark._jsparkSession, streaming_relation(jvm, relation, columns), spark)
+    create.table = streamed_table(jvm, spark._jsparkSession, given, _source_name(jvm, name), create)
+    return jvm.frame(spark._jsparkSession, streaming_relation(jvm, create.table, columns), spark)
 
 
 def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject:
@@ -84,28 +85,36 @@ def _source_name(jvm: Jvm, name: str | None) -> JavaObject:
 
 
 class _Create(Proxied):
-    """Makes the source of a query that starts; a ``scala.Function1``."""
+    """Makes the source of a query that starts; a ``scala.Function2``.
+
+    Attributes:
+        table: what the plan has of it.
+    """
+
+    table: JavaObject
 
     def __init__(self, spark: SparkSession, table: Table, options: SourceOptions, hadoop: Mapping[str, str], schema: str) -> None:
         self._spark, self._table, self._options, self._hadoop, self._schema = spark, table, options, hadoop, schema
 
     @answered
-    def apply(self, folder: str) -> JavaObject:
+    def apply(self, folder: str, query: str | None) -> JavaObject:
         """The ``Source`` of a query.
 
         Args:
             folder: of the source in the query's checkpoint.
+            query: its id.
         """
         jvm = Jvm.of(self._spark)
         try:
-            return self._made(jvm, folder)
+            return self._made(jvm, folder, query)
         except TahoeError as error:
             return thrown(jvm, error)
 
-    def _made(self, jvm: Jvm, folder: str) -> JavaObject:
+    def _made(self, jvm: Jvm, folder: str, query: str | None) -> JavaObject:
         newest = self._table.snapshot()
+        event_time = event_time_column(self._spark, self.table, query, self._options.with_event_time_order, self._table.url)
         tracking = tracking_of(self._spark, newest, self._options, self._hadoop, folder)
-        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop, folder, newest, tracking)
+        batches = MicroBatches(self._spark, self._table, self._options, self._hadoop, folder, newest, tracking, event_time)
         columns = _columns(jvm, batches.read, self._options)
         if str(columns.json()) != self._schema:
             url = self._table.url
@@ -122,7 +131,7 @@ class _Create(Proxied):
         return table_stream(jvm, f"DeltaSource[{self._table.url}]", columns, limit, _Answers(jvm, batches))
 
     class Java:
-        implements = ("scala.Function1",)
+        implements = ("scala.Function2",)
 
 
 class _Answers(Proxied):

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.stream.position import BASE_INDEX, METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX, Position, check_moves_on
+from tahoe.stream.position import (
+    BASE_INDEX,
+    METADATA_CHANGE_INDEX,
+    POST_METADATA_CHANGE_INDEX,
+    EventTime,
+    Position,
+    check_moves_on,
+)
 
 INDEXES = st.integers(0, 10**12) | st.sampled_from([BASE_INDEX, METADATA_CHANGE_INDEX, POST_METADATA_CHANGE_INDEX])
 
@@ -23,6 +30,16 @@ def text(**members: object) -> str:
 def test_a_position_is_what_its_text_says(table_id: str, version: int, index: int, initial: bool) -> None:
     position = Position(table_id, version, index, initial)
     assert Position.parse(str(position)) == position
+
+
+@given(st.text(), st.integers(0, 2**40), st.text(), st.integers(-(2**62), 2**62))
+def test_so_is_one_in_time_and_its_format_is_one_that_delta_spark_refuses(
+    table_id: str, version: int, column: str, micros: int
+) -> None:
+    position = Position(table_id, version, BASE_INDEX, True, EventTime(column, micros))
+    assert Position.parse(str(position)) == position
+    # Its newest is 3, and it goes on with none that is greater.
+    assert json.loads(str(position))["sourceVersion"] == 1000
 
 
 @pytest.mark.parametrize(
@@ -53,6 +70,13 @@ def test_the_base_index_is_read_in_both_versions() -> None:
         (text(sourceVersion=0), "DELTA_INVALID_SOURCE_VERSION"),
         (text(sourceVersion=2), "DELTA_INVALID_SOURCE_VERSION"),
         (text(sourceVersion=4), "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION"),
+        (text(sourceVersion=1000, index=-1, isStartingVersion=True), "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),
+        (text(sourceVersion=1000, index=-1, eventTimeColumn="t", eventTimeMicros=1), "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),
+        (
+            text(sourceVersion=1000, isStartingVersion=True, eventTimeColumn="t", eventTimeMicros=1),
+            "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
+        ),
+        (text(sourceVersion=1001), "DELTA_INVALID_FORMAT_FROM_SOURCE_VERSION"),
         (text(sourceVersion="1"), "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),
         (text(sourceVersion=3, index=-1), "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),
         (text(index=-7), "DELTA_INVALID_SOURCE_OFFSET_FORMAT"),

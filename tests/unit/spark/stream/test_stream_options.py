@@ -36,7 +36,8 @@ def meant(**options: str) -> SourceOptions:
         ({"ignoreDeletes": "TRUE", "failOnDataLoss": "false"}, SourceOptions(ignore_deletes=True, fail_on_data_loss=False)),
         ({"readChangeData": "true", "skipChangeCommits": "true"}, SourceOptions(read_change_feed=True, skip_change_commits=True)),
         ({"ignoreChanges": "true", "ignoreFileDeletion": "true"}, SourceOptions(ignore_changes=True, ignore_file_deletion=True)),
-        ({"withEventTimeOrder": "false"}, SourceOptions()),
+        ({"withEventTimeOrder": "false"}, SourceOptions(with_event_time_order=False)),
+        ({"WithEventTimeOrder": "True"}, SourceOptions(with_event_time_order=True)),
         (
             {"SchemaLocation": "/at/s", "streamingSourceTrackingId": "x", "allowsourcecolumnrename": "7"},
             SourceOptions(
@@ -88,7 +89,7 @@ def test_what_allows_changes_where_nothing_is_tracked_is_told_of() -> None:
 
 def test_what_is_not_there_is_refused_by_its_name() -> None:
     refused = [knob.name for knob in STREAM_READER_OPTIONS if knob.state is State.REFUSED]
-    assert {"withEventTimeOrder", "endingVersion"} <= set(refused)
+    assert {"endingTimestamp", "endingVersion"} <= set(refused)
     for name in refused:
         with pytest.raises(TahoeError, match=name) as caught:
             meant(**{name: "true"})

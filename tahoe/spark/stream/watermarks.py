@@ -1,0 +1,108 @@
+"""By which column of a table the rows of a query are late or not: what `withWatermark` says, found in the plan of the query that starts.
+
+EventTimeWatermark(t) ─► … projections, filters ─► StreamingRelation of the table, with the column t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.private_fields import other_spark
+from tahoe.spark.jvm.records import items
+from tahoe.spark.names.settings import is_on
+
+__all__ = ["event_time_column"]
+
+_SETTING = "spark.databricks.delta.withEventTimeOrder.enabled"
+
+
+def event_time_column(spark: SparkSession, source: JavaObject, query: str | None, asked: bool | None, table: str) -> str | None:
+    """The column of a table by which a query's watermark moves, where its initial snapshot is to be read in that order; None else.
+
+    Args:
+        source: what the query's plan has of the table (`tahoe.spark.stream.java_classes.streamed_table`).
+        query: its id.
+        asked: what the option `withEventTimeOrder` says; None where it is not given, and the session's setting holds.
+        table: its URL, for messages.
+
+    Raises:
+        InvalidRequest: ``DELTA_ILLEGAL_OPTION`` where the option is given and the query has no watermark.
+        Unsupported: ``TAHOE_OPTION_NOT_SUPPORTED`` where the watermark is that of no one column of the table, as it is there.
+    """
+    if not (is_on(spark, _SETTING) if asked is None else asked):
+        return None
+    columns: set[str] = set()
+    for path in _paths(_plan(spark, query), source):
+        marked = [(place, node) for place, node in enumerate(path) if str(node.nodeName()) == "EventTimeWatermark"]
+        columns |= {_column(path[place + 1 :], node.eventTime(), table) for place, node in marked}
+        if not marked:
+            columns.add("")
+    if columns == {""}:
+        if asked is None:
+            return None  # the setting is for all streams, and where rows are never late their order does not matter
+        raise InvalidRequest(
+            f"The option 'withEventTimeOrder' of a stream of table {table} needs withWatermark, whose column says when rows are late, and "
+            "the query has none for it. Call withWatermark on the stream, or leave the option out.",
+            code="DELTA_ILLEGAL_OPTION",
+            option="withEventTimeOrder",
+            table=table,
+        )
+    if len(columns) != 1:
+        raise _refused(
+            table, "the query reads the table several times or has several watermarks for it, and not all by one column"
+        )
+    return columns.pop()
+
+
+def _plan(spark: SparkSession, query: str | None) -> JavaObject:
+    jvm = Jvm.of(spark)
+    running = spark._jsparkSession.sharedState().activeStreamingQueries()
+    found = None if query is None else running.get(jvm.java_class("java.util.UUID").fromString(query))
+    if found is None:
+        raise other_spark("read a stream withEventTimeOrder", "it does not tell which query a source is made for")
+    return found.analyzedPlan()
+
+
+def _paths(node: JavaObject, source: JavaObject, above: tuple[JavaObject, ...] = ()) -> Iterator[tuple[JavaObject, ...]]:
+    """The nodes from the top of a plan down to each leaf of the table."""
+    path = (*above, node)
+    if str(node.nodeName()) == "StreamingRelation" and node.dataSource().equals(source):
+        yield path
+    for child in items(node.children()):
+        yield from _paths(child, source, path)
+
+
+def _column(below: tuple[JavaObject, ...], marked: JavaObject, table: str) -> str:
+    """The table's name of the column that a watermark marks, down the nodes between the two."""
+    for node in below:
+        if str(node.nodeName()) == "Project":
+            found = next((one for one in items(node.projectList()) if one.exprId().equals(marked.exprId())), None)
+            if found is not None and str(found.nodeName()) == "Alias":
+                found = found.child()
+            if found is None or str(found.nodeName()) != "AttributeReference":
+                raise _refused(table, f"the column '{marked.name()}' of withWatermark is computed, and not one of the table")
+            marked = found
+        elif str(node.nodeName()) not in _KEEPING:
+            raise _refused(table, f"withWatermark stands above {node.nodeName()}, out of which rows may come in another order")
+    found = next((one for one in items(below[-1].output()) if one.exprId().equals(marked.exprId())), None)
+    if found is None:
+        raise _refused(table, f"the column '{marked.name()}' of withWatermark is not one of the table")
+    return str(found.name())
+
+
+_KEEPING = frozenset({"EventTimeWatermark", "Filter", "Generate", "StreamingRelation", "SubqueryAlias", "View"})
+"""What gives rows in the batch in which it gets them, their times unchanged, beside projections."""
+
+
+def _refused(table: str, why: str) -> Unsupported:
+    return Unsupported(
+        f"'withEventTimeOrder' is not supported for this stream of table {table}: {why}. Call withWatermark right behind spark.readStream, "
+        "on a column of the table; or set the option to false.",
+        code="TAHOE_OPTION_NOT_SUPPORTED",
+        option="withEventTimeOrder",
+        table=table,
+    )

@@ -104,7 +104,7 @@ def test_no_row_is_lost(question):
 
 
 @pytest.mark.soak
-@settings(max_examples=30_000, deadline=None)
+@settings(max_examples=10_000, deadline=None)
 @given(questions())
 def test_no_row_is_lost_of_many(question):
     no_row_is_lost(question)

@@ -22,6 +22,7 @@ _ICEBERG = "tests/unit/ops/copies/test_iceberg_table.py"
 _CONVERT = "tests/unit/ops/copies/test_convert.py"
 _DROP = "tests/unit/ops/features/test_drop_feature.py"
 _CATALOGS = "tests/interop/test_iceberg_catalog.py"
+_PARTITIONS = "tests/unit/protocol/column_values/test_partition_filters.py"
 _STRICT = "tests/unit/ops/strict/test_strict_check.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
@@ -54,6 +55,10 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     },
     "bytes that only what puts variants together reads and makes": {
         "schema/variant_bytes": "tests/unit/schema/test_shredded.py",
+    },
+    "what one generated column says, whose law is that no row is lost by what several say together": {
+        "protocol/column_values/generated_partition": _PARTITIONS,
+        "protocol/column_values/growing": _PARTITIONS,
     },
     "a page, whose elements are looked at as a browser would": {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import Unsupported
+from tahoe.exceptions import MetadataChangedException, Unsupported
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import PrimitiveType, StructField, StructType
@@ -107,6 +107,44 @@ class TestInAClassicSession:
         with pytest.raises(Exception, match="EXCEED_CHAR_VARCHAR_LIMIT"):
             plain.sql("select 1L n, 'abc' v").write.format("delta").mode("append").save(path)
 
+    def test_tasks_that_know_nothing_of_each_other_number_rows_of_identity_columns(self, plain, path):
+        numbered = {"n": identity_metadata(100, -10, allow_explicit=False), "twice": {"delta.generationExpression": "n * 2"}}
+        table = filled_table(path, {**numbered, "s": {"CURRENT_DEFAULT": "'new'"}})
+        frame = plain.range(1000, numPartitions=7).selectExpr("cast(id as string) v")
+        for _ in range(2):
+            frame.write.format("delta").mode("append").save(path)
+        table.append(pa.table({"v": ["the core's"]}))
+        rows = table.to_arrow().to_pylist()
+        values = [row["n"] for row in rows]
+        assert len(set(values)) == len(values) == 2001
+        assert max(values) == 100
+        assert all((100 - value) % 10 == 0 for value in values)
+        assert all(row["twice"] == 2 * row["n"] and row["s"] == "new" for row in rows)
+        assert rows[values.index(min(values))]["v"] == "the core's"
+        assert table.schema().field("n").metadata["delta.identity.highWaterMark"] == min(values)
+        with pytest.raises(Exception, match="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"):
+            plain.sql("select 5L n").write.format("delta").mode("append").save(path)
+
+    def test_of_two_writers_that_number_rows_at_once_the_later_one_is_told(self, plain, path):
+        table = filled_table(path, {"n": identity_metadata(1, 1, allow_explicit=True)})
+        writer = DeltaDataSource({"path": path}).writer(plain.createDataFrame([], "v string").schema, overwrite=False)
+        table.append(pa.table({"v": ["first"]}))
+        with pytest.raises(MetadataChangedException, match="another writer numbered rows"):
+            writer.commit([])
+        assert table.to_arrow()["n"].to_pylist() == [1]
+
+    def test_a_stream_numbers_rows_from_where_the_last_batch_left_off(self, plain, path, tmp_path):
+        table = filled_table(path, {"n": identity_metadata(1, 1, allow_explicit=False)})
+        plain.range(50).selectExpr("cast(id as string) v").repartition(3).write.format("delta").mode("append").save(f"{path}2")
+        for _ in range(2):
+            stream = plain.readStream.format("delta").load(f"{path}2").writeStream.format("delta")
+            query = stream.option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True).start(path)
+            query.awaitTermination(120)
+            plain.sql("select 'more' v").write.format("delta").mode("append").save(f"{path}2")
+        values = table.to_arrow()["n"].to_pylist()
+        assert len(set(values)) == len(values) == 51
+        assert table.schema().field("n").metadata["delta.identity.highWaterMark"] == max(values)
+
     @pytest.mark.parametrize(
         ("column", "metadata", "in_batch", "in_stream"),
         [
@@ -116,15 +154,14 @@ class TestInAClassicSession:
             ("at", {"CURRENT_DEFAULT": "current_date()"}, False, False),
             ("at", {"CURRENT_DEFAULT": "timestamp'2020-01-01 00:00:00'"}, False, False),
             ("at", {"CURRENT_DEFAULT": "timestamp'2020-01-01 00:00:00Z'"}, True, True),
-            ("n", identity_metadata(1, 1, allow_explicit=True), False, False),
         ],
     )
     def test_what_tasks_fill_in_by_themselves_and_what_is_refused(self, path, column, metadata, in_batch, in_stream):
         config = filled_table(path, {column: metadata}).snapshot().config
         for now, allowed in ((1, in_batch), (None, in_stream)):
-            assert filled_in(config, [column.upper()], now).defaults == ()
+            assert filled_in(config, [column.upper()], now).defaults.defaults == ()
             if allowed:
-                assert [one.column.name for one in filled_in(config, ["twice"], now).defaults] == [column]
+                assert [one.column.name for one in filled_in(config, ["twice"], now).defaults.defaults] == [column]
                 continue
             with pytest.raises(Unsupported, match="TAHOE_COLUMN_NOT_FILLED_IN") as caught:
                 filled_in(config, ["twice"], now)
@@ -150,6 +187,12 @@ table = DeltaTable.forPath(spark, path)
 print("= table", table.toDF().count(), table.history().count(), table.detail().first().numFiles > 0)
 DeltaTable.create(spark).location(path + "2").addColumn("x", "int").execute()
 print("= made", spark.read.format("delta").load(path + "2").columns)
+from tahoe.tables import IdentityGenerator
+DeltaTable.create(spark).location(path + "3").addColumn("n", "bigint", generatedAlwaysAs=IdentityGenerator(1, 1)).addColumn(
+    "id", "bigint"
+).execute()
+spark.range(10).repartition(2).write.format("delta").mode("append").save(path + "3")
+print("= numbered", spark.read.format("delta").load(path + "3").select("n").distinct().count())
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.process import UNIFORM_RUNTIME
 class Watched(SparkSlices):
@@ -256,6 +299,7 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, jav
         "= version 100",
         "= table 200 2 True",
         "= made ['x']",
+        "= numbered 10",
         "= encoded there 0",
         "= converted True",
     ]

@@ -118,3 +118,30 @@ def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
     assert {row: None if text is None else json.loads(text) for row, text in shown(spark, path).items()} == expected
     ages = spark.sql(f"SELECT id FROM delta.`{path}` WHERE v:a::INT = 2 OR variant_get(v, '$[1].a', 'int') = 2 ORDER BY id")
     assert [row.id for row in ages.collect()] == [2, 5]
+
+
+def test_optimize_without_spark_leaves_them_taken_apart(spark, tmp_path):
+    if spark.version < "4.1":
+        pytest.skip("PySpark 4.0 writes no shredded variants")
+    path = str(tmp_path / "t")
+    columns = "(id BIGINT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
+    spark.sql(f"CREATE TABLE delta.`{path}` {columns}")
+    spark.conf.set("spark.sql.variant.forceShreddingSchemaForTest", SHAPE)
+    try:
+        for start in (0, 10):
+            spark.sql(f"INSERT INTO delta.`{path}` SELECT /*+ COALESCE(1) */ id + {start}, v FROM ({NESTED})")
+    finally:
+        spark.conf.unset("spark.sql.variant.forceShreddingSchemaForTest")
+    table = Table(path)
+    before, expected = kinds(table), shown(spark, path)
+    table.optimize()
+    assert table.files().num_rows == 1
+    assert kinds(table) == before
+    assert all("typed_value: timestamp" in kind for kind in before)
+    assert shown(spark, path) == expected
+    assert told(table) == {row: None if text is None else json.loads(text) for row, text in expected.items()}
+    paths = spark.sql(
+        f"SELECT id FROM delta.`{path}` WHERE variant_get(v, '$.a', 'int') = 2 OR v:l[0].a::STRING = 'é' ORDER BY id"
+    )
+    assert [row.id for row in paths.collect()] == [2, 6, 12, 16]
+    assert not table.check(deep=True)

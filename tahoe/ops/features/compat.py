@@ -70,12 +70,16 @@ def _is_of_readers(name: str) -> bool:
 def _answer(needed: Iterable[str], known: str, engine: Engine, is_too_new: bool) -> tuple[Answer, str]:
     """Whether the engine understands these features, and what is in the way."""
     unnamed = sorted(set(needed) - set(known.split()))
-    refused = unnamed if engine.is_complete else [name for name in unnamed if name in engine.refuses.split()]
+    refused = [name for name in unnamed if name not in engine.unless_used.split()]
+    if not engine.is_complete:
+        refused = [name for name in unnamed if name in engine.refuses.split()]
     if refused:
         return "no", ", ".join(refused)
     if is_too_new:
         return "no", "it knows no features by name"
-    return ("unknown", f"not said: {', '.join(unnamed)}") if unnamed else ("yes", "")
+    if not unnamed:
+        return "yes", ""
+    return "unknown", f"{'only where not used' if engine.is_complete else 'not said'}: {', '.join(unnamed)}"
 
 
 def _why(*reasons: str) -> str:

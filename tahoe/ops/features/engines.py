@@ -18,19 +18,27 @@ _POLARS = "https://github.com/pola-rs/polars/blob/main/py-polars/src/polars/io/d
 _LEGACY = "appendOnly invariants checkConstraints changeDataFeed generatedColumns columnMapping "
 _SPARK_24 = f"{_LEGACY}deletionVectors timestampNtz "
 _SPARK_30 = f"{_SPARK_24}v2Checkpoint domainMetadata icebergCompatV1 "
-_SPARK_31 = f"{_SPARK_30}icebergCompatV2 clustering "
-_SPARK_32 = f"{_SPARK_31}rowTracking typeWidening-preview "
-_SPARK_40 = (
-    f"{_SPARK_32}identityColumns typeWidening variantType variantType-preview variantShredding-preview checkpointProtection "
-    "allowColumnDefaults inCommitTimestamp vacuumProtocolCheck coordinatedCommits-preview catalogOwned-preview "
+_SPARK_31 = f"{_SPARK_30}icebergCompatV2 clustering allowColumnDefaults "
+_SPARK_32 = f"{_SPARK_31}rowTracking typeWidening-preview vacuumProtocolCheck "
+_SPARK_33 = (
+    f"{_SPARK_32}inCommitTimestamp identityColumns typeWidening variantType-preview "
+    "checkpointProtection coordinatedCommits-preview "
 )
-_SPARK_44 = (
-    f"{_SPARK_40.replace('catalogOwned-preview', '')}icebergCompatV3 variantShredding catalogManaged materializePartitionColumns geospatial "
-    "geospatial-dev "
-)
+_SPARK_40 = f"{_SPARK_33}variantType variantShredding-preview "
+_SPARK_42 = f"{_SPARK_40}variantShredding catalogManaged materializePartitionColumns "
+_SPARK_44 = f"{_SPARK_42}icebergCompatV3 geospatial geospatial-dev "
 _KERNEL_READS = (
     "columnMapping deletionVectors timestampNtz typeWidening typeWidening-preview v2Checkpoint vacuumProtocolCheck variantType "
-    "variantType-preview variantShredding-preview catalogManaged catalogOwned-preview"
+    "variantType-preview variantShredding variantShredding-preview catalogManaged"
+)
+_RUST_KERNEL_WRITES = (
+    f"{_KERNEL_READS.replace('typeWidening typeWidening-preview ', '')} catalogOwned-preview appendOnly changeDataFeed domainMetadata "
+    "clustering rowTracking inCommitTimestamp icebergCompatV3 materializePartitionColumns allowColumnDefaults"
+)
+_JAVA_KERNEL_WRITES = (
+    f"{_KERNEL_READS} geospatial appendOnly domainMetadata clustering rowTracking inCommitTimestamp icebergCompatV2 icebergCompatV3 "
+    "checkpointProtection materializePartitionColumns allowColumnDefaults icebergWriterCompatV1 icebergWriterCompatV3 collations "
+    "collations-preview"
 )
 _SAIL = "https://github.com/lakehq/sail/blob/main/crates/sail-delta-lake/src/transaction/protocol.rs"
 _SAIL_READS = (
@@ -54,6 +62,7 @@ class Engine:
         refuses: features that it is known not to understand, for reading.
         most_reader, most_writer: versions of the protocol; below 3 and 7 it knows no features by name.
         by_name_only: columns mapped by id it does not read.
+        unless_used: features of writers that are no hindrance to it as long as the table makes no use of them, or little.
     """
 
     name: str
@@ -66,29 +75,27 @@ class Engine:
     most_reader: int = 3
     most_writer: int = 7
     by_name_only: bool = False
+    unless_used: str = ""
+
+
+def _delta_spark(versions: str, tag: str, features: str, folder: str = "spark") -> Engine:
+    """A release of delta-spark, by the list in its own code, features that it has for its tests alone left out."""
+    source = f"https://github.com/delta-io/delta/blob/{tag}/{folder}/src/main/scala/org/apache/spark/sql/delta/TableFeature.scala"
+    return Engine("delta-spark", versions, features, features, source, True)
 
 
 ENGINES: tuple[Engine, ...] = (
     Engine("delta-spark", "2.0 to 2.2", _LEGACY, _LEGACY, _DELTA_DOCS, True, most_reader=2, most_writer=6),
-    Engine("delta-spark", "2.4", _SPARK_24, _SPARK_24, _DELTA_DOCS),
-    Engine("delta-spark", "3.0", _SPARK_30, _SPARK_30, _DELTA_DOCS),
-    Engine("delta-spark", "3.2", _SPARK_32, _SPARK_32, _DELTA_DOCS),
-    Engine(
-        "delta-spark",
-        "4.0",
-        _SPARK_40,
-        _SPARK_40,
-        "https://github.com/delta-io/delta/blob/v4.0.1/spark/src/main/scala/org/apache/spark/sql/delta/TableFeature.scala",
-        True,
-    ),
-    Engine(
-        "delta-spark",
-        "4.4",
-        _SPARK_44,
-        _SPARK_44,
-        "https://github.com/delta-io/delta/blob/master/spark/src/main/scala/org/apache/spark/sql/delta/TableFeature.scala",
-        True,
-    ),
+    _delta_spark("2.3", "v2.3.0", f"{_LEGACY}identityColumns deletionVectors", "core"),
+    _delta_spark("2.4", "v2.4.0", _SPARK_24, "core"),
+    _delta_spark("3.0", "v3.0.0", _SPARK_30),
+    _delta_spark("3.1", "v3.1.0", _SPARK_31),
+    _delta_spark("3.2", "v3.2.1", _SPARK_32),
+    _delta_spark("3.3", "v3.3.2", _SPARK_33),
+    _delta_spark("4.0.0", "v4.0.0", f"{_SPARK_40}catalogOwned-preview"),
+    _delta_spark("4.0.1", "v4.0.1", f"{_SPARK_40}catalogManaged"),
+    _delta_spark("4.1 and 4.2", "v4.2.0", _SPARK_42),
+    _delta_spark("4.3 and 4.4", "v4.4.0", _SPARK_44),
     Engine(
         "Databricks Runtime",
         "12.2 LTS and later",
@@ -112,8 +119,24 @@ ENGINES: tuple[Engine, ...] = (
         True,
     ),
     Engine("deltalake (to_pyarrow, to_pandas)", "1.6", "timestampNtz", None, _DELTA_RS, True),
-    Engine("delta-kernel (Rust)", "0.25", _KERNEL_READS, "appendOnly", _KERNEL),
-    Engine("delta-kernel (Java)", "4.4", f"{_KERNEL_READS} geospatial", "appendOnly", _JAVA_KERNEL),
+    Engine(
+        "delta-kernel (Rust)",
+        "0.27",
+        f"{_KERNEL_READS} catalogOwned-preview",
+        _RUST_KERNEL_WRITES,
+        _KERNEL,
+        True,
+        unless_used="invariants",
+    ),
+    Engine(
+        "delta-kernel (Java)",
+        "4.4",
+        f"{_KERNEL_READS} geospatial",
+        _JAVA_KERNEL_WRITES,
+        _JAVA_KERNEL,
+        True,
+        unless_used="invariants checkConstraints generatedColumns identityColumns changeDataFeed",
+    ),
     Engine(
         "DuckDB (delta extension)",
         "1.5",

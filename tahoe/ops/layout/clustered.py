@@ -17,7 +17,7 @@ from tahoe.exceptions import StorageFailure
 from tahoe.lazy import pc
 from tahoe.ops.layout.curves import Placement, comparable, placement
 from tahoe.ops.write.file_stream import new_name
-from tahoe.ops.write.rewrite import written_anew
+from tahoe.ops.write.rewrite import as_stored, written_anew
 from tahoe.ops.write.spill import Spill, sorted_by_group
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.clustering import Path
@@ -65,11 +65,12 @@ def clustered(
     names: list[str] = []
     try:
         with Spill(MOST_BYTES_IN_MEMORY) as spill:
-            part_by_cells(version, adds, paths, where, spill)
+            stored = as_stored(version, adds)
+            part_by_cells(stored, adds, paths, where, spill)
             found, values = spill.groups, adds[0].partition_values
             names = [new_name(version.config, clock, values, number) for number in range(len(found))]
             with ThreadPoolExecutor(max(1, threads), thread_name_prefix="tahoe-cluster") as pool:
-                write = lambda cell, name: written_anew(version, spill.take(cell), clock, name, values)  # noqa: E731
+                write = lambda cell, name: written_anew(version, spill.take(cell), clock, name, values, stored)  # noqa: E731
                 return [new for new in pool.map(write, found, names) if new is not None]
     except BaseException:
         for name in names:

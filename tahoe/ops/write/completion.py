@@ -1,7 +1,8 @@
 """The columns that rows come without and that the table fills in, on their way into it: identity columns and columns with a default.
 
 One value stands for one set of rows of one transaction. Without Spark, `values` fills the rows as they pass; Spark's tasks number theirs
-themselves, and what they have come to is read from the files (`tahoe.spark.write.numbered`).
+themselves, and what they have come to is read from the files (`tahoe.spark.write.numbered`). Tasks of the portable data source, which
+know of no other one, number theirs by `TaskCompletion`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from tahoe.expr.compute.compute import compute
 from tahoe.lazy import pc
 from tahoe.protocol.column_values.default_values import Default, Moment, defaults_of
 from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
+from tahoe.protocol.column_values.task_numbers import numbers_of_task
 from tahoe.protocol.config import TableConfig
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["Completion", "Defaults", "refuse_incomplete"]
+__all__ = ["Completion", "Defaults", "TaskCompletion", "refuse_incomplete"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,35 @@ class Defaults:
             return {}
         one_row = pa.table({"row": pa.nulls(1)})
         return {one.column.name: pa.repeat(compute(one.value, one_row)[0], count) for one in self.defaults}
+
+
+class TaskCompletion:
+    """Fills in what rows of one task lack; its numbers are those of no other task.
+
+    Args:
+        defaults, identities: of the columns that rows lack.
+        task: its number from 0 among those that write for one commit.
+        table: for errors.
+
+    Attributes:
+        furthest: by physical name the last value that was handed out, which the commit has to note.
+    """
+
+    def __init__(self, defaults: Defaults, identities: tuple[IdentityColumn, ...], task: int, table: str) -> None:
+        self.furthest: dict[str, int] = {}
+        self._defaults, self._identities = defaults, identities
+        self._task, self._table, self._rows = task, table, 0
+
+    def values(self, count: int) -> dict[str, pa.Array]:
+        """As `Completion.values`."""
+        numbers = numbers_of_task(self._task, self._rows, count)
+        self._rows += count
+        found = self._defaults.values(count)
+        for one in self._identities:
+            found[one.name] = _values(one, numbers, self._table)
+            if numbers:
+                self.furthest[one.physical_name] = one.value(numbers[-1], self._table)
+        return found
 
 
 class Completion:
@@ -74,13 +105,10 @@ class Completion:
         return {**Defaults(self.defaults).values(count), **self._numbers(first, count)}
 
     def _numbers(self, first: int, count: int) -> dict[str, pa.Array]:
-        if not count:
-            return {one.name: pa.nulls(0, pa.int64()) for one in self.identities}
-        found = {}
-        for one in self.identities:
-            base, last = one.value(first, self._table), one.value(first + count - 1, self._table)
-            self._transaction.number(one.physical_name, last)
-            found[one.name] = pc.add(pc.multiply(pa.arange(0, count), one.step), base)
+        numbers = range(first, first + count)
+        found = {one.name: _values(one, numbers, self._table) for one in self.identities}
+        for one in self.identities if count else ():
+            self._transaction.number(one.physical_name, one.value(numbers[-1], self._table))
         return found
 
     def note(self, found: Iterable[Mapping[str, int]]) -> None:
@@ -94,6 +122,15 @@ class Completion:
             values = [values[one.physical_name] for values in sets if one.physical_name in values]
             if values:
                 self._transaction.number(one.physical_name, further(one.step, values))
+
+
+def _values(one: IdentityColumn, numbers: range, table: str) -> pa.Array:
+    """The values of these numbers; raises as `IdentityColumn.value`."""
+    if not numbers:
+        return pa.nulls(0, pa.int64())
+    first, _ = one.value(numbers[0], table), one.value(numbers[-1], table)
+    step = (one.step * numbers.step + 2**63) % 2**64 - 2**63  # as 64 bits have it: what goes round comes back
+    return pc.add(pc.multiply(pa.arange(0, len(numbers)), step), first)
 
 
 def refuse_incomplete(config: TableConfig, given: Iterable[str], who: str, remedy: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tahoe.ops.write.completion import Completion, Defaults
+from tahoe.ops.write.completion import Completion, Defaults, TaskCompletion
 from tahoe.ops.write.limited_texts import LimitedTexts
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, check, constraints_of, generated_values
@@ -32,10 +32,12 @@ class Enforcer:
     constraints: Constraints
     limited: LimitedTexts
     absent: tuple[str, ...]
-    completion: Completion | Defaults | None = None
+    completion: Completion | Defaults | TaskCompletion | None = None
 
     @classmethod
-    def of(cls, config: TableConfig, data_schema: pa.Schema, completion: Completion | Defaults | None = None) -> Enforcer:
+    def of(
+        cls, config: TableConfig, data_schema: pa.Schema, completion: Completion | Defaults | TaskCompletion | None = None
+    ) -> Enforcer:
         """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at."""
         constraints = constraints_of(config)
         given = {name.lower() for name in data_schema.names}

@@ -43,6 +43,7 @@ def write_stream(
     clock: Clock,
     name: str,
     partition_values: Mapping[str, str | None],
+    stored: TableConfig | None = None,
 ) -> AddFile | None:
     """Write the rows of one file, and return the action that adds it, with ``dataChange`` false; None where there are no rows.
 
@@ -52,12 +53,13 @@ def write_stream(
             constraints is for the caller to know.
         name: of `new_name`.
         partition_values: by physical name, as the log writes them.
+        stored: as `config`, with the types that rows have in the file where these are others.
 
     Raises:
         StorageFailure: from the store; nothing is left under the name.
     """
     check_holds_data(config.schema)
-    layout, configuration = Layout.of(config), config.metadata.configuration
+    layout, configuration = Layout.of(stored or config), config.metadata.configuration
     indexed = indexed_columns(config.schema, config.partition_columns, configuration)
     collected = StatisticsCollector(indexed, string_prefix_length(configuration), texts_by_footer=True)
     footers: list[pq.FileMetaData] = []

@@ -18,6 +18,7 @@ from tahoe.clock import Clock
 from tahoe.exceptions import StorageFailure
 from tahoe.lazy import pq
 from tahoe.ops.write.file_stream import new_name, write_stream
+from tahoe.ops.write.kept_shredding import with_variants_as_stored
 from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
 from tahoe.progress import Progress, silent, tracked
@@ -29,7 +30,16 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.txn.transaction import Operation, Transaction
 
-__all__ = ["footers", "reorg_operation", "rewrite_metrics", "rewritten", "stage_replacement", "stage_rewrite", "written_anew"]
+__all__ = [
+    "as_stored",
+    "footers",
+    "reorg_operation",
+    "rewrite_metrics",
+    "rewritten",
+    "stage_replacement",
+    "stage_rewrite",
+    "written_anew",
+]
 
 _FOOTERS_AT_ONCE = 16
 
@@ -50,8 +60,9 @@ def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, na
         StorageFailure: from the store; what was written is deleted as far as storage lets us.
     """
     try:
-        with closing(Scan(version).read_to_move(adds, ahead=ahead)) as rows:
-            return written_anew(version, rows, clock, name, adds[0].partition_values)
+        stored = as_stored(version, adds)
+        with closing(Scan(stored).read_to_move(adds, ahead=ahead)) as rows:
+            return written_anew(version, rows, clock, name, adds[0].partition_values, stored)
     except BaseException:
         with suppress(StorageFailure):
             version.store.delete(name)
@@ -59,12 +70,28 @@ def rewritten(version: ScannedVersion, adds: Sequence[AddFile], clock: Clock, na
 
 
 def written_anew(
-    version: ScannedVersion, rows: Iterable[pa.RecordBatch], clock: Clock, name: str, partition_values: Mapping[str, str | None]
+    version: ScannedVersion,
+    rows: Iterable[pa.RecordBatch],
+    clock: Clock,
+    name: str,
+    partition_values: Mapping[str, str | None],
+    stored: ScannedVersion | None = None,
 ) -> AddFile | None:
-    """As `rewritten`, of rows that `Scan.read_to_move` gave, in whatever order; what is left of a file that failed is the caller's."""
+    """As `rewritten`, of rows that `Scan.read_to_move` gave, in whatever order; what is left of a file that failed is the caller's.
+
+    Args:
+        stored: of `as_stored`, where rows were read so.
+    """
     config = version.config
-    written = write_stream(config_with_row_ids(config), version.store, rows, clock, name, partition_values)
+    layout = None if stored is None else config_with_row_ids(stored.config)
+    written = write_stream(config_with_row_ids(config), version.store, rows, clock, name, partition_values, layout)
     return None if written is None else tagged(config, without_id_statistics(config, written))
+
+
+def as_stored(version: ScannedVersion, adds: Sequence[AddFile]) -> ScannedVersion:
+    """The version to read these files by so that variants which all of them take apart alike stay so in the file that they become."""
+    shreds = version.config.is_active("variantShredding")
+    return with_variants_as_stored(version, list(footers(version, adds))) if shreds else version
 
 
 def stage_rewrite(
@@ -124,7 +151,7 @@ def rewrite_metrics(removed: Sequence[AddFile], added: Sequence[AddFile]) -> dic
     }
 
 
-def footers(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[pq.FileMetaData]:
+def footers(snapshot: ScannedVersion, adds: Sequence[AddFile]) -> Iterator[pq.FileMetaData]:
     """The footers of these files, in their order, a few read side by side."""
     read: Callable[[AddFile], pq.FileMetaData] = partial(_footer, snapshot)
     if len(adds) < 2:
@@ -134,7 +161,7 @@ def footers(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[pq.FileMeta
         yield from pool.map(read, adds)
 
 
-def _footer(snapshot: Snapshot, add: AddFile) -> pq.FileMetaData:
+def _footer(snapshot: ScannedVersion, add: AddFile) -> pq.FileMetaData:
     store = snapshot.store
     with store.open_input(decode_path(add.path, store.url, outside=True)) as source:
         return pq.read_metadata(source)

@@ -21,7 +21,7 @@ from tahoe.clock import Clock
 from tahoe.exceptions import InvalidRequest, StorageFailure
 from tahoe.ops.write.arrow_data import ArrowData, tables_of
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
-from tahoe.ops.write.completion import Completion, Defaults, refuse_incomplete
+from tahoe.ops.write.completion import Completion, Defaults, TaskCompletion, refuse_incomplete
 from tahoe.ops.write.enforce import Enforcer
 from tahoe.ops.write.limited_texts import LimitedTexts
 from tahoe.ops.write.parquet_files import SUFFIXES, codec_of, parquet_bytes
@@ -61,7 +61,7 @@ def write_arrow(
     change_data: bool = False,
     bytes_per_file: int = MOST_BYTES_IN_MEMORY,
     progress: Progress = silent,
-    completion: Completion | Defaults | None = None,
+    completion: Completion | Defaults | TaskCompletion | None = None,
 ) -> list[AddFile]:
     """Write rows as data files of the table and return the actions that add them, in the order of writing.
 

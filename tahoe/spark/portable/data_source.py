@@ -42,7 +42,7 @@ from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.given import option_of, partition_columns, table_of
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, filled_in
+from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, filled_in, note_numbers
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
@@ -231,7 +231,7 @@ class _Writer(DataSourceArrowWriter):
         self._schema = nullable_schema(schema)
         self._request = request
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
-        self._defaults = filled_in(self._config, self._schema.names, table.clock.now_ms())
+        self._filled_in = filled_in(self._config, self._schema.names, table.clock.now_ms())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         first = next(iterator, None)
@@ -242,7 +242,7 @@ class _Writer(DataSourceArrowWriter):
             yield first
             yield from iterator
 
-        files = self._request.files
+        files, completion = self._request.files, self._filled_in.of_this_task()
         adds = write_arrow(
             self._config,
             self._store,
@@ -250,12 +250,12 @@ class _Writer(DataSourceArrowWriter):
             SYSTEM_CLOCK,
             max_rows_per_file=files.max_records_per_file,
             compression=files.compression,
-            completion=self._defaults,
+            completion=completion,
         )
-        return WrittenFiles(tuple(adds))
+        return WrittenFiles(tuple(adds), furthest=completion.furthest)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        adds = [add for message in messages if isinstance(message, WrittenFiles) for add in message.adds]
+        files = [message for message in messages if isinstance(message, WrittenFiles)]
         table = Table(self._store.url, store=self._store)
         transaction = table.begin()
         transaction.enforces = ENFORCED
@@ -265,10 +265,13 @@ class _Writer(DataSourceArrowWriter):
         if _asked_of_rows(now) != _asked_of_rows(self._config):
             if transaction.snapshot is not None:
                 raise MetadataChangedException(
-                    f"The schema or a constraint of table {table.url} was changed while rows were being written to it. Run the write again.",
+                    f"The schema or a constraint of table {table.url} was changed, or another writer numbered rows of it, while rows were "
+                    "being written to it. Run the write again.",
                     table=table.url,
                 )
             transaction.set_metadata(self._config.metadata)
+        note_numbers(transaction, self._config, files)
+        adds = [add for one in files for add in one.adds]
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
         # This process ends without looking back; what the commit set going must be done before.

@@ -31,7 +31,7 @@ from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.given import option_of, partition_columns, storage_settings
-from tahoe.spark.portable.tasks import WrittenFiles, discard, filled_in
+from tahoe.spark.portable.tasks import WrittenFiles, discard, filled_in, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.object_store import open_store
@@ -68,31 +68,34 @@ class _StreamWriter(DataSourceStreamWriter):
     """Sent to the workers; another one of it, in a process of its own, commits."""
 
     def __init__(self, table: Table, schema: SparkStruct, request: Insert, checkpoint: str, storage: Mapping[str, str]) -> None:
-        transaction = table.begin()
-        transaction.enforces = ENFORCED
         self._store = table.store
         self._given = schema
         self._schema = nullable_schema(from_spark_schema(schema))
         self._request = request
         self._checkpoint, self._storage = checkpoint, dict(storage)
-        self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
-        self._defaults = filled_in(self._config, self._schema.names, None)
+        self._config = self._config_now(table)
+        self._filled_in = filled_in(self._config, self._schema.names, None)
 
     def write_batches(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write what one task has."""
         first = next(batches, None)
         if first is None:
             return WrittenFiles(())
+        config, filled = self._config, self._filled_in
+        if filled.identities:  # each batch begins where the one before it has left off
+            config = self._config_now(Table(self._store.url, store=self._store))
+            filled = filled_in(config, self._schema.names, None)
+        completion = filled.of_this_task()
         adds = write_arrow(
-            self._config,
+            config,
             self._store,
             pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)),
             SYSTEM_CLOCK,
             max_rows_per_file=self._request.files.max_records_per_file,
             compression=self._request.files.compression,
-            completion=self._defaults,
+            completion=completion,
         )
-        return WrittenFiles(tuple(adds), demands(self._config))
+        return WrittenFiles(tuple(adds), demands(config), completion.furthest)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Rows, where this version of Spark gives no Arrow batches to the sink of a stream."""
@@ -109,13 +112,14 @@ class _StreamWriter(DataSourceStreamWriter):
         files = [message for message in messages if isinstance(message, WrittenFiles)]
         table = Table(self._store.url, store=self._store)
 
-        def written(_transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
+        def written(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
             if any(one.adds and one.asked != demands(config) for one in files) and table.exists():
                 raise MetadataChangedException(
-                    f"The schema, a property or a constraint of table {table.url} was changed while batch {batchId} was being written to it. "
-                    "Start the query again.",
+                    f"The schema, a property or a constraint of table {table.url} was changed, or another writer numbered rows of it, while "
+                    f"batch {batchId} was being written to it. Start the query again.",
                     table=table.url,
                 )
+            note_numbers(transaction, config, files)
             return [add for one in files for add in one.adds]
 
         commit = partial(table.commit, user_metadata=self._request.user_metadata)
@@ -130,6 +134,12 @@ class _StreamWriter(DataSourceStreamWriter):
         for message in messages:
             for add in message.adds if isinstance(message, WrittenFiles) else ():
                 discard(self._store, add)
+
+    def _config_now(self, table: Table) -> TableConfig:
+        """The table as it is, or will be made for the rows."""
+        transaction = table.begin()
+        transaction.enforces = ENFORCED
+        return prepare_schema(transaction, self._schema, self._request.options)
 
     def _query(self) -> str:
         try:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.exceptions import StorageFailure
-from tahoe.ops.write.completion import Defaults, refuse_incomplete
+from tahoe.ops.write.completion import Defaults, TaskCompletion, refuse_incomplete
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import constant_default
+from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import ChangedFile
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
+from tahoe.txn.transaction import Transaction
 
-__all__ = ["WrittenFiles", "binned", "discard", "filled_in"]
+__all__ = ["FilledIn", "WrittenFiles", "binned", "discard", "filled_in", "note_numbers"]
 
 _TASK_BYTES = 128 * 1024 * 1024
 
@@ -31,10 +34,33 @@ class WrittenFiles(WriterCommitMessage):
 
     Args:
         asked: what of the table they were written for.
+        furthest: how far the task came with identity columns, by physical name.
     """
 
     adds: tuple[AddFile, ...]
     asked: object = None
+    furthest: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FilledIn:
+    """What tasks fill in: a value that is sent to them.
+
+    Args:
+        defaults, identities: of the columns that rows lack.
+        table: for errors.
+    """
+
+    defaults: Defaults
+    identities: tuple[IdentityColumn, ...]
+    table: str
+
+    def of_this_task(self) -> TaskCompletion:
+        """What fills in the rows of the task in which it is asked; Spark writes each partition of a query by one task, and commits one
+        attempt of it."""
+        context = TaskContext.get()
+        assert context is not None, "rows are written by tasks of Spark"
+        return TaskCompletion(self.defaults, self.identities, context.partitionId(), self.table)
 
 
 _Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile)
@@ -61,20 +87,35 @@ def discard(store: LogStore, add: AddFile) -> None:
         store.delete(decode_path(add.path, store.url))
 
 
-def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -> Defaults:
-    """What tasks fill in of the columns that rows lack. Numbers they cannot give, for they know nothing of each other.
+def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -> FilledIn:
+    """What tasks fill in of the columns that rows lack.
 
     Args:
         columns: that the rows bring.
         now_ms: when the statement runs; None where that is not known, as in a stream, whose batches are all written by one writer.
 
     Raises:
-        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: an identity column, or a default that is the time of the statement where nobody knows it,
-            or depends on the session's time zone, which a data source is not told.
+        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement where nobody knows it, or depends on the
+            session's time zone, which a data source is not told.
     """
     given = {name.lower() for name in columns}
     known = [found for column in config.schema if (found := constant_default(column, config.table, now_ms)) is not None]
+    identities = identity_columns(config.schema, config.table)
     remedy = "Write with a classic session, or without Spark (tahoe.Table.append)."
-    filled = {one.column.name for one in known}
+    filled = {one.column.name for one in known} | {one.name for one in identities}
     refuse_incomplete(config, given | filled, "A write by way of Spark's Python data source", remedy)
-    return Defaults(tuple(one for one in known if one.column.name.lower() not in given))
+    defaults = Defaults(tuple(one for one in known if one.column.name.lower() not in given))
+    return FilledIn(defaults, tuple(one for one in identities if one.name.lower() not in given), config.table)
+
+
+def note_numbers(transaction: Transaction, config: TableConfig, files: Iterable[WrittenFiles]) -> None:
+    """Note in the transaction that commits them how far the tasks came with identity columns.
+
+    Args:
+        config: of the table as tasks numbered its rows.
+    """
+    came = [one.furthest for one in files]
+    for one in identity_columns(config.schema, config.table):
+        values = [furthest[one.physical_name] for furthest in came if one.physical_name in furthest]
+        if values:
+            transaction.number(one.physical_name, further(one.step, values))

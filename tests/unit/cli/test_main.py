@@ -387,7 +387,9 @@ def test_drop_feature_tells_first_and_then_does(path: str) -> None:
 def test_compat_names_engines_and_what_is_in_their_way(path: str) -> None:
     tahoe.Table(path).add_feature("typeWidening")
     found = {(one["engine"], one["versions"]): one for one in run_json("compat", path)}
-    assert found["delta-spark", "4.0"]["reads"] == "yes" and found["Polars (scan_delta)", "2.1"]["why"].startswith("typeWidening")
+    assert found["delta-spark", "4.0.1"]["reads"] == "yes" and found["Polars (scan_delta)", "2.1"]["why"].startswith(
+        "typeWidening"
+    )
     assert found["Snowflake (Delta files in object storage)", "since March 2026"]["reads"] == "unknown"
     assert "delta-spark" in run("compat", path)
 

@@ -100,7 +100,26 @@ def test_what_nobody_says_is_unknown_and_what_is_said_is_not() -> None:
     assert answers(named("timestampNtz"), "Microsoft Fabric, SQL analytics endpoint", "2026")[0] == "no"
     assert answers(Protocol(2, 5), "Microsoft Fabric, SQL analytics endpoint", "2026", "id")[0] == "no"
     assert answers(Protocol(2, 5), "Microsoft Fabric, SQL analytics endpoint", "2026", "name")[0] == "yes"
-    assert answers(named("anInvention"), "delta-spark", "4.0") == ("no", "no", "anInvention")
+    assert answers(named("anInvention"), "delta-spark", "4.0.1") == ("no", "no", "anInvention")
+
+
+def test_releases_of_delta_spark_know_what_their_own_list_says() -> None:
+    assert answers(named("catalogManaged"), "delta-spark", "4.0.0") == ("no", "no", "catalogManaged")
+    assert answers(named("catalogManaged"), "delta-spark", "4.0.1") == ("yes", "yes", "")
+    assert answers(named("rowTracking"), "delta-spark", "3.1") == ("yes", "no", "to write: rowTracking")
+    spark = [one for one in ENGINES if one.name == "delta-spark"]
+    assert all(one.is_complete for one in spark)
+
+
+def test_what_is_no_hindrance_unless_it_is_used_is_not_answered() -> None:
+    assert answers(Protocol(1, 3), "delta-kernel (Rust)", "0.27") == ("yes", "no", "to write: checkConstraints")
+    assert answers(Protocol(1, 2), "delta-kernel (Rust)", "0.27") == (
+        "yes",
+        "unknown",
+        "to write: only where not used: invariants",
+    )
+    assert answers(Protocol(1, 3), "delta-kernel (Java)", "4.4")[:2] == ("yes", "unknown")
+    assert answers(named("typeWidening"), "delta-kernel (Rust)", "0.27") == ("yes", "no", "to write: typeWidening")
 
 
 def test_a_plain_table_is_read_by_all() -> None:
@@ -109,5 +128,10 @@ def test_a_plain_table_is_read_by_all() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: f"{engine.name} {engine.versions}")
 def test_rows_of_engines_name_features_that_there_are_and_their_sources(engine: Engine) -> None:
-    assert {*engine.reads.split(), *(engine.writes or "").split(), *engine.refuses.split()} <= FEATURES.keys()
+    assert {
+        *engine.reads.split(),
+        *(engine.writes or "").split(),
+        *engine.refuses.split(),
+        *engine.unless_used.split(),
+    } <= FEATURES.keys()
     assert engine.source.startswith("https://")

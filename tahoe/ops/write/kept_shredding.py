@@ -1,0 +1,77 @@
+"""Variants that files hold taken apart, carried to another file as they are (PROTOCOL.md, "Variant Shredding").
+
+Where all files of a group take a variant apart into the same columns, it is read and written as the plain struct that it is in them, so
+that nobody puts it together and it stays as Spark chose it. Where they differ, it is put together: that is right too, and larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tahoe.lazy import pq
+from tahoe.schema.arrow import from_arrow_schema
+from tahoe.schema.shredded import is_shredded
+from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.snapshot.scan import BareVersion, ScannedVersion
+
+__all__ = ["with_variants_as_stored"]
+
+_VARIANT = PrimitiveType("variant")
+_EXACT = (
+    *(
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.date32(),
+        pa.string(),
+        pa.binary(),
+    ),
+    *(pa.timestamp("us"), pa.timestamp("us", "UTC")),
+)
+"""Types that Tahoe reads and writes as they are."""
+
+
+def with_variants_as_stored(version: ScannedVersion, footers: Sequence[pq.FileMetaData]) -> ScannedVersion:
+    """The version, its columns of shredded variants as the structs that these files hold; each one as it is where they do not agree.
+
+    Args:
+        footers: of all files that are read together.
+    """
+    config = version.config
+    if config.column_mapping_mode == "id":
+        return version  # the parts of a variant have no ids to be found by
+    types = [footer.schema.to_arrow_schema() for footer in footers]
+    columns = tuple(_as_stored(column, types) for column in version.schema)
+    if columns == version.schema.fields:
+        return version
+    metadata = replace(config.metadata, schema_string=StructType(columns).to_json())
+    return BareVersion(version.store, version.version, replace(config, metadata=metadata))
+
+
+def _as_stored(column: StructField, files: Sequence[pa.Schema]) -> StructField:
+    if column.data_type != _VARIANT:
+        return column
+    found = [file.field(column.physical_name).type for file in files if column.physical_name in file.names]
+    # A file from before the column has nothing to tell NULL by where a part must not be missing.
+    same = 0 < len(found) == len(files) and is_shredded(found[0]) and all(one.equals(found[0]) for one in found)
+    return replace(column, data_type=_struct(found[0])) if same and _is_exact(found[0]) else column
+
+
+def _struct(stored: pa.StructType) -> DataType:
+    (column,) = from_arrow_schema(pa.schema([pa.field("v", stored)])).fields
+    return column.data_type
+
+
+def _is_exact(data_type: pa.DataType) -> bool:
+    if pa.types.is_struct(data_type):
+        return bool(data_type.num_fields) and all(_is_exact(field.type) for field in data_type.fields)
+    if pa.types.is_list(data_type):
+        return _is_exact(data_type.value_type)
+    return data_type in _EXACT or pa.types.is_decimal128(data_type)

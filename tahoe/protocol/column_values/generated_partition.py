@@ -1,0 +1,155 @@
+"""One generated partition column, and what a comparison of its base column implies for it (PROTOCOL.md, "Generated Columns"). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tahoe.exceptions import TahoeError
+from tahoe.expr.compute.compute import compute
+from tahoe.expr.tree.common_types import same_type
+from tahoe.expr.tree.expression import Expression, Reference
+from tahoe.expr.tree.predicate import Column, Comparison, In, IsNull, Literal, Or, Predicate, StartsWith, all_of, any_of
+from tahoe.protocol.column_values.growing import asks_for_days_alone, depends_on_zone, is_prefix, writes_years
+from tahoe.schema.arrow import to_arrow_type
+from tahoe.schema.types import PrimitiveType, StructField, StructType
+
+__all__ = ["MOST_VALUES", "GeneratedPartition"]
+
+_TIMESTAMP, _STRING, _DATE = (PrimitiveType(name) for name in ("timestamp", "string", "date"))
+_ANY_ZONE = timedelta(hours=16)
+_A_DAY_LEFT_OUT = timedelta(days=1)
+"""Of a date that a time zone never had, midnight is that of the next day (Samoa, 30 December 2011)."""
+MOST_VALUES = 100
+"""Of a longer list of constants nothing is derived."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedPartition:
+    """A partition column that is made of one other column.
+
+    Args:
+        value: its expression.
+        base: what it reads.
+        grows: whether a greater base never has a lesser value.
+    """
+
+    column: StructField
+    value: Expression
+    base: Reference
+    grows: bool
+
+    def implied(self, leaf: Predicate) -> Predicate | None:
+        """What holds for the partition of every row for which a predicate over one column is true; None for nothing."""
+        match leaf:
+            case Comparison(op, column, literal) if self.is_base(column, literal):
+                return None if literal.value is None else self._kept(self._compared(op, literal.value))
+            case In(column, literals) if self.is_base(column) and len(literals) <= MOST_VALUES:
+                parts = [self.implied(Comparison("=", column, one)) for one in literals if one.value is not None]
+                return None if None in parts else any_of(part for part in parts if part is not None)
+            case IsNull(column) if self.is_base(column) and self._value(None) is None:
+                return IsNull(self.partition)
+            case StartsWith(column, prefix) if self.is_base(column) and is_prefix(self.value):
+                return self._kept(StartsWith(self.partition, self._value(prefix)))
+        return None
+
+    @property
+    def partition(self) -> Column:
+        """The column that filters name."""
+        return Column((self.column.name,))
+
+    @property
+    def writes_years(self) -> bool:
+        """See `tahoe.protocol.column_values.growing.writes_years`."""
+        return writes_years(self.value)
+
+    @property
+    def depends_on_zone(self) -> bool:
+        """See `tahoe.protocol.column_values.growing.depends_on_zone`."""
+        return depends_on_zone(self.value)
+
+    def is_base(self, column: Column, literal: Literal | None = None) -> bool:
+        """Whether it is the base column, and the literal beside it of the column's type."""
+        named = [part.lower() for part in column.path] == [part.lower() for part in self.base.path]
+        return named and (literal is None or same_type(literal.data_type, self.base.data_type))
+
+    def bound(self, value: Any, direction: int) -> Any:
+        """The value for a base that is as far off as any time zone can make it; None where it cannot be told.
+
+        Args:
+            direction: -1 for what is never greater than the value, 1 for what is never less.
+        """
+        try:
+            shown = self.value != self.base and self.depends_on_zone
+            if shown:
+                value += direction * (_A_DAY_LEFT_OUT if self.base.data_type == _DATE else _ANY_ZONE)
+            found = self._value(value)
+            if found is not None and self.column.data_type == _TIMESTAMP:
+                # Its beginning was told by the writer's clock, and where the log's text names no zone, the text was written by it too.
+                found += direction * (2 if shown else 1) * _ANY_ZONE
+        except OverflowError:
+            return None
+        return found
+
+    def compared(self, op: str, value: Any) -> Comparison:
+        """The partition column against a value of its own."""
+        return Comparison(op, self.partition, Literal(value, self.column.data_type))
+
+    def _kept(self, found: Predicate | None) -> Predicate | None:
+        """With the partitions whose text the log keeps as NULL."""
+        if found is None or self.column.data_type != _STRING:
+            return found
+        return Or((found, IsNull(self.partition)))
+
+    def _compared(self, op: str, value: Any) -> Predicate | None:
+        if op in ("=", "<=>"):
+            return self._within(value) if self.grows else self._exactly(value)
+        if not self.grows:
+            return None
+        return self._at_most(value) if op in ("<", "<=") else self._at_least(value) if op in (">", ">=") else None
+
+    def _exactly(self, value: Any) -> Predicate | None:
+        """One of the values that the base can have been shown as."""
+        if not self.depends_on_zone:
+            exact = self._value(value)
+            return None if exact is None else self.compared("=", exact)
+        if not asks_for_days_alone(self.value):
+            return None
+        try:  # the three lie so near that no day is between two of them
+            found = [self._value(value + far * _ANY_ZONE) for far in (-1, 0, 1)]
+        except OverflowError:
+            return None
+        literals = [Literal(one, self.column.data_type) for one in dict.fromkeys(found)]
+        return None if None in found else In(self.partition, tuple(literals))
+
+    def _within(self, value: Any) -> Predicate | None:
+        found = [self._at_least(value), self._at_most(value)]
+        return None if None in found else all_of(part for part in found if part is not None)
+
+    def _at_least(self, value: Any) -> Predicate | None:
+        least = self.bound(value, -1)
+        if least is None:
+            return None
+        found = self.compared(">=", least)
+        return Or((found, self.compared("<", "0"))) if self.writes_years else found
+
+    def _at_most(self, value: Any) -> Predicate | None:
+        greatest = self.bound(value, 1)
+        return None if greatest is None else self.compared("<=", greatest)
+
+    def _value(self, base: Any) -> Any:
+        """The column's value for one of its base; None for NULL, and where it cannot be computed."""
+        nested: Any = base
+        for name in reversed(self.base.path[1:]):
+            nested = {name: nested}
+        data_type = self.base.data_type
+        for name in reversed(self.base.path[1:]):
+            data_type = StructType((StructField(name, data_type),))
+        try:
+            row = pa.table({self.base.path[0]: pa.array([nested], to_arrow_type(data_type))})
+            return compute(self.value, row)[0].as_py()
+        except (TahoeError, pa.ArrowException, ValueError, OverflowError):
+            return None

@@ -46,7 +46,7 @@ def forgotten(table: str, coordinator: str, last: int, version: int) -> CorruptT
         "restored from an older backup, or its URL names a copy that lags, or the table was dropped and made anew meanwhile. Nothing is read "
         "or written, so that no acknowledged commit is lost. Name the database that is up to date, or restore it from a newer backup. Where "
         f"there is none, and {commit_name(version)} is the newest commit of the log: coordinator.forget(table.url), "
-        f"coordinator.expect(table.url, {version}, ''), coordinator.adopt(table.url, {version}); commits that were not published are lost then.",
+        f"coordinator.expect(table.url, {version}, ''), coordinator.adopt(table.url, {version}); what was not published is lost then.",
         code="TAHOE_COORDINATOR_BEHIND",
         table=table,
         version=version,

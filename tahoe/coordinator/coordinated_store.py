@@ -324,7 +324,7 @@ class CoordinatedStore:
         listed[name] = entry
 
     def _check_newer(self, managed: Managed, newer: Sequence[Entry]) -> None:
-        """Files of the log that are newer than the last version: see `tahoe.coordinator.contradiction`. The coordinator is asked once more."""
+        """Of files that are newer than the last version: see `tahoe.coordinator.contradiction`. The coordinator is asked once more."""
         parsed = ((parse(entry.name), entry) for entry in newer)
         commits = [(path.version, entry) for path, entry in parsed if path is not None and path.kind == "commit"]
         if not commits or (now := self.managed()) is None or now.last_version is None:

@@ -58,6 +58,11 @@ class Database:
         self._process = 0
         self._lock = threading.Lock()
 
+    @property
+    def holds_secret(self) -> bool:
+        """Whether the URL has a password in it."""
+        return bool(self._secrets)
+
     def rows(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         """What a query gives. Raises `StorageFailure` where the database does not answer."""
         with self._lock:
@@ -190,7 +195,9 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
         connection = psycopg2.connect(url, **{key: value for key, value in network.items() if key not in given})
         if "options" not in given:  # else whoever named the database says how long is waited
             with connection.cursor() as cursor:  # a client that stands still within a transaction gives its rows free
-                cursor.execute(f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}")
+                cursor.execute(
+                    f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
+                )
             connection.commit()
         return connection
 

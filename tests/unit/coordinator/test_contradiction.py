@@ -106,10 +106,15 @@ def test_a_transaction_over_several_tables_that_meets_an_older_backup_commits_no
     tables = [Table.create(f"memory://{uuid.uuid4()}/t", SCHEMA, properties=MANAGED, coordinator=coordinator) for _ in "ab"]
     shutil.copy(tmp_path / "c.db", tmp_path / "backup.db")
     tables[1].append(rows(1))
-    with pytest.raises(CorruptTable, match="restored from an older backup"), transaction(*tables) as t:
-        for table in tables:
-            t[table].append(rows(2))
-        shutil.copy(tmp_path / "backup.db", tmp_path / "c.db")
+
+    def run() -> None:
+        with transaction(*tables) as t:
+            for table in tables:
+                t[table].append(rows(2))
+            shutil.copy(tmp_path / "backup.db", tmp_path / "c.db")
+
+    with pytest.raises(CorruptTable, match="restored from an older backup"):
+        run()
     assert tables[0].version() == 0, "the other table has nothing of the transaction either"
 
 

@@ -13,6 +13,7 @@ import pytest
 from tahoe.coordinator import sql_database
 from tahoe.coordinator.coordinator import Managed, StagedCommit
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
+from tahoe.exceptions import StorageFailure
 from tahoe.store.log_store import Created, Exists, Refused, Unanswered
 from tests.postgresql import postgresql_server
 
@@ -148,3 +149,18 @@ def test_a_url_that_names_options_of_its_own_keeps_them(postgresql: str) -> None
     assert database.rows("SHOW statement_timeout", ()) == [("77s",)]
     assert sql_database.open_database(postgresql).rows("SHOW statement_timeout", ()) == [("10s",)]
     assert sql_database.open_database(postgresql).rows("SHOW idle_in_transaction_session_timeout", ()) == [("10s",)]
+
+
+def test_a_table_that_moved_takes_all_that_is_known_of_it_along(url: str, table: str) -> None:
+    coordinator, there = adopted(url, table, version=3), f"{table}-there"
+    coordinator.ratify([staged(table, 4)])
+    coordinator.move(table, there)
+    coordinator.move(table, there)  # nothing is known of it any more
+    known = coordinator.managed([table, there])
+    assert list(known) == [there]
+    assert (known[there].last_version, [commit.file for commit in known[there].commits.values()]) == (4, [staged(table, 4).file])
+    assert isinstance(coordinator.ratify([staged(table, 5)]), Exists), "who writes to the old place commits nothing"
+    adopted(url, table)
+    with pytest.raises(StorageFailure):
+        coordinator.move(there, table)
+    assert [coordinator.managed([one])[one].last_version for one in (table, there)] == [0, 4]

@@ -51,9 +51,7 @@ def test_a_table_whose_commits_a_coordinator_ratifies_is_shown_where_it_is_named
     table.append(ROWS)
     UNIFORM_RUNTIME.queue.drain(30)
     load = "/v1/namespaces/default/tables/t"
-    assert "TAHOE_COORDINATOR" in refused(
-        ask(ReadOnlyCatalog(warehouse_of(tmp_path / "w")), load), 500, "Unsupported"
-    )
+    assert "TAHOE_COORDINATOR" in refused(ask(ReadOnlyCatalog(warehouse_of(tmp_path / "w")), load), 500, "Unsupported")
     catalog = ReadOnlyCatalog(warehouse_of(tmp_path / "w", coordinator=coordinator))
     assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "1"
     # What was ratified and not published is there too.

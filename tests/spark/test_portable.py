@@ -150,6 +150,13 @@ assert tahoe.enable(spark) is spark
 frame.write.format("delta").mode("append").save(path)
 print("= filtered", spark.read.format("delta").load(path).where("id >= 90").count())
 print("= version", spark.read.format("delta").option("versionAsOf", 0).load(path).count())
+coordinator = tahoe.SqlCoordinator("sqlite:///" + path + "-c.db")
+managed = tahoe.Table.create(
+    path + "3", tahoe.Table(path).schema(), properties={"delta.feature.catalogManaged": "supported"}, coordinator=coordinator
+)
+frame.write.format("delta").mode("append").option("coordinator", coordinator.shown_url).save(path + "3")
+known = spark.read.format("delta").option("coordinator", coordinator.shown_url).load(path + "3").count()
+print("= managed", known, managed.version())
 from tahoe.tables import DeltaTable
 table = DeltaTable.forPath(spark, path)
 print("= table", table.toDF().count(), table.history().count(), table.detail().first().numFiles > 0)
@@ -259,6 +266,7 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, jav
         "= read 100",
         "= filtered 20",
         "= version 100",
+        "= managed 100 1",
         "= table 200 2 True",
         "= made ['x']",
         "= encoded there 0",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator
@@ -26,28 +26,49 @@ from tahoe.txn.transaction import Operation, Transaction
 if TYPE_CHECKING:
     from tahoe.expr.tree.predicate import Predicate
 
-__all__ = ["TableInTransaction", "TablesInTransaction", "read_together", "transaction"]
+__all__ = ["HeldTable", "OnAnEngine", "TableInTransaction", "TablesInTransaction", "read_together", "transaction"]
 
 
-def read_together(*tables: Table) -> tuple[Snapshot, ...]:
+class OnAnEngine(Protocol):
+    """A table as an engine's own front door has it, as `tahoe.DeltaTable` is: what it must tell to be read and written with others."""
+
+    def _plain_table(self) -> Table:
+        """The table without the engine."""
+
+    def _in_transaction(self, held: HeldTable) -> Any:
+        """What stands for it in a transaction; changes are to be staged and committed through `held`."""
+
+    def _at(self, snapshot: Snapshot) -> Any:
+        """One version, as the engine shows it."""
+
+
+@overload
+def read_together(*tables: Table) -> tuple[Snapshot, ...]: ...
+
+
+@overload
+def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]: ...
+
+
+def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]:
     """The newest versions of tables, all of one moment: no transaction over them is seen in part.
 
     ``a, b = tahoe.read_together(accounts, ledger); a.scan().to_arrow()``
 
     Args:
-        tables: which one coordinator manages.
+        tables: which one coordinator manages. A `tahoe.DeltaTable` gives a DataFrame of its version, a `tahoe.Table` a `Snapshot`.
 
     Raises:
         InvalidRequest: ``TAHOE_NOT_ONE_COORDINATOR`` for tables that no coordinator manages, or not one and the same.
     """
-    coordinator = _coordinator_of(tables)
-    known = coordinator.managed([table.url for table in tables])
-    versions = {url: managed.last_version for url, managed in known.items()}
-    return tuple(_at(table, versions[table.url]) for table in tables)
+    snapshots = _together([_plain(table) for table in tables])
+    return tuple(
+        snapshot if isinstance(table, Table) else table._at(snapshot) for table, snapshot in zip(tables, snapshots, strict=True)
+    )
 
 
 @contextmanager
-def transaction(*tables: Table, policy: RetryPolicy | None = None) -> Iterator[TablesInTransaction]:
+def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) -> Iterator[TablesInTransaction]:
     """A transaction over several tables: when the block ends, all of its changes are visible at once; where it raises, none is made.
 
     ::
@@ -60,6 +81,8 @@ def transaction(*tables: Table, policy: RetryPolicy | None = None) -> Iterator[T
     All reading in the block is of the versions that were the newest when it began, without what the block itself writes. Each table takes
     one change, for it gets one commit. A table that is only read, or only named, must not have changed by the end.
 
+    On Spark the same with `tahoe.DeltaTable` and DataFrames (`tahoe.spark.in_transaction`), and both kinds in one transaction.
+
     Args:
         tables: which one coordinator manages.
         policy: how long is tried.
@@ -69,28 +92,40 @@ def transaction(*tables: Table, policy: RetryPolicy | None = None) -> Iterator[T
         DeltaConcurrentModificationException: another writer was faster with what this one may not be moved past; nothing is committed.
         CommitStateUnknown: see `tahoe.txn.together.commit_together`.
     """
-    begun = TablesInTransaction(tables, read_together(*tables))
-    yield begun
-    begun._commit(policy or RetryPolicy())
+    begun = TablesInTransaction(tables, _together([_plain(table) for table in tables]))
+    try:
+        yield begun
+        begun._commit(policy or RetryPolicy())
+    finally:
+        begun._end()
 
 
 class TablesInTransaction:
     """The tables of one transaction, by the table that was named: ``t[accounts]``."""
 
-    def __init__(self, tables: Sequence[Table], snapshots: Sequence[Snapshot]) -> None:
-        self._held = {
-            table.url: TableInTransaction(_HeldTable(table, snapshot)) for table, snapshot in zip(tables, snapshots, strict=True)
-        }
+    def __init__(self, tables: Sequence[Table | OnAnEngine], snapshots: Sequence[Snapshot]) -> None:
+        self._held: dict[str, HeldTable] = {}
+        self._shown: dict[str, Any] = {}
+        for table, snapshot in zip(tables, snapshots, strict=True):
+            held = self._held[snapshot.store.url] = HeldTable(_plain(table), snapshot)
+            self._shown[held.url] = TableInTransaction(held) if isinstance(table, Table) else table._in_transaction(held)
         self._versions: Mapping[str, int] | None = None
 
-    def __getitem__(self, table: Table) -> TableInTransaction:
-        if table.url not in self._held:
+    @overload
+    def __getitem__(self, table: Table) -> TableInTransaction: ...
+
+    @overload
+    def __getitem__(self, table: OnAnEngine) -> Any: ...
+
+    def __getitem__(self, table: Table | OnAnEngine) -> Any:
+        url = _plain(table).url
+        if url not in self._shown:
             raise InvalidRequest(
-                f"Table {table.url} is not in this transaction, which is over {', '.join(self._held)}. Name it where the transaction begins.",
+                f"Table {url} is not in this transaction, which is over {', '.join(self._held)}. Name it where the transaction begins.",
                 code="TAHOE_NOT_IN_TRANSACTION",
-                table=table.url,
+                table=url,
             )
-        return self._held[table.url]
+        return self._shown[url]
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -103,7 +138,7 @@ class TablesInTransaction:
         return self._versions
 
     def _commit(self, policy: RetryPolicy) -> None:
-        tables = {url: held._table for url, held in self._held.items()}
+        tables = self._held
         writing = [table for table in tables.values() if table.held is not None]
         versions = {url: table.read.version for url, table in tables.items()}
         if writing:
@@ -120,6 +155,10 @@ class TablesInTransaction:
                 table.named.after_commit(one)
         self._versions = versions
 
+    def _end(self) -> None:
+        for table in self._held.values():
+            table.is_over = True
+
 
 class TableInTransaction(Readable):
     """One table in a transaction over several: read as at its beginning, and changed once.
@@ -127,7 +166,7 @@ class TableInTransaction(Readable):
     Its methods are those of `tahoe.Table`, without what a transaction over several tables cannot hold (DDL, OPTIMIZE, VACUUM, RESTORE, …).
     """
 
-    def __init__(self, table: _HeldTable) -> None:
+    def __init__(self, table: HeldTable) -> None:
         self._table = table
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
@@ -167,7 +206,7 @@ class TableInTransaction(Readable):
         return self._table.merge(source, on, source_alias=source_alias, target_alias=target_alias, user_metadata=user_metadata)
 
 
-class _HeldTable(Table):
+class HeldTable(Table):
     """A table whose one commit is held until all of a transaction are sent.
 
     Args:
@@ -180,19 +219,31 @@ class _HeldTable(Table):
         self.named, self.read = named, read
         self.held: PreparedCommit | None = None
         self.is_read = False
+        self.is_over = False
 
     @property
     def coordinated(self) -> CoordinatedStore:
+        """Its storage, as the coordinator sees it."""
         assert isinstance(self.store, CoordinatedStore)
         return self.store
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
+        """The version that the transaction began with, or an older one."""
         return self.read if version is None and timestamp is None else super().snapshot(version, timestamp)
 
     def begin(self) -> Transaction:
+        """See `Table.begin`: on that version. Raises `InvalidRequest` once the transaction over several tables is over."""
+        if self.is_over:
+            raise InvalidRequest(
+                f"The transaction over several tables in which table {self.url} was to be changed is over; nothing was changed now. Change "
+                "the table itself, or begin another transaction.",
+                code="TAHOE_NOT_IN_TRANSACTION",
+                table=self.url,
+            )
         return Transaction(self.store, self.read, self.clock)
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
+        """Hold the commit. Raises `InvalidRequest` (``TAHOE_ONE_CHANGE_A_TABLE``) for a second one."""
         if self.held is not None:
             raise InvalidRequest(
                 f"Table {self.url} is changed by this transaction already, and a transaction over several tables makes one commit to each. "
@@ -204,6 +255,7 @@ class _HeldTable(Table):
         return Committed(self.held.version, self.read, self.held.actions, 0, self.held)
 
     def commit_rows(self, transaction: Transaction, staged: Staged, *, user_metadata: str | None = None) -> RowsChanged:
+        """See `Table.commit_rows`; there is no version yet."""
         return replace(super().commit_rows(transaction, staged, user_metadata=user_metadata), version=None)
 
     def prepared(self) -> PreparedCommit:
@@ -217,6 +269,17 @@ class _HeldTable(Table):
             is_blind_append=False,
             commit_info={**self.held.commit_info, "isBlindAppend": False},
         )
+
+
+def _plain(table: Table | OnAnEngine) -> Table:
+    return table if isinstance(table, Table) else table._plain_table()
+
+
+def _together(tables: Sequence[Table]) -> tuple[Snapshot, ...]:
+    coordinator = _coordinator_of(tables)
+    known = coordinator.managed([table.url for table in tables])
+    versions = {url: managed.last_version for url, managed in known.items()}
+    return tuple(_at(table, versions[table.url]) for table in tables)
 
 
 def _at(table: Table, version: int | None) -> Snapshot:

@@ -17,16 +17,20 @@ from pyspark.sql.types import (
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.column_values.identity import identity_metadata
+from tahoe.several_tables import HeldTable
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.commands.row_changes import refuse_connect
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.upkeep import RESTORE_ROW, DeltaOptimizeBuilder, drop_feature_of, restore_table, vacuum_table
 from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.copies.delta_table import Copies
+from tahoe.spark.in_transaction import DeltaTableInTransaction
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
@@ -132,6 +136,17 @@ class DeltaTable(Copies):
         return cls(sparkSession, convert_named(sparkSession, parts, partitionSchema))
 
     # -- what a table tells ------------------------------------------------------------------------------------------------
+
+    def _plain_table(self) -> Table:
+        return self._table
+
+    def _in_transaction(self, held: HeldTable) -> DeltaTableInTransaction:
+        return DeltaTableInTransaction(self._spark, held, self._options, self._alias)
+
+    def _at(self, snapshot: Snapshot) -> DataFrame:
+        refuse_connect(self._spark, "Reading several tables together")
+        found = read_snapshot(self._spark, snapshot, options=self._options)
+        return found if self._alias is None else found.alias(self._alias)
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame, which shows the newest version whenever it is executed."""

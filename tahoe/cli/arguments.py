@@ -10,6 +10,7 @@ import typer
 from tahoe.exceptions import InvalidRequest
 
 if TYPE_CHECKING:
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
     from tahoe.table import Table
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "AtVersion",
     "Path",
     "StorageOptions",
+    "named_coordinator",
     "open_table",
     "options_of",
 ]
@@ -56,12 +58,17 @@ def open_table(path: str, options: list[str]) -> Table:
     """
     from tahoe.table import Table  # Arrow and the store take most of the time of `tahoe --help` otherwise
 
-    url = os.environ.get(COORDINATOR)
-    if url:
-        from tahoe.coordinator.sql_coordinator import SqlCoordinator
+    return Table(path, storage_options=options_of(options), coordinator=named_coordinator())
 
-        return Table(path, storage_options=options_of(options), coordinator=SqlCoordinator(url))
-    return Table(path, storage_options=options_of(options))
+
+def named_coordinator() -> SqlCoordinator | None:
+    """The coordinator that the environment variable `COORDINATOR` names; None where it names none."""
+    url = os.environ.get(COORDINATOR)
+    if not url:
+        return None
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
+
+    return SqlCoordinator(url)
 
 
 def options_of(texts: list[str]) -> dict[str, str]:

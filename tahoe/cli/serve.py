@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tahoe.cli.arguments import StorageOptions, options_of
+from tahoe.cli.arguments import StorageOptions, named_coordinator, options_of
 from tahoe.cli.text import visible
 from tahoe.exceptions import InvalidRequest, Unsupported
 
@@ -70,7 +70,8 @@ def serve(
 ) -> None:
     """Serve the Delta tables below a folder as Iceberg, read-only, over Iceberg's own REST catalog protocol. Ctrl-C ends it.
 
-    A table that asks for UniForm is shown at its newest version: one that lags is converted when it is loaded.
+    A table that asks for UniForm is shown at its newest version: one that lags is converted when it is loaded. Who ratifies the commits of
+    catalog-managed tables is named by the variable TAHOE_COORDINATOR.
     """
     secret = token if token is not None else os.environ.get(TOKEN_VARIABLE)
     _refuse_open_door(host, secret)
@@ -85,7 +86,8 @@ def serve(
     from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog
     from tahoe.uniform.serve.warehouse import Warehouse
 
-    warehouse = Warehouse(iceberg, options_of(option), runtime=UNIFORM_RUNTIME, wait_seconds=wait)
+    coordinator = named_coordinator()
+    warehouse = Warehouse(iceberg, options_of(option), runtime=UNIFORM_RUNTIME, wait_seconds=wait, coordinator=coordinator)
     warehouse.refuse_if_absent()
     listening = _listen(host, port)
     limits = Limits(connections, min(connections, connections_of_a_peer))

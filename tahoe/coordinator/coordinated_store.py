@@ -9,13 +9,14 @@ writes a log does it right for these tables too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
 from tahoe.clock import Clock
+from tahoe.coordinator.contradiction import forgotten, ratified_before, unknown_commit
 from tahoe.coordinator.coordinator import Coordinator, Managed, StagedCommit
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, StorageFailure, TahoeError
 from tahoe.log.files.commits import parse_actions
@@ -91,6 +92,8 @@ class CoordinatedStore:
         if managed is None:
             return entries
         listed = {entry.name: entry for entry in entries if _counts(entry.name, managed)}
+        if len(listed) < len(entries):
+            self._check_newer(managed, [entry for entry in entries if entry.name not in listed])
         ratified = (_entry(commit) for commit in managed.commits.values())
         listed.update((entry.name, entry) for entry in ratified if entry.name >= f"{LOG_FOLDER}/{start}")
         self._check_last(managed, listed, start)
@@ -121,6 +124,7 @@ class CoordinatedStore:
         if parse(name) is None or (managed := self.managed()) is None:
             return self.inner.head(name)
         if not _counts(name, managed):
+            self._check_asked(name, managed)
             return None
         commit = _ratified(name, managed)
         return self.inner.head(name) if commit is None else _entry(commit)
@@ -169,6 +173,7 @@ class CoordinatedStore:
                 return self._put_plain(parsed.version, name, data)
             if managed.last_version >= parsed.version:
                 return Exists()
+            self._check_known(managed, parsed.version - 1)
             staged = self.stage(parsed.version, data)
             outcome = self.coordinator.ratify([staged])
         except StorageFailure as error:
@@ -176,8 +181,28 @@ class CoordinatedStore:
         self.follow_up(staged, outcome)
         return outcome
 
+    def check_free(self, version: int) -> None:
+        """Before a commit is proposed: no published commit may have its number already, however the coordinator came to not know of it.
+
+        Raises:
+            CorruptTable: ``TAHOE_COORDINATOR_BEHIND`` or ``TAHOE_UNRATIFIED_COMMIT`` where one has.
+        """
+        entry = self.inner.head(commit_name(version))
+        if entry is None:
+            return
+        managed = self.managed()
+        if managed is not None and managed.last_version is not None and managed.last_version < version:
+            self._check_newer(managed, [entry])
+            raise unknown_commit(self.url, repr(self.coordinator), version)
+
     def stage(self, version: int, data: bytes) -> StagedCommit:
-        """Write a commit to where it may be ratified from. Raises `StorageFailure` where it is not there afterwards."""
+        """Write a commit to where it may be ratified from.
+
+        Raises:
+            StorageFailure: it is not there afterwards.
+            CorruptTable: see `check_free`.
+        """
+        self.check_free(version)
         name = staged_name(version, self._clock.uuid())
         outcome = self.inner.put_if_absent(name, data)
         if isinstance(outcome, Created | Unanswered):
@@ -194,14 +219,23 @@ class CoordinatedStore:
         )
 
     def follow_up(self, staged: StagedCommit, outcome: PutOutcome) -> None:
-        """Publish a commit that was ratified; delete one that was not. Neither can fail the commit: anybody can do it later."""
+        """Publish a commit that was ratified; delete one that was not. Neither can fail the commit: anybody can do it later.
+
+        Raises:
+            CorruptTable: ``TAHOE_COORDINATOR_BEHIND`` where it was refused by a coordinator that does not know the version before it.
+        """
+        lost = isinstance(outcome, Exists | Refused)
+        managed = None
         try:
             if isinstance(outcome, Created):
                 self.publish()
-            elif isinstance(outcome, Exists | Refused) and not self._names(staged):
+            managed = self.managed() if lost else None
+            if lost and not _names(managed, staged):
                 self.inner.delete(f"{STAGED_FOLDER}/{staged.file}")
         except TahoeError as error:
             logger.warning("what follows the commit of version %d of %s is left to others: %s", staged.version, self.url, error)
+        if managed is not None and isinstance(outcome, Exists):
+            self._check_known(managed, staged.version - 1)
 
     def publish(self) -> int | None:
         """Copy all ratified commits to their places in the log, oldest first; the last version, None where no coordinator manages the table.
@@ -214,7 +248,8 @@ class CoordinatedStore:
         if managed is None:
             return None
         for version in sorted(managed.commits):
-            self._publish(managed.commits[version])
+            if not self._publish(managed.commits[version]):
+                return self.publish()
         if managed.commits:
             self.coordinator.published(self.url, max(managed.commits))
         return managed.last_version
@@ -271,11 +306,6 @@ class CoordinatedStore:
                 )
         return found
 
-    def _names(self, staged: StagedCommit) -> bool:
-        """Whether the coordinator names a staged file all the same: a client below it may have repeated a question."""
-        managed = self.managed()
-        return managed is not None and any(commit.file == staged.file for commit in managed.commits.values())
-
     def _check_last(self, managed: Managed, listed: dict[str, Entry], start: str) -> None:
         """The newest version is ratified, so its commit is there, though a listing may lag behind; else an old version would be shown."""
         last = managed.last_version
@@ -293,11 +323,42 @@ class CoordinatedStore:
             )
         listed[name] = entry
 
-    def _publish(self, commit: StagedCommit) -> None:
-        name, data = commit_name(commit.version), self.inner.get(f"{STAGED_FOLDER}/{commit.file}")
+    def _check_newer(self, managed: Managed, newer: Sequence[Entry]) -> None:
+        """Of files that are newer than the last version: see `tahoe.coordinator.contradiction`. The coordinator is asked once more."""
+        parsed = ((parse(entry.name), entry) for entry in newer)
+        commits = [(path.version, entry) for path, entry in parsed if path is not None and path.kind == "commit"]
+        if not commits or (now := self.managed()) is None or now.last_version is None:
+            return
+        last = now.last_version
+        version = ratified_before(self.inner, [(version, entry) for version, entry in commits if version > last])
+        if version is not None:
+            raise forgotten(self.url, repr(self.coordinator), last, version)
+
+    def _check_asked(self, name: str, managed: Managed) -> None:
+        """Who follows a table asks for what comes after the last version; who asks for more may have seen what the coordinator forgot."""
+        parsed = parse(name)
+        if parsed is not None and managed.last_version is not None and parsed.version > managed.last_version + 1:
+            newer = self.inner.list_from(LOG_FOLDER, commit_name(managed.last_version + 1).rpartition("/")[2])
+            self._check_newer(managed, newer)
+
+    def _check_known(self, managed: Managed, version: int) -> None:
+        """A commit was made upon `version`, so the coordinator must have ratified it."""
+        if managed.last_version is not None and managed.last_version < version:
+            raise forgotten(self.url, repr(self.coordinator), managed.last_version, version)
+
+    def _publish(self, commit: StagedCommit) -> bool:
+        """Copy one to its place; False where another has done it, and cleaned up, since the coordinator was asked."""
+        name = commit_name(commit.version)
+        try:
+            data = self.inner.get(f"{STAGED_FOLDER}/{commit.file}")
+        except NotFound:
+            managed = self.managed()
+            if managed is None or managed.commits.get(commit.version) != commit:
+                return False
+            raise
         outcome = self.inner.put_if_absent(name, data)
         if isinstance(outcome, Created):
-            return
+            return True
         if not isinstance(outcome, Exists):
             raise StorageFailure(
                 f"Storage did not take {name} of table {self.url}, a commit that {self.coordinator!r} has ratified ({outcome.error}). "
@@ -314,6 +375,7 @@ class CoordinatedStore:
                 version=commit.version,
                 file=name,
             )
+        return True
 
     def _put_plain(self, version: int, name: str, data: bytes) -> PutOutcome:
         """A commit to a table that is not managed: by its name, and where it brings the feature, it ratifies itself by that."""
@@ -353,6 +415,7 @@ class CoordinatedStore:
                 table=self.url,
                 file=name,
             )
+        self._check_known(managed, parsed.last_version)
         if any(version <= parsed.last_version for version in managed.commits):
             self.publish()
 
@@ -375,6 +438,11 @@ def _ratified(name: str, managed: Managed) -> StagedCommit | None:
 def _place(name: str, managed: Managed) -> str:
     commit = _ratified(name, managed)
     return name if commit is None else f"{STAGED_FOLDER}/{commit.file}"
+
+
+def _names(managed: Managed | None, staged: StagedCommit) -> bool:
+    """Whether the coordinator names a staged file all the same: a client below it may have repeated a question."""
+    return managed is not None and any(commit.file == staged.file for commit in managed.commits.values())
 
 
 def _entry(commit: StagedCommit) -> Entry:

@@ -80,3 +80,9 @@ class Coordinator(Protocol):
 
     def forget(self, table: str) -> None:
         """Forget the table: after it was deleted. One that is not known is no error."""
+
+    def move(self, table: str, to: str) -> None:
+        """The table is at another place, with its log: what is known of it goes by the other URL. One that is not known is no error.
+
+        What is known of a table that was at the other place is an error, and nothing is changed then.
+        """

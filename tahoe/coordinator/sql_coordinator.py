@@ -36,7 +36,7 @@ class SqlCoordinator:
             ``postgresql://user:password@host/database`` (needs ``pip install 'tahoe-delta[coordinator]'``). A password that stands
             here, and not in libpq's own places (``PGPASSWORD``, ``~/.pgpass``), is shown nowhere.
 
-    A table is known by its URL: whoever moves a table, moves its rows.
+    A table is known by its URL: whoever moves a table, tells it (`move`), and who deletes one too (`forget`).
     """
 
     def __init__(self, url: str) -> None:
@@ -50,6 +50,11 @@ class SqlCoordinator:
     def shown_url(self) -> str:
         """Its URL without a password."""
         return self._database.shown_url
+
+    @property
+    def holds_secret(self) -> bool:
+        """Whether its URL has a password in it."""
+        return self._database.holds_secret
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SqlCoordinator) and other._database.url == self._database.url
@@ -128,6 +133,14 @@ class SqlCoordinator:
         self._make_tables()
         self._database.run(
             ("DELETE FROM tahoe_commits WHERE url = ?", (table,)), ("DELETE FROM tahoe_tables WHERE url = ?", (table,))
+        )
+
+    def move(self, table: str, to: str) -> None:
+        """See `Coordinator.move`; both names as `Table.url` has them. Raises `StorageFailure` where a table is known at the other place."""
+        self._make_tables()
+        self._database.run(
+            ("UPDATE tahoe_tables SET url = ? WHERE url = ?", (to, table)),
+            ("UPDATE tahoe_commits SET url = ? WHERE url = ?", (to, table)),
         )
 
     def _make_tables(self) -> None:

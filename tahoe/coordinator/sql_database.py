@@ -22,6 +22,8 @@ Statement = tuple[str, tuple[object, ...]]
 """SQL with a question mark for each value, and the values."""
 
 _LONGEST_WAIT_SECONDS = 10
+"""For a database that is reached and does not answer, or whose rows another client holds. After that, what is certain is told: nothing was
+ratified, or it is not known."""
 _SECRET_KEYS = ("password", "sslpassword")
 
 
@@ -55,6 +57,11 @@ class Database:
         self._connection: Any = None
         self._process = 0
         self._lock = threading.Lock()
+
+    @property
+    def holds_secret(self) -> bool:
+        """Whether the URL has a password in it."""
+        return bool(self._secrets)
 
     def rows(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         """What a query gives. Raises `StorageFailure` where the database does not answer."""
@@ -162,6 +169,7 @@ def _sqlite(parts: SplitResult) -> Database:
 def _postgresql(url: str, parts: SplitResult) -> Database:
     try:
         import psycopg2
+        import psycopg2.extensions
     except ImportError as error:
         raise InvalidRequest(
             "A coordinator over PostgreSQL needs psycopg2: pip install 'tahoe-delta[coordinator]'.",
@@ -179,7 +187,19 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
         shown = shown.replace(secret, "***")
 
     def connect() -> Any:
-        return psycopg2.connect(url, connect_timeout=_LONGEST_WAIT_SECONDS)
+        milliseconds = _LONGEST_WAIT_SECONDS * 1000
+        # The network may swallow an answer: what is sent must be acknowledged, and a connection that waits is looked at.
+        network = {"connect_timeout": _LONGEST_WAIT_SECONDS, "tcp_user_timeout": milliseconds}
+        network |= {"keepalives_idle": _LONGEST_WAIT_SECONDS, "keepalives_interval": 1, "keepalives_count": 3}
+        given = psycopg2.extensions.parse_dsn(url)
+        connection = psycopg2.connect(url, **{key: value for key, value in network.items() if key not in given})
+        if "options" not in given:  # else whoever named the database says how long is waited
+            with connection.cursor() as cursor:  # a client that stands still within a transaction gives its rows free
+                cursor.execute(
+                    f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
+                )
+            connection.commit()
+        return connection
 
     return Database(url, shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg2.Error, begin="", mark="%s")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from tahoe.exceptions import InvalidRequest
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import COORDINATED, features_of
+from tahoe.protocol.features import COORDINATED, check_coordinated, features_of
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 
@@ -52,8 +52,11 @@ def with_timestamps(snapshot: Snapshot | None, protocol: Protocol, metadata: Met
 
 def check_put_under_coordinator(store: LogStore, snapshot: Snapshot | None, config: TableConfig) -> None:
     """Raises `InvalidRequest` where a commit would put a table under a coordinator, and none was named."""
-    had = snapshot is not None and bool(snapshot.config.features & COORDINATED)
-    if had or not config.features & COORDINATED or store.coordination != "none":
+    if snapshot is not None and snapshot.config.features & COORDINATED:
+        # It may have been dropped, or moved away, since it was read: a commit by its name would be one that nobody ratified.
+        check_coordinated(snapshot.protocol, store)
+        return
+    if not config.features & COORDINATED or store.coordination != "none":
         return
     names = ", ".join(sorted(config.features & COORDINATED))
     raise InvalidRequest(

@@ -85,3 +85,54 @@ def test_a_session_of_spark_connect_takes_no_coordinator(tmp_path):
 
     with pytest.raises(Unsupported, match="which know no coordinator"):
         tahoe.enable(ConnectSession(), coordinator=tahoe.SqlCoordinator(f"sqlite:///{tmp_path}/c.db"))
+
+
+@pytest.fixture
+def database(spark):
+    spark.sql("CREATE DATABASE coordinated")
+    yield "coordinated"
+    spark.sql("DROP DATABASE IF EXISTS coordinated CASCADE")
+
+
+def managed_versions(coordinator) -> dict[str, int]:
+    rows = coordinator._database.rows("SELECT url, last_version FROM tahoe_tables", ())
+    return {url.rpartition("/")[2]: version for url, version in rows}
+
+
+def test_names_that_are_dropped_made_anew_replaced_and_renamed_tell_the_coordinator(spark, coordinator, database):
+    properties = "TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')"
+    name = f"{database}.t"
+    for rows in (3, 2):
+        spark.sql(f"CREATE TABLE {name} USING delta {properties} AS SELECT * FROM range({rows})")
+        spark.sql(f"INSERT INTO {name} VALUES (9)")
+        assert spark.table(name).count() == rows + 1 and managed_versions(coordinator) == {"t": 1}
+        spark.sql(f"DROP TABLE {name}")
+        assert managed_versions(coordinator) == {}, "a table made again at the same place starts anew"
+    spark.sql(f"CREATE TABLE {name} USING delta AS SELECT * FROM range(1)")  # a plain one, for once
+    spark.sql(f"INSERT INTO {name} VALUES (9)")
+    assert spark.table(name).count() == 2 and managed_versions(coordinator) == {}
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING delta {properties}")
+    spark.sql(f"CREATE OR REPLACE TABLE {name} USING delta {properties} AS SELECT * FROM range(4)")
+    assert spark.table(name).count() == 4 and managed_versions(coordinator) == {"t": 1}
+    spark.sql(f"ALTER TABLE {name} RENAME TO {database}.u")
+    assert managed_versions(coordinator) == {"u": 1}
+    spark.sql(f"INSERT INTO {database}.u VALUES (9)")
+    assert spark.table(f"{database}.u").count() == 5 and managed_versions(coordinator) == {"u": 2}
+    spark.sql(f"DROP DATABASE {database} CASCADE")
+    assert managed_versions(coordinator) == {}
+
+
+def test_a_name_that_goes_from_a_table_which_stays_changes_nothing(spark, tmp_path, coordinator, database):
+    table = Table.create(
+        str(tmp_path / "t"),
+        spark.range(1).toArrow().schema,
+        properties={"delta.feature.catalogManaged": "supported"},
+        coordinator=coordinator,
+    )
+    for name in ("t", "u"):
+        spark.sql(f"CREATE TABLE {database}.{name} USING delta LOCATION '{table.url}'")
+        spark.sql(f"INSERT INTO {database}.{name} VALUES (1)")
+        spark.sql(f"DROP TABLE {database}.{name}")
+    assert managed_versions(coordinator) == {"t": 2} and table.to_arrow().num_rows == 2

@@ -10,13 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tahoe.exceptions import MetadataChangedException, Unsupported
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
+from tahoe.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.portable.data_source import DeltaDataSource
 from tahoe.spark.portable.tasks import filled_in
+from tahoe.store.log_store import Refused
+from tahoe.store.object_store import open_store
 from tahoe.table import Table
+from tahoe.testing.faulty_store import WrappedStore
 from tests.spark.feature_tables import FEATURES_ON_CONNECT, SAMPLE, features_on_connect, tables_with
 from tests.spark.own_spark import CONNECTED, run
 
@@ -182,6 +187,13 @@ assert tahoe.enable(spark) is spark
 frame.write.format("delta").mode("append").save(path)
 print("= filtered", spark.read.format("delta").load(path).where("id >= 90").count())
 print("= version", spark.read.format("delta").option("versionAsOf", 0).load(path).count())
+coordinator = tahoe.SqlCoordinator("sqlite:///" + path + "-c.db")
+managed = tahoe.Table.create(
+    path + "3", tahoe.Table(path).schema(), properties={"delta.feature.catalogManaged": "supported"}, coordinator=coordinator
+)
+frame.write.format("delta").mode("append").option("coordinator", coordinator.shown_url).save(path + "3")
+known = spark.read.format("delta").option("coordinator", coordinator.shown_url).load(path + "3").count()
+print("= managed", known, managed.version())
 from tahoe.tables import DeltaTable
 table = DeltaTable.forPath(spark, path)
 print("= table", table.toDF().count(), table.history().count(), table.detail().first().numFiles > 0)
@@ -297,6 +309,7 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, jav
         "= read 100",
         "= filtered 20",
         "= version 100",
+        "= managed 100 1",
         "= table 200 2 True",
         "= made ['x']",
         "= numbered 10",
@@ -332,6 +345,57 @@ def test_on_spark_connect_streams_of_counts_and_what_is_refused(tmp_path, java_o
     changes = "= changes [(0, 'delete'), (0, 'insert'), (1, 'insert'), (100, 'insert')]"
     counted = ["= counted [(0, 1), (1, 2)]", "= refused True", changes, "= refused True"]
     assert streams_on_connect(tmp_path, java_options, "more", seconds=1200) == [*COPIED, *counted]
+
+
+def test_a_table_whose_commits_a_coordinator_ratifies_is_read_and_appended_to_where_it_is_named(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark asks of the source, in the order in which it asks, in processes that each know what they were sent."""
+    url = f"sqlite:///{tmp_path}/c.db"
+    coordinator = SqlCoordinator(url)
+    properties = {"delta.feature.catalogManaged": "supported", "delta.enableChangeDataFeed": "true"}
+    table = Table.create(path, pa.schema({"id": pa.int64()}), properties=properties, coordinator=coordinator)
+    table.append(pa.table({"id": [1, 2]}))
+    unpublished = Table("", store=WithoutPublishing(open_store(path)), coordinator=coordinator)
+    unpublished.append(pa.table({"id": [3]}))
+    named = {"path": path, "coordinator": url}
+
+    def read(options: dict[str, str]) -> list[int]:
+        source = DeltaDataSource(options)
+        reader = source.reader(pickle.loads(pickle.dumps(source)).schema())
+        there = pickle.loads(pickle.dumps(reader))
+        batches = (there.read(pickle.loads(pickle.dumps(part))) for part in reader.partitions())
+        return sorted(number for part in batches for batch in part for number in batch.column("id").to_pylist())
+
+    assert (read(named), read({**named, "versionAsOf": "1"})) == ([1, 2, 3], [1, 2])
+    assert read({**named, "readChangeFeed": "true", "startingVersion": "2"}) == [3]
+    writer = DeltaDataSource(named).writer(to_spark_schema(table.schema()), overwrite=False)
+    assert url.encode() in pickle.dumps(writer)
+    message = pickle.loads(pickle.dumps(writer)).write(iter(pa.table({"id": [4]}).to_batches()))
+    pickle.loads(pickle.dumps(writer)).commit([message])
+    assert table.version() == 3 and read(named) == [1, 2, 3, 4] and table.check(strict=True) == []
+    # The processes of Spark's server may have it in their environment, with a password even; a plan may not.
+    for use in (
+        lambda: read({"path": path}),
+        lambda: DeltaDataSource({"path": path}).writer(to_spark_schema(table.schema()), False),
+    ):
+        with pytest.raises(Unsupported, match="no coordinator was named"):
+            use()
+    with pytest.raises(InvalidRequest, match="holds a password") as caught:
+        read({"path": path, "coordinator": "postgresql://me:s3cr3t@127.0.0.1:1/db"})
+    assert "s3cr3t" not in str(caught.value)
+    with pytest.raises(Unsupported, match="A stream of the portable data source"):
+        DeltaDataSource(named).streamReader(to_spark_schema(table.schema()))
+    monkeypatch.setenv("TAHOE_COORDINATOR", url)
+    assert read({"path": path}) == [1, 2, 3, 4]
+
+
+class WithoutPublishing(WrappedStore):
+    """Storage that takes no commit at its place in the log."""
+
+    def _call(self, method: str, name: str, run: Any) -> Any:
+        is_commit = method == "put_if_absent" and name.startswith("_delta_log/0")
+        return Refused("not now") if is_commit else run()
 
 
 @pytest.mark.parametrize("start", [{}, {"startingVersion": "2"}, {"startingVersion": "latest"}], ids=["all", "from 2", "latest"])

@@ -8,6 +8,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.after_writes import compact_after
+from tahoe.spark.catalog.dropped import tell_coordinator_of_names
 from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.jar_settings import take_back_missing_catalog
 from tahoe.spark.catalog.known import KnownTables
@@ -48,6 +49,7 @@ def give_names(spark: SparkSession) -> None:
     after_commits(partial(recache, spark), partial(compact_after, spark))
     plan_dynamic_overwrites(spark)
     refuse_raw_commands(spark)
+    tell_coordinator_of_names(spark)
     give_table_changes(spark)
 
 

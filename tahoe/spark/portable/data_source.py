@@ -39,7 +39,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
-from tahoe.spark.portable.given import option_of, partition_columns, table_of
+from tahoe.spark.portable.given import option_of, partition_columns, stream_table_of, table_of, table_over
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
 from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, filled_in, note_numbers
@@ -56,9 +56,10 @@ _CATALOG_SECONDS = 5.0  # a catalog may never answer
 class DeltaDataSource(DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), with two more. ``pushFilters`` (``true``)
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), with three more. ``pushFilters`` (``true``)
     lets filters skip files; Spark demands ``spark.sql.python.filterPushdown.enabled`` with it. ``partitionBy`` names the partition
-    columns of a new table, separated by commas.
+    columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
+    of a catalog-managed table, as `tahoe.SqlCoordinator` takes it; the processes that plan and commit ask it, those that read files do not.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -74,7 +75,7 @@ class DeltaDataSource(DataSource):
     def schema(self) -> SparkStruct:
         """The columns of the version that is read, or of its change data feed. Spark asks for them first: here the version is chosen."""
         if streams_alone(self._given):
-            table = table_of(option_of(self._given, "path", ""), self._given)
+            table = stream_table_of(option_of(self._given, "path", ""), self._given)
             snapshot = table.snapshot()
             self._version = snapshot.version
             return to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema)))
@@ -95,7 +96,7 @@ class DeltaDataSource(DataSource):
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """What writes rows of these columns; all that can be refused is refused here, before a task runs."""
         columns = partition_columns(self._given)
-        options = {key: value for key, value in self._given.items() if key.lower() != "partitionby"}
+        options = {key: value for key, value in self._given.items() if key.lower() not in ("partitionby", "coordinator")}
         request = insert_request("Overwrite" if overwrite else "Append", columns, options, {})
         if request.options.replace_where is not None:
             raise Unsupported(
@@ -104,17 +105,17 @@ class DeltaDataSource(DataSource):
                 option="replaceWhere",
             )
         table = table_of(option_of(self._given, "path", ""), self._given)
-        return _Writer(table, from_spark_schema(schema), request)
+        return _Writer(table, from_spark_schema(schema), request, self._given)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
         """What plans and reads the batches of a stream; its rows have the columns of the version that Spark was told."""
-        table = table_of(option_of(self._given, "path", ""), self._given)
+        table = stream_table_of(option_of(self._given, "path", ""), self._given)
         version = self._version if self._range is None else self._range[1]
         return stream_reader(table, version, schema, self._given)
 
     def streamWriter(self, schema: SparkStruct, overwrite: bool) -> Any:  # noqa: N802
         """What writes the batches of a stream, each once; in output mode complete, `overwrite`, a batch replaces all rows."""
-        return stream_writer(table_of(option_of(self._given, "path", ""), self._given), schema, self._given, overwrite)
+        return stream_writer(stream_table_of(option_of(self._given, "path", ""), self._given), schema, self._given, overwrite)
 
     def _changes(self) -> Feed | None:
         """The change data feed, if that is what is asked for; the range is chosen once, as the snapshot is."""
@@ -224,12 +225,13 @@ class _ChangeReader(DataSourceReader):
 class _Writer(DataSourceArrowWriter):
     """Writes files in the workers and commits on the driver's side, in another process than the one that planned."""
 
-    def __init__(self, table: Table, schema: StructType, request: Insert) -> None:
+    def __init__(self, table: Table, schema: StructType, request: Insert, given: Mapping[str, str]) -> None:
         transaction = table.begin()
         transaction.enforces = ENFORCED
         self._store: LogStore = table.store
         self._schema = nullable_schema(schema)
         self._request = request
+        self._coordinated_by = {key: value for key, value in given.items() if key.lower() == "coordinator"}
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
         self._filled_in = filled_in(self._config, self._schema.names, table.clock.now_ms())
 
@@ -256,7 +258,7 @@ class _Writer(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         files = [message for message in messages if isinstance(message, WrittenFiles)]
-        table = Table(self._store.url, store=self._store)
+        table = table_over(self._store, self._coordinated_by)
         transaction = table.begin()
         transaction.enforces = ENFORCED
         if already_written(transaction, self._request.options.app):

@@ -2,20 +2,74 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.jvm.storage import storage_options
+from tahoe.store.log_store import LogStore
 from tahoe.table import Table
 
-__all__ = ["option_of", "partition_columns", "storage_settings", "table_of"]
+if TYPE_CHECKING:
+    from tahoe.coordinator.coordinator import Coordinator
+
+__all__ = ["coordinator_of", "option_of", "partition_columns", "storage_settings", "stream_table_of", "table_of", "table_over"]
+
+_COORDINATOR = "coordinator"
+_VARIABLE = "TAHOE_COORDINATOR"
 
 
 def table_of(path: str, options: Mapping[str, str]) -> Table:
-    """The table at a path. Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) where none is named."""
+    """The table at a path, with the coordinator that the options or the process's environment name (`coordinator_of`).
+
+    Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) where no path is named.
+    """
+    return Table(_named(path), storage_options=storage_settings(path, options), coordinator=coordinator_of(options))
+
+
+def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
+    """The table that a stream reads or writes. Raises as `table_of`, and `Unsupported` where the options name a coordinator."""
+    if option_of(options, _COORDINATOR, ""):
+        raise Unsupported(
+            "A stream of the portable data source reads and writes in processes that know no coordinator. Leave the option 'coordinator' "
+            "out; stream a catalog-managed table in a classic session after tahoe.enable(spark, coordinator=…), or by tahoe.Table.tail.",
+            code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+        )
+    return Table(_named(path), storage_options=storage_settings(path, options))
+
+
+def table_over(store: LogStore, options: Mapping[str, str]) -> Table:
+    """The table of a storage that came from another process, in which its coordinator stayed."""
+    return Table(store.url, store=store, coordinator=coordinator_of(options) if store.coordination == "none" else None)
+
+
+def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:
+    """Who says which commits catalog-managed tables have: as the option ``coordinator`` names it, else the variable ``TAHOE_COORDINATOR`` of
+    the process, which is one of Spark's server; None where neither does.
+
+    Raises:
+        InvalidRequest: the option holds a password, which plans and logs would show; it names no database.
+    """
+    given = option_of(options, _COORDINATOR, "")
+    if not (url := given or os.environ.get(_VARIABLE, "")):
+        return None
+    from tahoe.coordinator.sql_coordinator import SqlCoordinator
+
+    coordinator = SqlCoordinator(url)
+    if given and coordinator.holds_secret:
+        raise InvalidRequest(
+            f"The option 'coordinator' holds a password, which plans and logs would show. Leave it out of the URL ({coordinator.shown_url}), "
+            f"and give it to the processes of Spark's server: PGPASSWORD, ~/.pgpass, or all of the URL as {_VARIABLE} and no option.",
+            code="TAHOE_COORDINATOR_URL",
+        )
+    return coordinator
+
+
+def _named(path: str) -> str:
     if not path:
         raise InvalidRequest("Name the table's path: load(path) or save(path).", code="DELTA_PATH_DOES_NOT_EXIST")
-    return Table(path, storage_options=storage_settings(path, options))
+    return path
 
 
 def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:

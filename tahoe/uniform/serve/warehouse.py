@@ -13,6 +13,8 @@ from functools import partial
 from threading import Lock
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
+from tahoe.coordinator.coordinated_store import CoordinatedStore
+from tahoe.coordinator.coordinator import Coordinator
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure
 from tahoe.log.files.commits import read_commit
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
@@ -49,6 +51,7 @@ class Warehouse:
         storage_options: for the object store; never shown.
         runtime: what conversions of the tables share.
         wait_seconds: how long `load` waits for a conversion.
+        coordinator: who says which commits catalog-managed tables have; without it these are refused by name.
 
     Raises:
         InvalidRequest: the folder is a table itself.
@@ -62,12 +65,14 @@ class Warehouse:
         runtime: UniformRuntime,
         clock: Clock = SYSTEM_CLOCK,
         wait_seconds: float = 30.0,
+        coordinator: Coordinator | None = None,
     ) -> None:
         self._store = open_store(path, storage_options)
         self._options = storage_options
         self._runtime = runtime
         self._clock = clock
         self._wait_seconds = wait_seconds
+        self._coordinator = coordinator
         self._tables: OrderedDict[str, _Table] = OrderedDict()
         self._lock = Lock()
         if self._store.has_folder(_LOG_FOLDER):
@@ -161,13 +166,15 @@ class Warehouse:
 
     def _table(self, folder: str) -> _Table:
         with self._lock:
-            table = self._tables.pop(folder, None) or _Table(
-                open_store(f"{self.url}/{folder}", self._options), self._runtime, self._clock
-            )
+            table = self._tables.pop(folder, None) or _Table(self._store_of(folder), self._runtime, self._clock)
             self._tables[folder] = table
             if len(self._tables) > _TABLES_KEPT:
                 self._tables.popitem(last=False)
             return table
+
+    def _store_of(self, folder: str) -> LogStore:
+        store = open_store(f"{self.url}/{folder}", self._options)
+        return store if self._coordinator is None else CoordinatedStore(store, self._coordinator, self._clock)
 
     def _existing(self, namespace: Namespace) -> list[str]:
         folders = self._folders_of(namespace)

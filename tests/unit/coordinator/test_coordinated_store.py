@@ -211,18 +211,97 @@ def test_a_table_that_another_coordinator_got_is_not_adopted_by_who_only_meant_t
 
 
 @pytest.mark.damages_tables
-def test_a_commit_of_somebody_who_asked_nobody_neither_counts_nor_is_written_over(
-    table: Table, inner: LogStore, coordinator: SqlCoordinator, caplog: pytest.LogCaptureFixture
+def test_a_commit_of_somebody_who_asked_nobody_neither_counts_nor_gets_a_second_beside_it(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator
 ) -> None:
-    rogue = inner.get(commit_name(1))
+    rogue = inner.get(commit_name(1)) + b"\n"
     inner.put(commit_name(2), rogue)
     assert table_over(inner, coordinator).version() == table.version() == 1
-    assert table.append(rows(2)) == 2
+    staged = len(inner.list_from(STAGED_FOLDER))
+    with pytest.raises(CorruptTable, match="find that writer, then delete") as caught:
+        table.append(rows(2))
+    assert caught.value.code == "TAHOE_UNRATIFIED_COMMIT"
+    assert ids(table) == ids(table_over(inner, coordinator)) == [1] and inner.get(commit_name(2)) == rogue
+    assert len(inner.list_from(STAGED_FOLDER)) == staged and coordinator.managed([inner.url])[inner.url].last_version == 1
+    inner.delete(commit_name(2))
+    assert table.append(rows(3)) == 2 and table.check(strict=True) == []
+
+
+@pytest.mark.damages_tables
+def test_a_commit_of_somebody_who_asked_nobody_between_ratifying_and_publishing_is_told(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator, caplog: pytest.LogCaptureFixture
+) -> None:
+    table_over(WithoutPublishing(inner), coordinator).append(rows(2))
+    rogue = inner.get(commit_name(1))
+    inner.put(commit_name(2), rogue)
+    assert ids(table_over(inner, coordinator)) == [1, 2], "what the coordinator names counts"
+    assert table.append(rows(3)) == 3
     assert "another commit than the one that" in caplog.text
-    assert ids(table) == ids(table_over(inner, coordinator)) == [1, 2] and inner.get(commit_name(2)) == rogue
     with pytest.raises(CorruptTable, match="find that writer"):
         table.store.publish()  # type: ignore[attr-defined]
+    assert ids(table) == [1, 2, 3] and inner.get(commit_name(2)) == rogue
     inner.delete(commit_name(2))
+    assert table.append(rows(4)) == 4 and table.check(strict=True) == []
+
+
+def test_two_publish_at_once_and_one_of_them_cleans_up(table: Table, inner: LogStore, coordinator: SqlCoordinator) -> None:
+    """Whoever publishes is overtaken, at each of his calls to storage, by one who publishes all and deletes what was staged."""
+    table_over(WithoutPublishing(inner), coordinator).append(rows(2))
+    table_over(WithoutPublishing(inner), coordinator).append(rows(3))
+    published = [inner.get(entry.name) for entry in inner.list_from(STAGED_FOLDER)[-2:]]
+
+    class Overtaken(WrappedStore):
+        def _call(self, method, name, run):  # type: ignore[no-untyped-def]
+            if method == "get" and STAGED_FOLDER in name and self.inner.head(commit_name(3)) is None:
+                store = table_over(inner, coordinator).store
+                assert isinstance(store, CoordinatedStore) and store.publish() == 3
+                for entry in inner.list_from(STAGED_FOLDER):
+                    store.delete(entry.name)
+            return run()
+
+    overtaken = table_over(Overtaken(inner), coordinator).store
+    assert isinstance(overtaken, CoordinatedStore) and overtaken.publish() == 3
+    assert [inner.get(commit_name(version)) for version in (2, 3)] == published
+    assert coordinator.managed([inner.url])[inner.url].commits == {} and ids(table) == [1, 2, 3]
+    assert table.check(strict=True) == []
+
+
+@pytest.mark.parametrize("after", range(1, 4))
+def test_a_writer_that_dies_between_ratifying_and_publishing_has_committed(
+    table: Table, inner: LogStore, coordinator: SqlCoordinator, after: int
+) -> None:
+    """He dies at each of the steps after the coordinator has ratified; readers, a checkpoint and the next writer find his commit."""
+
+    class Dies(Exception):
+        pass
+
+    class Mortal(SqlCoordinator):
+        calls = 0
+
+        def ratify(self, proposed, unchanged=None):  # type: ignore[no-untyped-def]
+            outcome = super().ratify(proposed, unchanged)
+            self.calls = 1
+            return outcome
+
+        def managed(self, tables):  # type: ignore[no-untyped-def]
+            if self.calls == 1 == after:
+                raise Dies
+            return super().managed(tables)
+
+        def published(self, table, version):  # type: ignore[no-untyped-def]
+            if self.calls == 1 and after == 2:
+                raise Dies
+            super().published(table, version)
+            if self.calls == 1:
+                raise Dies
+
+    mortal = Mortal(f"sqlite:///{coordinator._database.url[10:]}")
+    with pytest.raises(Dies):
+        table_over(inner, mortal).append(rows(2))
+    assert (inner.head(commit_name(2)) is None) == (after == 1)
+    assert ids(table) == ids(table_over(inner, coordinator)) == [1, 2]
+    assert table.checkpoint() == 2 or inner.head(checkpoint_name(2)) is not None
+    assert inner.head(commit_name(2)) is not None, "a checkpoint is made of published versions alone"
     assert table.append(rows(3)) == 3 and table.check(strict=True) == []
 
 

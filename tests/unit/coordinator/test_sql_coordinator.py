@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tahoe.coordinator import sql_database
 from tahoe.coordinator.coordinator import Managed, StagedCommit
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.store.log_store import Created, Exists
+from tahoe.exceptions import StorageFailure
+from tahoe.store.log_store import Created, Exists, Refused, Unanswered
 from tests.postgresql import postgresql_server
 
 
@@ -117,3 +119,48 @@ def test_two_values_of_one_database_are_the_same_and_none_leaves_the_process(url
     assert len({SqlCoordinator(url), SqlCoordinator(url)}) == 1
     with pytest.raises(TypeError, match="stays in this process"):
         pickle.dumps(SqlCoordinator(url))
+
+
+def test_a_client_that_stands_still_within_its_transaction_keeps_no_other_waiting_for_ever(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for it is told that nothing was ratified; PostgreSQL takes its rows from it then, and its own commit is in vain."""
+    monkeypatch.setattr(sql_database, "_LONGEST_WAIT_SECONDS", 1)
+    adopted(url, table)
+    stands_still, other = SqlCoordinator(url), SqlCoordinator(url)
+    database = stands_still._database
+    database._open()
+    assert database._execute(("UPDATE tahoe_tables SET last_version = 1 WHERE url = ?", (table,))).rowcount == 1
+    assert other.managed([table])[table].last_version == 0, "readers do not wait"
+    if url.startswith("sqlite"):
+        assert isinstance(other.ratify([staged(table, 1)]), Refused)
+        database._connection.rollback()
+    outcome = other.ratify([staged(table, 1)])
+    while not isinstance(outcome, Created):
+        assert isinstance(outcome, Refused)
+        outcome = other.ratify([staged(table, 1)])
+    if not url.startswith("sqlite"):
+        assert isinstance(database.commit([]), Refused | Unanswered)
+    assert stands_still.managed([table])[table].last_version == 1
+
+
+def test_a_url_that_names_options_of_its_own_keeps_them(postgresql: str) -> None:
+    database = sql_database.open_database(f"{postgresql}&options=-c%20statement_timeout%3D77s&keepalives_count=9")
+    assert database.rows("SHOW statement_timeout", ()) == [("77s",)]
+    assert sql_database.open_database(postgresql).rows("SHOW statement_timeout", ()) == [("10s",)]
+    assert sql_database.open_database(postgresql).rows("SHOW idle_in_transaction_session_timeout", ()) == [("10s",)]
+
+
+def test_a_table_that_moved_takes_all_that_is_known_of_it_along(url: str, table: str) -> None:
+    coordinator, there = adopted(url, table, version=3), f"{table}-there"
+    coordinator.ratify([staged(table, 4)])
+    coordinator.move(table, there)
+    coordinator.move(table, there)  # nothing is known of it any more
+    known = coordinator.managed([table, there])
+    assert list(known) == [there]
+    assert (known[there].last_version, [commit.file for commit in known[there].commits.values()]) == (4, [staged(table, 4).file])
+    assert isinstance(coordinator.ratify([staged(table, 5)]), Exists), "who writes to the old place commits nothing"
+    adopted(url, table)
+    with pytest.raises(StorageFailure):
+        coordinator.move(there, table)
+    assert [coordinator.managed([one])[one].last_version for one in (table, there)] == [0, 4]

@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.ops.rows.insert import WriteOptions, stage_write
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 
@@ -61,3 +63,18 @@ def test_no_table_is_put_under_a_coordinator_that_nobody_named(tmp_path: Path) -
             make()
         assert caught.value.code == "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_CREATION"
     assert plain.version() == 0
+
+
+@pytest.mark.damages_tables
+def test_a_writer_of_a_table_that_was_dropped_meanwhile_commits_nothing(tmp_path: Path) -> None:
+    table = made(tmp_path, MANAGED)
+    table.append(pa.table({"id": [1]}))
+    held = table.begin()
+    operation = stage_write(held, pa.table({"id": [2]}), WriteOptions("append"))
+    assert isinstance(table.store, CoordinatedStore)
+    table.store.coordinator.forget(table.url)
+    for entry in list(table.store.walk("")):
+        table.store.delete(entry.name)
+    with pytest.raises(Unsupported, match="does not know it"):
+        table.commit(held, operation)
+    assert list(table.store.walk("")) == []

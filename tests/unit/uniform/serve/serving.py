@@ -22,7 +22,7 @@ ROWS = pa.table({"id": pa.array(range(5), pa.int64())})
 LOCAL = {"host": "127.0.0.1:8181"}
 
 
-def warehouse_of(path: Path | str, options: dict[str, str] | None = None, **more: float) -> Warehouse:
+def warehouse_of(path: Path | str, options: dict[str, str] | None = None, **more: Any) -> Warehouse:
     """As `tahoe serve` makes it."""
     return Warehouse(path, options, runtime=UNIFORM_RUNTIME, **more)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tahoe
 from tahoe.exceptions import InvalidRequest, StorageFailure, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
+from tahoe.store.log_store import Refused
 from tahoe.store.object_store import open_store
+from tahoe.testing.faulty_store import WrappedStore
 from tahoe.uniform.convert.converter import Converter
 from tahoe.uniform.serve.rest_protocol import Answer, ReadOnlyCatalog
 from tests.unit.uniform.serve.serving import ROWS, UNIFORM, ask, content, make_table, names, refused, warehouse_of
@@ -38,6 +41,32 @@ def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkey
         table.append(ROWS)
     assert table.uniform.status().lag_versions == 1
     assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "2"
+
+
+def test_a_table_whose_commits_a_coordinator_ratifies_is_shown_where_it_is_named_and_else_refused(tmp_path: Path) -> None:
+    coordinator = tahoe.SqlCoordinator(f"sqlite:///{tmp_path}/c.db")
+    properties = {**UNIFORM, "delta.feature.catalogManaged": "supported"}
+    (tmp_path / "w").mkdir()
+    table = tahoe.Table.create(tmp_path / "w" / "t", ROWS.schema, properties=properties, coordinator=coordinator)
+    table.append(ROWS)
+    UNIFORM_RUNTIME.queue.drain(30)
+    load = "/v1/namespaces/default/tables/t"
+    assert "TAHOE_COORDINATOR" in refused(ask(ReadOnlyCatalog(warehouse_of(tmp_path / "w")), load), 500, "Unsupported")
+    catalog = ReadOnlyCatalog(warehouse_of(tmp_path / "w", coordinator=coordinator))
+    assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "1"
+    # What was ratified and not published is there too.
+    blocked = tahoe.Table("", store=WithoutPublishing(open_store(tmp_path / "w" / "t")), coordinator=coordinator)
+    blocked.append(ROWS)
+    assert open_store(tmp_path / "w" / "t").head(f"_delta_log/{2:020d}.json") is None
+    assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "2"
+
+
+class WithoutPublishing(WrappedStore):
+    """Storage that takes no commit at its place in the log."""
+
+    def _call(self, method: str, name: str, run: Any) -> Any:
+        is_commit = method == "put_if_absent" and name.startswith("_delta_log/0")
+        return Refused("not now") if is_commit else run()
 
 
 def test_a_conversion_that_takes_too_long_is_told_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

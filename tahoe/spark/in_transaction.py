@@ -1,0 +1,100 @@
+"""A table of a Spark session in a transaction over several (`tahoe.transaction`, docs/design/034): DataFrames go in, and one commit is held.
+
+What a statement stages and writes is as outside of a transaction; only its commit waits until those of all tables are sent. The Spark jobs
+run within the block.
+"""
+
+# ruff: noqa: N802, N803 - the names are delta-spark's
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.utils import to_str
+
+from tahoe.several_tables import HeldTable
+from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
+from tahoe.spark.commands.delete import delete
+from tahoe.spark.commands.insert import insert
+from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
+from tahoe.spark.commands.row_changes import refuse_connect
+from tahoe.spark.commands.update import update
+from tahoe.spark.commands.write_options import insert_request
+from tahoe.spark.names.settings import settings_of
+from tahoe.spark.scan.relation import read_snapshot
+
+__all__ = ["DeltaTableInTransaction"]
+
+
+class DeltaTableInTransaction:
+    """One `tahoe.DeltaTable` in a transaction over several: read as at its beginning, and changed once.
+
+    ::
+
+        with tahoe.transaction(orders, stock) as t:
+            t[orders].append(new_orders)
+            t[stock].alias("s").merge(sold.alias("n"), "s.item = n.item").whenMatchedUpdate(set={"left": "s.left - n.sold"}).execute()
+
+    A DataFrame that reads a table by itself reads its newest version; what is read through `toDF` is of the transaction.
+    """
+
+    def __init__(self, spark: SparkSession, held: HeldTable, options: Mapping[str, str], alias: str | None) -> None:
+        refuse_connect(spark, "A transaction over several tables")
+        self._spark = spark
+        self._held = held
+        self._options = dict(options)
+        self._alias = alias
+
+    def __repr__(self) -> str:
+        return f"DeltaTableInTransaction({self._held!r})"
+
+    def toDF(self) -> DataFrame:
+        """The version that the transaction began with. The whole table counts as read: a commit that changes it meanwhile is a conflict."""
+        self._held.is_read = True
+        found = read_snapshot(self._spark, self._held.snapshot(), options=self._options)
+        return found if self._alias is None else found.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTableInTransaction:
+        """The same table under a name that conditions can use."""
+        return DeltaTableInTransaction(self._spark, self._held, self._options, aliasName)
+
+    def append(self, data: DataFrame, **options: object) -> None:
+        """Add rows, as ``data.write.format("delta").mode("append")`` does; of no rows nothing is committed.
+
+        Args:
+            options: the writer's, as ``mergeSchema=True``.
+
+        Raises: see `tahoe.spark.commands.insert.insert`; ``TAHOE_ONE_CHANGE_A_TABLE`` for a second change of the table.
+        """
+        self._insert("Append", data, options)
+
+    def overwrite(self, data: DataFrame, **options: object) -> None:
+        """Replace all rows, or those of ``replaceWhere``, as ``data.write.format("delta").mode("overwrite")`` does.
+
+        Args:
+            options: the writer's, as ``replaceWhere="day = 3"``.
+
+        Raises: see `append`.
+        """
+        self._insert("Overwrite", data, options)
+
+    def delete(self, condition: str | Column | None = None) -> None:
+        """See `tahoe.DeltaTable.delete`, and `append`."""
+        checked_expression(condition)
+        delete(self._spark, self._held, condition, alias=self._alias, options=self._options)
+
+    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
+        """See `tahoe.DeltaTable.update`, and `append`."""
+        values = checked_expressions(set, "'set'")
+        checked_expression(condition)
+        update(self._spark, self._held, values, condition, alias=self._alias, options=self._options)
+
+    def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:
+        """See `tahoe.DeltaTable.merge`, and `append`; it must be executed before the block ends."""
+        return merge_builder(self._spark, self._held, source, condition, self._alias, self._options)
+
+    def _insert(self, mode: str, data: DataFrame, options: Mapping[str, object]) -> None:
+        check_kind(data, "data", DataFrame)
+        given = {key: text for key, value in options.items() if (text := to_str(value)) is not None}
+        insert(self._held, data, insert_request(mode, None, {**self._options, **given}, settings_of(self._spark)))

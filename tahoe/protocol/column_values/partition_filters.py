@@ -33,12 +33,13 @@ __all__ = ["GeneratedPartition", "generated_partitions", "with_implied"]
 
 _GENERATION = "delta.generationExpression"
 _TIMESTAMP, _STRING, _DATE = (PrimitiveType(name) for name in ("timestamp", "string", "date"))
-_TIMES = (_TIMESTAMP, PrimitiveType("timestamp_ntz"), _DATE)
+_NTZ = PrimitiveType("timestamp_ntz")
+_TIMES = (_TIMESTAMP, _NTZ, _DATE)
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 _WHOLE = [PrimitiveType(name) for name in ("byte", "short", "integer", "long")]
 _ANY_ZONE = timedelta(hours=16)
 _A_DAY_LEFT_OUT = timedelta(days=1)
-"""Of a date that a time zone never had, midnight is that of the next day (Samoa, 30 December 2011)."""
+"""Of a date that a time zone never had, each hour is that of the next day (Samoa, 30 December 2011)."""
 _FIELDS_OF_TIME = ("yyyy", "MM", "dd", "HH", "mm", "ss")
 _MOST_VALUES = 100
 
@@ -108,7 +109,7 @@ class GeneratedPartition:
         try:
             shown = self.value != self.base and self._depends_on_zone()
             if shown:
-                value += direction * (_A_DAY_LEFT_OUT if self.base.data_type == _DATE else _ANY_ZONE)
+                value += direction * (_ANY_ZONE if self.base.data_type == _TIMESTAMP else _A_DAY_LEFT_OUT)
             found = self._value(value)
             if shown and found is not None and self.column.data_type == _TIMESTAMP:
                 found += direction * _ANY_ZONE
@@ -202,7 +203,8 @@ def _grows(value: Expression) -> bool:
 def _cast_grows(source: DataType, target: DataType) -> bool:
     if source in _WHOLE and target in _WHOLE:
         return _WHOLE.index(PrimitiveType(str(source))) <= _WHOLE.index(PrimitiveType(str(target)))
-    return source == target or (source in _TIMES and target == _DATE) or (source == _DATE and target in _TIMES)
+    # A wall clock that a time zone left out is a later one there, less than a day: what is shown again grows but for that.
+    return source == target or (source in _TIMES and target == _DATE) or (source in (_DATE, _NTZ) and target in _TIMES)
 
 
 def _in_order(pattern: str) -> bool:

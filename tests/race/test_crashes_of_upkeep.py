@@ -1,4 +1,4 @@
-"""Who keeps a table up and dies at any step leaves its rows; the next one does the work. What dies elsewhere stands in `test_upkeep_is_held`."""
+"""Who keeps a table up and dies at any step leaves its rows; the next one does the work. The whole list: `test_upkeep_is_held`."""
 
 from __future__ import annotations
 

@@ -321,7 +321,16 @@ def check_bounds(files: Sequence[IcebergFile], bounds: Sequence[Bounds], partiti
         base = replace(one.path[-1], name="c")
         values = pa.array([value for _, both in told for value in both], to_arrow_type(base.data_type))
         expression, _ = _generated(one.transform, "c", str(base.data_type)) or ("", "")
-        made = compute(parse_expression(expression, StructType((base,))), pa.table({"c": values})).to_pylist()
+        try:
+            made = compute(parse_expression(expression, StructType((base,))), pa.table({"c": values})).to_pylist()
+        except InvalidRequest as error:  # a number so near to the least of its type that it cannot be rounded down
+            raise Unsupported(
+                f"The Iceberg table {table} has values of {_spelt(one.path)} from which {one.name} cannot be generated as "
+                f"'{one.expression}': {error} Give these rows another value with an Iceberg engine first.",
+                code="TAHOE_ICEBERG_PARTITION_VALUE",
+                table=table,
+                column=one.name,
+            ) from error
         for at, (file, both) in enumerate(told):
             expected = _value(file, one, table)
             if any(value != expected for value in made[2 * at : 2 * at + 2]):

@@ -264,6 +264,7 @@ def test_files_of_another_transform_are_refused(catalog):
         ("at", DayTransform(), ROWS.slice(1, 2), 0),
         ("d", MonthTransform(), ROWS.slice(1, 1), None),
         ("id", TruncateTransform(10), ROWS.slice(0, 2), 0),
+        ("i", TruncateTransform(10), ROWS.slice(0, 1).set_column(1, "i", pa.array([-(2**31)], pa.int32())), -(2**31)),
         ("d", YearTransform(), ROWS.slice(1, 1), 8030),
         ("d", YearTransform(), ROWS.slice(1, 1), -1970),
     ],

@@ -91,7 +91,7 @@ golden: $(VENV)/.package ## FOLDER=DIR: every Delta table below it through every
 	@$(JAVA) $(BIN)/python scripts/golden.py "$(or $(FOLDER),../shared/golden)" $(if $(SPARK),--spark)
 
 soak: $(VENV)/.package ## the long tests: many more seeds, writers and faults
-	@$(JAVA) $(PYTEST) -m soak
+	@$(JAVA) HYPOTHESIS_PROFILE=explore $(PYTEST) -m soak
 
 LOCK := uv pip compile pyproject.toml --extra connect --extra iceberg --extra hive --extra glue --extra serve --extra coordinator --group dev --universal \
   --generate-hashes --python-version 3.11 \

@@ -39,6 +39,8 @@ Printed by `make docs`; the lists are those that tests hold.
 +spark = tahoe.enable(SparkSession.builder.getOrCreate())
 ```
 
+The two settings may stay: `tahoe.configure_spark_with_delta_pip(builder)` leaves them out and makes sessions that are switched on, and
+`tahoe.enable` gives a session that names delta-spark's catalog Spark's own again, and says so.
 `delta.exceptions` is `tahoe.exceptions`, with the reference's names and PySpark's bases. Where the imports cannot be changed, one call at the
 head of the program lets them stay: `from tahoe import as_delta; as_delta.install()` (design/017-delta-modules.md).
 

@@ -24,9 +24,12 @@ MEMORY_DISK = Path("/dev/shm")
 _LEAST_FREE_BYTES = 4 << 30
 S3_BUCKET = "tables"
 
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.register_profile("nightly", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
+# No deadlines, and no limit of the time that examples take to be drawn: other processes may have the machine.
+_PATIENT: Any = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+# The same examples in each run, so that a change and not chance makes a test fail; `explore` and `nightly` look for new ones.
+settings.register_profile("default", derandomize=True, **_PATIENT)
+settings.register_profile("explore", **_PATIENT)
+settings.register_profile("nightly", max_examples=2_000, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

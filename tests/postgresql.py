@@ -33,7 +33,7 @@ def postgresql_server() -> Iterator[str]:
 
         def run(*command: str) -> None:
             environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-            done = subprocess.run([*as_user, *command], env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+            done = subprocess.run([*as_user, *command], env=environment, cwd=folder, capture_output=True, text=True, timeout=600)
             if done.returncode:
                 pytest.skip(f"PostgreSQL cannot be started here: {(done.stderr or done.stdout).strip()[-300:]}")
 

@@ -11,6 +11,7 @@ filters reach it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.catalog.installed import give_names
+from tahoe.spark.catalog.jar_settings import leave_out_jar_settings
 from tahoe.spark.doors.catalog_methods import wrap_catalog
 from tahoe.spark.doors.reading import wrap_reader
 from tahoe.spark.doors.reading_streams import wrap_stream_reader
@@ -77,7 +79,8 @@ def configure_spark_with_delta_pip(
 ) -> SparkSession.Builder:
     """The builder, for programs written for delta-spark, which adds its JAR here. Tahoe has none: only `extra_packages` are added.
 
-    Call `enable` on the session that the builder makes.
+    The sessions that the builder makes are switched on (`enable`). The classes of delta-spark's JAR that its program names for
+    ``spark.sql.extensions`` and ``spark.sql.catalog.spark_catalog`` are left out.
     """
     if not isinstance(spark_session_builder, SparkSession.Builder):
         raise TypeError(
@@ -85,8 +88,15 @@ def configure_spark_with_delta_pip(
             "Give it the builder before getOrCreate() is called."
         )
     if extra_packages:
-        return spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+        spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    # Of this builder alone: others make sessions as Spark does.
+    vars(spark_session_builder)["getOrCreate"] = partial(_enabled, spark_session_builder)
     return spark_session_builder
+
+
+def _enabled(builder: SparkSession.Builder) -> SparkSession:
+    leave_out_jar_settings(builder._options)
+    return enable(SparkSession.Builder.getOrCreate(builder))
 
 
 # -- classic sessions --------------------------------------------------------------------------------------------------------

@@ -12,12 +12,17 @@ __all__ = ["AgedClock", "AgedStore"]
 
 
 class AgedStore(WrappedStore):
-    """Its clock can be moved on: files keep the time that they were written at."""
+    """Its clock can be moved on: files keep the time that they were written at.
 
-    def __init__(self, inner: LogStore) -> None:
+    Args:
+        start_ms: where its clock begins. Whoever writes to it by a clock of his own, as the machine's, begins there: else what he writes may
+            be of a time to come.
+    """
+
+    def __init__(self, inner: LogStore, start_ms: int = 1_800_000_000_000) -> None:
         super().__init__(inner)
         self.written: dict[str, int] = {}
-        self.now_ms = 1_800_000_000_000
+        self.now_ms = start_ms
 
     def later(self, hours: float) -> None:
         """Move the clock on."""

@@ -24,8 +24,9 @@ from tests.attack.victims import Victim
 
 __all__ = ["LIMIT_SECONDS", "Failure", "Judge", "Report", "names_its_place", "rows_of", "table_of", "time_limit"]
 
-LIMIT_SECONDS = 5.0
-"""No question about any of these tables may take longer, however it is damaged."""
+LIMIT_SECONDS = 20.0
+"""No question about any of these tables may take more of the processor's time, however it is damaged: the time of the clock would tell how
+busy the machine is. The tests' own limit ends what waits."""
 
 _NOW_MS = 1_700_000_500_000
 
@@ -88,9 +89,9 @@ class Judge:
         for case in cases:
             if all(self.victim.files.get(name) == data for name, data in case.files.items()):
                 continue
-            begin = time.monotonic()
+            begin = time.process_time()
             report.failures += [found for found in self._failures(case) if not allowed(found)]
-            report.slowest = max(report.slowest, (time.monotonic() - begin, case.what))
+            report.slowest = max(report.slowest, (time.process_time() - begin, case.what))
             report.cases += 1
         return report
 
@@ -187,18 +188,18 @@ def rows_of(table: pa.Table) -> list[str]:
 
 @contextmanager
 def time_limit(seconds: float = LIMIT_SECONDS) -> Iterator[None]:
-    """Raise `TimeoutError` in the main thread after so long."""
+    """Raise `TimeoutError` in the main thread after so many seconds of the processor's time."""
 
     def strike(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"no answer in {seconds} s")
+        raise TimeoutError(f"no answer in {seconds} s of the processor's time")
 
-    before = signal.signal(signal.SIGALRM, strike)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, strike)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _kind_of_error(error: Exception) -> str:

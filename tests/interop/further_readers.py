@@ -50,7 +50,7 @@ class Engine:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._ours.close()
-        self._process.join(10)
+        self._process.join(60)
         self._process.kill()
         self._process.join()
 

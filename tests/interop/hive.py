@@ -63,7 +63,7 @@ def _serve(gateway: JavaGateway, port: int) -> None:
 
 
 def _wait_for(port: int, folder: Path) -> None:
-    for _ in range(600):
+    for _ in range(6_000):
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return

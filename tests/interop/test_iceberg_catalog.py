@@ -109,9 +109,9 @@ def test_a_commit_reaches_the_catalog_in_the_background(tmp_path: Path, theirs: 
     table = made(tmp_path / "a table", identifier)
     for _ in range(3):
         version = table.append(ROWS)
-        table.uniform.wait(version, timeout=60)
+        table.uniform.wait(version, timeout=200)
         assert table.uniform.sync().catalog_errors == {}
-        (of_catalog,) = table.uniform.status(catalog_seconds=30).catalogs
+        (of_catalog,) = table.uniform.status(catalog_seconds=200).catalogs
         assert (of_catalog.name, of_catalog.answered, of_catalog.last_error) == (f"{NAME}:{identifier}", True, None)
         assert (of_catalog.delta_version, of_catalog.lag_versions) == (version, 0)
         found = theirs.load_table(identifier)
@@ -225,8 +225,8 @@ def test_two_converters_race_and_no_version_is_lost(tmp_path: Path, theirs: Cata
     threads[2].join()
     assert problems == []
     table = tahoe.Table(tmp_path / "t")
-    table.uniform.wait(timeout=60)
-    assert UNIFORM_RUNTIME.drain(60, 60) == []
+    table.uniform.wait(timeout=200)
+    assert UNIFORM_RUNTIME.drain(200, 200) == []
     assert table.version() == 9
     found = theirs.load_table(identifier)
     assert found.metadata.properties["delta-version"] == "9"
@@ -254,7 +254,7 @@ def test_a_catalog_that_is_down_holds_up_neither_commits_nor_readers_by_path_and
         table = made(tmp_path / "t", identifier)
         for _ in range(3):
             table.append(ROWS)
-        status = table.uniform.wait(timeout=60)
+        status = table.uniform.wait(timeout=200)
         assert status.iceberg_version == 3
         with pytest.raises(StorageFailure, match=f"{NAME}:{identifier}|{NAME} failed") as told:
             table.uniform.sync()
@@ -293,7 +293,7 @@ def test_a_catalog_that_is_nowhere_configured_holds_up_nothing_and_is_told(tmp_p
     table = tahoe.Table.create(
         tmp_path / "t", ROWS.schema, properties={**UNIFORM, "delta.universalFormat.config.iceberg.catalogs": "nowhere:a.b"}
     )
-    assert table.uniform.wait(table.append(ROWS), timeout=60).iceberg_version == 1
+    assert table.uniform.wait(table.append(ROWS), timeout=200).iceberg_version == 1
     with pytest.raises(TahoeError, match="PYICEBERG_CATALOG__"):
         table.uniform.sync()
 
@@ -322,7 +322,7 @@ def test_our_own_rest_server_refuses_registration_and_says_that_none_is_needed(
             table.uniform.sync(f"{NAME}:default.another")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=200)
     UNIFORM_RUNTIME.catalogs.forget()
 
 

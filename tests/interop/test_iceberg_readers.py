@@ -48,6 +48,7 @@ def snapshot_of(table: tahoe.Table, version: int) -> int:
 def table(tmp_path: Path) -> tahoe.Table:
     """Three commits: two appends and one overwrite of a part."""
     made = tahoe.Table.create(tmp_path / "a table", NUMBERS, properties={**UNIFORM, **PER_COMMIT})
+    made.uniform.sync()  # the first conversion of a table shows its newest version alone; from here on each commit has a snapshot
     made.append(numbers(0, 10))
     made.append(numbers(10, 30), max_rows_per_file=5)
     made.overwrite(numbers(100, 105), replace_where="id >= 20")

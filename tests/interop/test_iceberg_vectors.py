@@ -14,6 +14,7 @@ import pytest
 import tahoe
 from tahoe.exceptions import InvalidRequest
 from tahoe.log.replay import add_files
+from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.testing.iceberg_verifier import named_files, verify
 from tahoe.testing.random_history import PER_COMMIT, V2, V3, History, restore
@@ -143,6 +144,7 @@ def test_many_deletes_leave_few_delete_manifests_and_no_file_that_nothing_names(
         table.delete(f"id = {k * 2 + 1}")
         table.uniform.wait()  # the conversion behind the commit alone: two side by side would leave files of the slower one
     check(table)
+    assert UNIFORM_RUNTIME.drain(120, 0, table.url) == []  # what a conversion deletes, it deletes after it has shown its version
     metadata = tmp_path / "a table" / "metadata"
     there = {path.name for path in metadata.iterdir() if path.suffix in (".parquet", ".puffin", ".avro")}
     assert there == named_files(table.store)

@@ -72,9 +72,10 @@ def race(path: str, transfers: int, rewrites: int, options: Mapping[str, str] | 
 
 
 def race_optimizers(path: str, payments: int) -> None:
-    """So many payments by each teller, while one process compacts all the time and another clusters."""
+    """So many payments by each teller, or some more, while one process compacts all the time and another clusters."""
     table, over = open_bank(path, None), f"{path}-over"
-    tasks = [{"kind": "pay", "commits": payments}] * TELLERS + [{"kind": kind, "over": over} for kind in ("compact", "cluster")]
+    tasks: list[dict[str, Any]] = [{"kind": "pay", "commits": payments, "over": over}] * TELLERS
+    tasks += [{"kind": kind, "over": over, "enough": 1 + payments // 10} for kind in ("compact", "cluster")]
     common = {"path": path, "options": {}, "accounts": ACCOUNTS}
     with contextlib.ExitStack() as stack:
         processes = [
@@ -98,7 +99,7 @@ def race_optimizers(path: str, payments: int) -> None:
         f"\n{dict(kinds)}; {gave_way} OPTIMIZEs gave way to others; payments begun anew {sum(one.get('tellers', 0) for one in told)} times "
         f"because of payments, {sum(one.get('optimizers', 0) for one in told)} times because of OPTIMIZE"
     )
-    assert kinds["update"] + kinds["merge"] == TELLERS * payments
+    assert kinds["update"] + kinds["merge"] >= TELLERS * payments
     assert [one for one in told if one.get("optimizers")] == []
     assert min(kinds["compact"], kinds["cluster"]) > payments / 10, "hardly anything was optimized: this tests nothing"
     last = table.version()
@@ -127,13 +128,11 @@ def tell(commits: list[dict[str, Any]]) -> None:
     )
 
 
-@pytest.mark.timeout(600)
 def test_no_money_is_lost_between_eight_tellers_and_two_rewriters(tmp_path: Path) -> None:
     """Ten processes and an audit of each of 190 versions: that is what lasts. `make soak` makes 5,000 commits."""
     race(str(tmp_path / "bank"), transfers=22, rewrites=6)
 
 
-@pytest.mark.timeout(600)
 def test_no_payment_fails_because_of_optimize(tmp_path: Path) -> None:
     """Ten processes, and an audit of each version. `make soak` makes 2,000 payments."""
     race_optimizers(str(tmp_path / "bank"), payments=4)

@@ -51,7 +51,6 @@ def test_eight_processes_append_to_a_local_table(tmp_path: Path) -> None:
     race(str(tmp_path / "table"), 25)
 
 
-@pytest.mark.timeout(120)
 def test_eight_processes_append_to_a_table_on_s3(s3_url: str, s3_options: dict[str, str]) -> None:
     """Eight processes ask one small server for everything, and it answers one at a time."""
     race(s3_url, 8, s3_options)

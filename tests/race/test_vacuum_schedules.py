@@ -222,7 +222,7 @@ class Schedule:
         """Readers of the Iceberg side that came lately read on; others come."""
         if not self.is_iceberg:
             return
-        UNIFORM_RUNTIME.drain(60, 0, self.store.url)
+        UNIFORM_RUNTIME.drain(120, 0, self.store.url)
         self.table.uniform.sync()
         self.iceberg_readers = [one for one in self.iceberg_readers if one[0] >= self.store.now_ms - FIVE_MINUTES_MS]
         for _, document in self.iceberg_readers:

@@ -105,7 +105,7 @@ def a_batch_of_a_stream_writes_by_name(spark: SparkSession, folder: Path) -> Non
 
     stream = spark.readStream.schema("id BIGINT, k BIGINT").parquet(str(folder / "source"))
     query = stream.writeStream.foreachBatch(upsert).option("checkpointLocation", str(folder / "at")).trigger(availableNow=True)
-    assert query.start().awaitTermination(120)
+    assert query.start().awaitTermination(600)
     assert sorted(spark.table("stress.upserted").collect()) == [(-1, 12), (0, 3), (1, 3), (2, 3), (3, 3)]
     assert spark.table("stress.raw").count() == 12
 

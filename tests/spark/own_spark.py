@@ -26,7 +26,7 @@ def run(program: str, *arguments: str) -> list[str]:
     """The lines that a Python program of its own prints."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
     outcome = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment, timeout=240, check=False
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment, timeout=900, check=False
     )
     assert outcome.returncode == 0, outcome.stderr[-4000:]
     return [line for line in outcome.stdout.splitlines() if line.startswith("= ")]

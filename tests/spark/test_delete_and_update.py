@@ -365,7 +365,7 @@ table.update("id % 1000 = 3", {{"id": "-id"}})
 assert table.toDF().count() == 199600
 spark.stop()
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=900)
     table = Table(path)
     assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(
         -i if i % 1000 == 3 else i for i in range(200_000) if i % 1000 not in (1, 2)

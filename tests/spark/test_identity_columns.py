@@ -106,6 +106,22 @@ def test_merge_numbers_the_rows_that_it_inserts(spark, tmp_path, feed):
     assert code(matched.whenMatchedUpdate(set={"id": "0L"}).execute) == "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"
 
 
+def test_merge_inserts_into_partitions_that_the_table_generates(spark, tmp_path):
+    table = f"delta.`{tmp_path}`"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT GENERATED ALWAYS AS IDENTITY, k INT, part INT GENERATED ALWAYS AS (k % 2)) "
+        "USING delta PARTITIONED BY (part)"
+    )
+    spark.sql(f"INSERT INTO {table} (k) VALUES (1)")
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT explode(array(1, 2, 3)) k) s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET k = 10 WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)"
+    )
+    found = rows(spark, table, "k", "part", "id")
+    assert [row[:2] for row in found] == [(2, 0), (3, 1), (10, 0)]
+    assert len({value for _, _, value in found}) == 3
+
+
 def test_sync_identity_after_explicit_values(spark, tmp_path):
     table = f"delta.`{tmp_path}`"
     spark.sql(

@@ -34,7 +34,7 @@ def test_with_threads_that_are_not_pinned(tmp_path, lives):  # a process with a 
         env={**os.environ, "PYSPARK_PIN_THREAD": "false"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -181,7 +181,7 @@ def run(frame, target, mode="append", **options):
     writer = frame.writeStream.format("delta").outputMode(mode).options(**options)
     try:
         query = writer.trigger(availableNow=True).start(folder + "/" + target)
-        query.awaitTermination(120)
+        query.awaitTermination(600)
         return query
     except Exception as error:
         return error

@@ -59,7 +59,7 @@ def test_a_refused_row_or_predicate_is_told_once_and_a_merge_says_nothing_and_ot
     tmp_path: Path, java_options: str
 ) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t"), java_options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     _, _, shown = done.stderr.partition("BEGIN\n")
     refused, _, rest = shown.partition("REFUSED\n")

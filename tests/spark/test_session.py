@@ -14,6 +14,7 @@ import tahoe
 from tahoe import Table
 from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.spark.session import is_enabled
+from tests.spark.own_spark import run
 
 
 def test_enable_gives_the_same_session_back_and_doing_it_again_changes_nothing(spark):
@@ -140,9 +141,10 @@ def test_subqueries_and_broadcast_joins_plan_on_threads_of_the_jvm(spark, path):
     assert found.first()[0] == 5
 
 
-def test_configure_spark_with_delta_pip_has_delta_sparks_signature():
+def test_configure_spark_with_delta_pip_has_delta_sparks_signature(spark):
     builder = SparkSession.builder
     assert tahoe.configure_spark_with_delta_pip(builder) is builder
+    assert is_enabled(builder.getOrCreate())
     with pytest.raises(TypeError, match=r"SparkSession\.Builder"):
         tahoe.configure_spark_with_delta_pip("builder")  # type: ignore[arg-type]
 
@@ -151,3 +153,25 @@ def test_importing_the_package_does_not_import_spark():
     program = "import sys, tahoe, tahoe.table; print('pyspark' in sys.modules)"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == "False"
+
+
+_AS_FOR_DELTA_SPARK = """
+import sys
+from pyspark.sql import SparkSession
+import tahoe
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.warehouse.dir", sys.argv[1])
+builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+if sys.argv[2] == "by builder":
+    spark = tahoe.configure_spark_with_delta_pip(builder).getOrCreate()
+else:
+    spark = tahoe.enable(builder.getOrCreate())
+spark.sql("CREATE TABLE t USING delta AS SELECT 1 a")
+print("=", spark.table("t").first().a, spark.newSession().table("t").count(), tahoe.Table(sys.argv[1] + "/t").version())
+"""
+
+
+@pytest.mark.own_jvm
+@pytest.mark.parametrize("way", ["by builder", "by enable"])
+def test_settings_that_switch_delta_spark_on_may_stay(way, tmp_path):
+    assert run(_AS_FOR_DELTA_SPARK, str(tmp_path), way) == ["= 1 1 0"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pyspark
 import pytest
 from pyspark.errors import AnalysisException, ParseException
@@ -40,7 +42,8 @@ def first(spark, text: str, *args, **values) -> tuple:
 
 def test_a_table_is_read_by_its_path_at_any_version(spark, path):
     t = named(path)
-    when = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2
+    found = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2; as PySpark gives it: in the zone of this process
+    when = found.astimezone(UTC).replace(tzinfo=None)
     # Beside an expression of a time, Spark 4.0 takes a path in IDENTIFIER(…) for a format of files.
     by_expression = t if IS_OLDEST else "IDENTIFIER('{}')".format(t.replace("'", "''"))
     found = first(

@@ -59,7 +59,7 @@ def run(data: DataFrame, home: Path, path: str, *, at: str = "at", mode: str = "
     """Run until all that has landed is in the table; the query."""
     writer = data.writeStream.format("delta").option("checkpointLocation", str(home / at)).outputMode(mode)
     query = writer.options(**options).trigger(availableNow=True).start(path)
-    query.awaitTermination(60)
+    query.awaitTermination(600)
     return query
 
 
@@ -268,7 +268,7 @@ class TestNames:
             query = data.writeStream.trigger(availableNow=True).toTable(
                 name, format="delta", partitionBy="P", checkpointLocation=str(home / "at"), **options
             )
-            query.awaitTermination(60)
+            query.awaitTermination(600)
             return query
 
         start("silver_events")
@@ -289,7 +289,7 @@ class TestNames:
                 writer.toTable(name)
         land(home, {"id": 1})
         query = writer.trigger(availableNow=True).toTable(f"delta.`{path}`")
-        query.awaitTermination(60)
+        query.awaitTermination(600)
         assert ids(spark, path) == [1]
 
 
@@ -370,7 +370,7 @@ class TestForeachBatch:
                 session.sql(f"INSERT INTO delta.`{path}` VALUES (7, 7)")
 
         query = landing(spark, home).writeStream.foreachBatch(upsert).option("checkpointLocation", str(home / "at"))
-        query.trigger(availableNow=True).start().awaitTermination(60)
+        query.trigger(availableNow=True).start().awaitTermination(600)
         rows = sorted(tuple(row) for row in spark.read.format("delta").load(path).collect())
         assert rows == [(1, 22), (7, 7), (7, 7)]
         assert {app: one.version for app, one in Table(path).snapshot().state.transactions.items()} == {
@@ -388,7 +388,7 @@ class TestForeachBatch:
 
         query = landing(spark, home).writeStream.foreachBatch(fails).option("checkpointLocation", str(home / "at")).start()
         with pytest.raises(StreamingQueryException, match="DELTA_METADATA_MISMATCH"):
-            query.awaitTermination(60)
+            query.awaitTermination(600)
 
 
 class TestTwoQueriesOnOneCheckpoint:

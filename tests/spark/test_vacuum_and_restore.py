@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -126,7 +127,8 @@ def test_restore_by_delta_table_and_by_sql(spark, table, path):
 
 
 def test_restore_to_a_time_in_the_zone_of_the_session(spark, table, path):
-    moment = DeltaTable.forPath(spark, path).history().collect()[1].timestamp.strftime("%Y-%m-%d %H:%M:%S.%f")
+    at = DeltaTable.forPath(spark, path).history().collect()[1].timestamp  # as PySpark gives it: in the zone of this process
+    moment = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     spark.sql(f"RESTORE '{path}' TO TIMESTAMP AS OF '{moment}'")
     assert sorted(row.id for row in spark.read.format("delta").load(path).collect()) == list(range(10, 20))
     assert DeltaTable.forPath(spark, path).history(1).first().operationParameters["timestamp"] == moment

@@ -101,7 +101,7 @@ class TestModes:
         query = (
             stream.writeStream.foreachBatch(append).option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True)
         )
-        query.start().awaitTermination(60)
+        query.start().awaitTermination(600)
         assert ids(spark, path) == [0, 1, 2]
 
     def test_a_table_may_be_overwritten_with_what_is_read_of_it(self, spark, path):

@@ -58,7 +58,7 @@ def test_what_cannot_be_made_is_not_kept_and_threads_get_one_value():
     barrier, found = Barrier(4), []
 
     def make() -> list[int]:
-        barrier.wait(10)
+        barrier.wait(120)
         return []
 
     threads = [Thread(target=lambda: found.append(cache.keep(("lists", "a"), make, len, False))) for _ in range(4)]

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.after_writes import compact_after
 from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
+from tahoe.spark.catalog.jar_settings import take_back_missing_catalog
 from tahoe.spark.catalog.known import KnownTables
 from tahoe.spark.catalog.raw_commands import refuse_raw_commands
 from tahoe.spark.catalog.relation_cache import relation_cache
@@ -37,6 +38,7 @@ def give_names(spark: SparkSession) -> None:
     state = spark._jsparkSession.sessionState()
     if is_stand_in(state.sqlParser()):
         return
+    take_back_missing_catalog(spark)
     # An exception of the JVM that passes through Python goes on as what it was; Spark catches some by their class.
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _answer(spark, state)

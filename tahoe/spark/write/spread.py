@@ -38,7 +38,7 @@ _TASKS_A_CORE = 3
 _LEAST_FILES = 1_000
 _LEAST_FILES_OF_A_PART = 250
 _BYTES_OF_A_TINY_FILE = 64 * 1024
-"""Of files as small as this the number costs, not the bytes: to read them in several tasks gains more than the shuffle of their rows costs."""
+"""Of files as small as this the number costs, not the bytes: reading them in several tasks gains more than the shuffle of rows costs."""
 
 Blob = tuple[int, bytes | TahoeError]
 """Rows of a cell or of a part; or what went wrong, which is an answer too, so that it comes back as it is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -76,8 +77,11 @@ def test_history_is_newest_first_and_limited(path: str) -> None:
 
 
 def test_history_shows_rows_files_and_age(path: str) -> None:
+    for commit in Path(path).glob("_delta_log/*.json"):
+        an_hour_ago = commit.stat().st_mtime - 90 * 60
+        os.utime(commit, (an_hour_ago, an_hour_ago))
     newest = next(line for line in run("history", path).splitlines() if line.strip().startswith("3"))
-    for expected in ("just now", "WRITE", "mode Append", "+1", "month 3", "Tahoe/"):
+    for expected in ("1 hour ago", "WRITE", "mode Append", "+1", "month 3", "Tahoe/"):
         assert expected in newest
 
 

@@ -43,7 +43,7 @@ def made(path: Path, *catalogs: str) -> tahoe.Table:
     named = {CATALOGS: ", ".join(catalogs)} if catalogs else {}
     table = tahoe.Table.create(path, ROWS.schema, properties={**UNIFORM, **named})
     table.append(ROWS)
-    assert UNIFORM_RUNTIME.drain(30, 30) == []
+    assert UNIFORM_RUNTIME.drain(120, 120) == []
     return table
 
 

@@ -110,6 +110,7 @@ def test_a_damaged_sidecar_of_the_checkpoint_that_stays_keeps_the_commits(log: L
 def test_a_sidecar_that_is_younger_than_a_day_may_belong_to_a_checkpoint_that_is_being_written(log: Log) -> None:
     log.classic()
     short = config(**{"delta.logRetentionDuration": "interval 0 days"})
-    tomorrow = (SYSTEM_CLOCK.now_ms() // DAY_MS + 1) * DAY_MS
+    written_ms = min(sidecar.modified_ms for sidecar in log.store.list_from("_delta_log/_sidecars"))
+    tomorrow = (written_ms // DAY_MS + 1) * DAY_MS
     gone = clean_up_log(log.store, short, tomorrow)
     assert commit_name(0) in gone and log.store.list_from("_delta_log/_sidecars")

@@ -102,7 +102,7 @@ def test_a_keyboard_interrupt_while_waiting_ends_the_work(monkeypatch):
     gate = threading.Event()
 
     def slow():
-        gate.wait(10)
+        gate.wait(120)
         yield batch(0)
 
     found = read_ahead([slow, slow], threads=2, most_open=2, most_bytes=1000)

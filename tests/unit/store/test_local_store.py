@@ -122,7 +122,6 @@ def test_deleting_a_link_leaves_what_it_leads_to(store: LogStore, tmp_path: Path
     assert not (tmp_path / "table" / "linked").is_symlink()
 
 
-@pytest.mark.timeout(10)
 def test_a_pipe_is_no_file_and_nobody_waits_for_it(store: LogStore, tmp_path: Path) -> None:
     store.put(COMMIT, b"{}")
     for name in ("pipe", "_delta_log/pipe"):

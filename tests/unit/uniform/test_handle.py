@@ -22,6 +22,9 @@ from tahoe.uniform.handle import UniformHandle, after_commit
 from tahoe.uniform.others.record import NAME, ConversionRecord, write_record
 from tahoe.uniform.runtime import UniformRuntime
 
+SECONDS = 120
+"""More than enough: only a test that fails takes so long."""
+
 
 @pytest.fixture
 def log() -> DeltaLog:
@@ -48,7 +51,7 @@ def committed(log: DeltaLog) -> None:
 def test_a_commit_is_shown_soon(log):
     log.change(["a1"])
     committed(log)
-    found = handle(log).wait(timeout=20)
+    found = handle(log).wait(timeout=SECONDS)
     assert (found.iceberg_version, found.lag_versions, found.lag_seconds, found.last_error) == (1, 0, 0.0, None)
     assert verify(log.store) == 1
 
@@ -83,16 +86,16 @@ def test_status_looks_at_the_iceberg_side_once(log):
 
 def test_commits_during_a_slow_conversion_become_one_snapshot(log, monkeypatch):
     started, go_on, real = Event(), Event(), Converter.convert
-    monkeypatch.setattr(Converter, "convert", lambda *a, **k: (started.set(), go_on.wait(20), real(*a, **k))[-1])
+    monkeypatch.setattr(Converter, "convert", lambda *a, **k: (started.set(), go_on.wait(SECONDS), real(*a, **k))[-1])
     log.change(["a1"])
     committed(log)
-    assert started.wait(20)
+    assert started.wait(SECONDS)
     for number in range(5):
         log.change([f"b{number}"])
         committed(log)
     assert handle(log).status().is_converting
     go_on.set()
-    handle(log).wait(6, timeout=20)
+    handle(log).wait(6, timeout=SECONDS)
     assert verify(log.store) == 6
     assert [s["summary"]["delta-version"] for s in newest_document(log.store)["snapshots"]] == ["1", "6"]
 
@@ -104,7 +107,7 @@ def test_an_error_stays_with_the_status_and_the_log_until_a_conversion_succeeds(
     log.change(["a2"])
     with caplog.at_level(logging.ERROR):
         committed(log)
-        assert RUNTIME.queue.drain(20, log.store.url)
+        assert RUNTIME.queue.drain(SECONDS, log.store.url)
     assert f"version 2 of {log.store.url}" in caplog.text
     found = handle(log).status()
     assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
@@ -117,7 +120,7 @@ def test_waiting_for_a_version_that_failed_says_why(log):
     log.commit(log.add("a1").__class__("a1", {"col-2": "a"}, 1, 1, True, None))
     committed(log)
     with pytest.raises(StorageFailure, match=r"version 1: the conversion failed: .*a1 has no number of records"):
-        handle(log).wait(timeout=20)
+        handle(log).wait(timeout=SECONDS)
 
 
 def test_waiting_too_long_says_so(log):
@@ -166,7 +169,7 @@ class Late:
         self.location, self.silent, self.moves = location, Event(), []
 
     def load(self):
-        assert self.silent.wait(20)
+        assert self.silent.wait(SECONDS)
         return self.location
 
     def commit(self, old, new):
@@ -187,7 +190,7 @@ def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_
         handle(log).sync(timeout=0.01)
     assert verify(log.store) == 1, "readers by path do not wait"
     late.silent.set()
-    assert RUNTIME.drain(20, 20, log.store.url) == []
+    assert RUNTIME.drain(SECONDS, SECONDS, log.store.url) == []
     assert late.moves == []
     found = handle(log).status()
     assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"

@@ -24,53 +24,72 @@ from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import LastError, UniformRuntime
 
-SECONDS = 10
+SECONDS = 120
+"""More than enough: only a test that fails takes so long."""
+
+
+BEGUN_AT_EXIT = """
+from threading import Event
+from tahoe.process import UNIFORM_RUNTIME
+at_exit, drain = Event(), UNIFORM_RUNTIME.queue.drain
+def told(*arguments):
+    at_exit.set()
+    return drain(*arguments)
+UNIFORM_RUNTIME.queue.drain = told
+"""
+"""`at_exit` is set when the interpreter's exit begins to wait: what waits for it cannot have been done before."""
+
+
+def printed_by(program: str) -> tuple[str, str]:
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=SECONDS, check=True)
+    return found.stdout, found.stderr
 
 
 def test_what_waits_is_finished_when_the_interpreter_exits():
     program = """
-from time import sleep
-from tahoe.process import UNIFORM_RUNTIME
+begun = Event()
 def run(version):
-    sleep(0.1)
+    begun.set()
+    at_exit.wait()
     print(version, flush=True)
 UNIFORM_RUNTIME.queue.submit("t", run, 1)
-sleep(0.02)
+begun.wait()
 UNIFORM_RUNTIME.queue.submit("t", run, 2)
 UNIFORM_RUNTIME.queue.submit("t", run, 3)
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert found.stdout.split() == ["1", "3"]
+    assert printed_by(BEGUN_AT_EXIT + program) == ("1\n3\n", "")
 
 
 def test_what_is_finished_at_the_exit_may_use_several_threads():
     """Python refuses them to what runs later."""
     program = """
 from concurrent.futures import ThreadPoolExecutor
-from time import sleep
-from tahoe.process import UNIFORM_RUNTIME
 def run(version):
-    sleep(0.2)
+    at_exit.wait()
     with ThreadPoolExecutor(2) as pool:
         print(sum(pool.map(abs, [-version, version])), flush=True)
 UNIFORM_RUNTIME.queue.submit("t", run, 4)
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert (found.stdout, found.stderr) == ("8\n", "")
+    assert printed_by(BEGUN_AT_EXIT + program) == ("8\n", "")
 
 
 def test_what_a_thread_commits_while_the_interpreter_exits_is_finished_too():
+    """It commits after the exit has waited once."""
     program = """
-from threading import Thread
-from time import sleep
+from threading import Event, Thread
 from tahoe.process import UNIFORM_RUNTIME
+waited, drain = Event(), UNIFORM_RUNTIME.drain
+def noted(*arguments):
+    left = drain(*arguments)
+    waited.set()
+    return left
+UNIFORM_RUNTIME.drain = noted
 def commit():
-    sleep(0.3)
-    UNIFORM_RUNTIME.queue.submit("t", lambda version: (sleep(0.2), print(version, flush=True)), 7)
+    waited.wait()
+    UNIFORM_RUNTIME.queue.submit("t", lambda version: print(version, flush=True), 7)
 Thread(target=commit).start()
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert found.stdout == "7\n"
+    assert printed_by(program) == ("7\n", "")
 
 
 # -- one owner -----------------------------------------------------------------------------------------------------------------
@@ -122,8 +141,8 @@ from threading import Event
 from tahoe.process import UNIFORM_RUNTIME
 warnings.simplefilter("ignore", DeprecationWarning)
 started, go_on = Event(), Event()
-UNIFORM_RUNTIME.queue.submit("t", lambda version: (started.set(), go_on.wait(10)), 1)
-started.wait(10)
+UNIFORM_RUNTIME.queue.submit("t", lambda version: (started.set(), go_on.wait(100)), 1)
+started.wait(100)
 UNIFORM_RUNTIME.errors._lock.acquire()
 child = os.fork()
 if child == 0:
@@ -133,8 +152,7 @@ os.waitpid(child, 0)
 print(UNIFORM_RUNTIME.queue.busy(), flush=True)
 go_on.set()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines() == ["[] None", "['t']"]
+    assert printed_by(program)[0].splitlines() == ["[] None", "['t']"]
 
 
 # -- replay --------------------------------------------------------------------------------------------------------------------
@@ -194,7 +212,7 @@ def test_the_order_of_calls_does_not_depend_on_hashes_of_text():
             [sys.executable, "-c", program],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=SECONDS,
             check=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
         ).stdout

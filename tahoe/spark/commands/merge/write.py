@@ -218,9 +218,11 @@ class Matched:
         return write_change_data(self.transaction, self.config, self._laid_out(together, count), self._files)
 
     def _laid_out(self, rows: DataFrame, count: int) -> DataFrame:
-        """The rows in as many tasks as there shall be files; those of one partition together."""
+        """The rows in as many tasks as there shall be files; those of one partition together, as far as they have the columns for it:
+        what the table fills in comes later."""
         if self.config.partition_columns:
-            return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in self.config.partition_columns))
+            known = [name for name in self.config.partition_columns if name in rows.columns]
+            return rows.hint("rebalance", *(sf.col(quote_identifier(name)) for name in known))
         at_once = rows.sparkSession.sparkContext.defaultParallelism
         return rows.coalesce(max(1, min(at_once, ceil(count / _ROWS_OF_A_TASK)), ceil(count / _ROWS_OF_A_FILE)))
 

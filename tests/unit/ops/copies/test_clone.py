@@ -200,8 +200,8 @@ def test_vacuum_of_the_source_keeps_what_its_clones_need(root):
 
 
 def test_a_clone_that_is_being_made_keeps_its_files(root):
-    aged = AgedStore(open_store(f"{root}/source"))
     table_of(root)
+    aged = AgedStore(open_store(f"{root}/source"), SYSTEM_CLOCK.now_ms())
     for entry in list(aged.inner.walk()):
         aged.put(entry.name, aged.inner.get(entry.name))
     source = Table(aged.url, store=aged)

@@ -203,7 +203,6 @@ def _checkpoint_with_a_twin(root: Path) -> None:
 
 
 @pytest.mark.parametrize("attack", MAD, ids=str)
-@pytest.mark.timeout(60)
 def test_whatever_a_table_holds_is_a_finding_or_one_clean_error(root: Path, attack: str) -> None:
     MAD[attack](root)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +46,11 @@ def test_a_log_lies_below_the_checkpoint(location: str, source_path: str, is_bel
 
 
 PREFIX = "spark.databricks.delta.streaming."
-NO_SESSION: Any = None
+
+
+def session_with(settings: dict[str, str]) -> Any:
+    """What is asked of a session here: one setting by its name."""
+    return SimpleNamespace(conf=settings)
 
 
 @pytest.fixture
@@ -61,7 +66,7 @@ def code_of_a_start(
     monkeypatch.setattr(schema_logs, "settings_of", lambda _spark: settings)
     options = SourceOptions(schema_tracking_location=str(location))
     try:
-        assert tracking_of(NO_SESSION, table.snapshot(), options, {}, place) is not None
+        assert tracking_of(session_with(settings), table.snapshot(), options, {}, place) is not None
     except InvalidRequest as error:
         return error.code
     return None
@@ -79,18 +84,15 @@ def test_settings_of_where_a_log_may_lie_and_whose_it_is(monkeypatch: pytest.Mon
     assert code_of_a_start(monkeypatch, table, outside, place, unchecked) is None
 
 
-def test_changes_in_a_row_are_taken_as_one_unless_a_setting_says_no(
-    monkeypatch: pytest.MonkeyPatch, table: Table, tmp_path: Path
-) -> None:
+def test_changes_in_a_row_are_taken_as_one_unless_a_setting_says_no(table: Table, tmp_path: Path) -> None:
     log = SchemaLog(Table(log_folder(str(tmp_path / "s"), table.snapshot().metadata.id, None)).store, table.url)
     log.add(TrackedMetadata.of(table.snapshot().config, 0, "s"))
     table.rename_column("id", "b")
     options = SourceOptions(schema_tracking_location=str(tmp_path / "s"))
     for setting, names in (("false", ["id"]), ("true", ["b"])):
         settings = {PREFIX + "schemaTracking.mergeConsecutiveSchemaChanges.enabled": setting}
-        monkeypatch.setattr(schema_logs, "settings_of", lambda _spark, found=settings: found)
-        assert read_for_columns(NO_SESSION, table.snapshot(), options, {}).schema.names == names
-    assert read_for_columns(NO_SESSION, table.snapshot(), SourceOptions(), {}).schema.names == ["b"]
+        assert read_for_columns(session_with(settings), table.snapshot(), options, {}).schema.names == names
+    assert read_for_columns(session_with({}), table.snapshot(), SourceOptions(), {}).schema.names == ["b"]
 
 
 @pytest.mark.parametrize("kind", ["allowSourceColumnRename", "allowSourceColumnRenameAndDrop"])

@@ -12,7 +12,8 @@ from tahoe.exceptions import StorageFailure
 from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, Trouble
 from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 
-SECONDS = 10
+SECONDS = 120
+"""More than enough: only a test that fails takes so long."""
 TABLE = "file:///t"
 
 

@@ -7,7 +7,8 @@ from threading import Event
 
 from tahoe.uniform.convert.queue import ConversionQueue
 
-SECONDS = 10
+SECONDS = 120
+"""More than enough: only a test that fails takes so long."""
 
 
 def test_while_one_runs_only_the_newest_waits():

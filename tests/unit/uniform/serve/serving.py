@@ -30,7 +30,7 @@ def warehouse_of(path: Path | str, options: dict[str, str] | None = None, **more
 def make_table(path: Path | str, properties: dict[str, str] | None = None) -> tahoe.Table:
     table = tahoe.Table.create(path, ROWS.schema, properties=UNIFORM if properties is None else properties)
     table.append(ROWS)
-    UNIFORM_RUNTIME.queue.drain(30)
+    assert UNIFORM_RUNTIME.queue.drain(120)
     return table
 
 

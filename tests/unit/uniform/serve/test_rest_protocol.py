@@ -50,7 +50,7 @@ def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Pat
 def test_only_the_snapshots_of_refs_are_sent_where_asked(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t")
     table.append(ROWS)
-    UNIFORM_RUNTIME.queue.drain(30)
+    assert UNIFORM_RUNTIME.queue.drain(120)
     catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
     load = "/v1/namespaces/default/tables/t"
     every = ask(catalog, load, "snapshots=all")

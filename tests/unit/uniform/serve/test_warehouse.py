@@ -42,7 +42,7 @@ def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkey
 
 def test_a_conversion_that_takes_too_long_is_told_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_table(tmp_path / "t").append(ROWS)
-    UNIFORM_RUNTIME.queue.drain(30)
+    assert UNIFORM_RUNTIME.queue.drain(120)
     table = tahoe.Table(tmp_path / "t")
     with monkeypatch.context() as without_conversion:
         without_conversion.setattr(UNIFORM_RUNTIME.queue, "submit", lambda *_: None)
@@ -64,7 +64,7 @@ def test_a_conversion_that_fails_is_told_with_its_reason(tmp_path: Path, monkeyp
     with monkeypatch.context() as broken:
         broken.setattr(Converter, "convert", fails)
         table.append(ROWS)
-        UNIFORM_RUNTIME.queue.drain(30)
+        assert UNIFORM_RUNTIME.queue.drain(120)
         answer = ask(catalog, "/v1/namespaces/default/tables/t")
     assert "columns of pure gold" in refused(answer, 503, "ServiceUnavailableException")
     assert ask(catalog, "/v1/namespaces/default/tables/t").status == 200
@@ -186,7 +186,7 @@ def test_an_object_store_is_a_warehouse_too(kind: str, request: pytest.FixtureRe
     options = request.getfixturevalue("s3_options") if kind == "s3" else {}
     for place in ("sales/orders", "top"):
         tahoe.Table.create(f"{url}/{place}", ROWS.schema, properties=UNIFORM, storage_options=options).append(ROWS)
-    assert UNIFORM_RUNTIME.queue.drain(30)
+    assert UNIFORM_RUNTIME.queue.drain(120)
     store = open_store(url, options)
     store.put("sales/notes/readme.txt", b"x")
     store.put("salesroom/readme.txt", b"x")

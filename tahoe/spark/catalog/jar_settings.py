@@ -1,0 +1,50 @@
+"""The two settings that switch delta-spark on: a program that was written for it may have kept them, and its JAR is not here.
+
+An extension whose class is missing Spark passes over with a warning and a stack trace; a catalog whose class is missing it refuses at the
+first name of a table.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm.bridge import Jvm
+
+__all__ = ["leave_out_jar_settings", "take_back_missing_catalog"]
+
+logger = logging.getLogger(__name__)
+
+_EXTENSIONS = "spark.sql.extensions"
+_CATALOG = "spark.sql.catalog.spark_catalog"
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+
+def leave_out_jar_settings(options: dict[str, Any]) -> None:
+    """Take delta-spark's classes out of the settings of a builder of sessions; other extensions stay."""
+    if options.get(_CATALOG) == CATALOG:
+        del options[_CATALOG]
+    if _EXTENSIONS in options:
+        others = [name for name in str(options[_EXTENSIONS]).split(",") if name.strip() != EXTENSION]
+        if others:
+            options[_EXTENSIONS] = ",".join(others)
+        else:
+            del options[_EXTENSIONS]
+
+
+def take_back_missing_catalog(spark: SparkSession) -> None:
+    """Give the session Spark's own catalog where it names delta-spark's and that is not on its class path; it is told."""
+    if spark.conf.get(_CATALOG, None) != CATALOG or Jvm.of(spark).java_class("org.apache.spark.util.Utils").classIsLoadable(
+        CATALOG
+    ):
+        return
+    spark.conf.unset(_CATALOG)
+    logger.warning(
+        "%s = %s names a class of delta-spark's JAR, which this session does not have: the session has Spark's own catalog, in which Tahoe "
+        "knows Delta tables. Leave the setting out.",
+        _CATALOG,
+        CATALOG,
+    )

@@ -219,6 +219,15 @@ class TableMachine(ModelledTable):
         sizes: Any = {"target_file_size": 1500, "min_cube_size": 2000, "full": bool(clustering_columns(now))} if small else {}
         self.done_if(self.table.optimize(zorder_by=by, curve=curve, **sizes).version, self.rows)
 
+    @rule()
+    def compute_statistics(self) -> None:
+        self.done_if(self.table.compute_statistics().version, self.rows)
+
+    @rule()
+    def repair_log(self) -> None:
+        """Nothing is wrong, and it makes no version."""
+        assert self.table.repair_log().findings == ()
+
     @precondition(lambda self: not self.partitioned)
     @rule(columns=st.sampled_from([(), ("k",), ("v", "k")]))
     def cluster_by(self, columns: Sequence[str]) -> None:

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import TruncateTransform
 
 from tahoe.exceptions import ForeignWriter, Unsupported
 from tahoe.table import Table
 from tahoe.testing.iceberg_verifier import newest_document, verify
 from tahoe.testing.random_history import V2
+from tests.iceberg_rows import append_partitioned
 from tests.interop.iceberg import read_pyiceberg
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})
@@ -47,7 +49,7 @@ def verified(table: Table) -> None:
 def live_on(table: Table, first: int) -> None:
     """Rows come, change and go, and an older version comes back."""
     verified(table)
-    table.append(pa.table({"id": pa.array([10, 11], pa.int64()), "name": ["x", "y"]}, table.to_arrow().schema.remove_metadata()))
+    table.append(pa.table({"id": pa.array([10, 11], pa.int64()), "name": ["x", "y"]}, ROWS.schema))
     table.update({"name": "'z'"}, "id = 2")
     verified(table)
     table.delete("id = 10")
@@ -102,3 +104,22 @@ def test_rows_that_the_old_catalog_appends_later_are_of_another_history(catalog:
     assert table.to_arrow().num_rows == 6
     table.uniform.repair(discard=True)
     verified(table)
+
+
+def test_an_iceberg_table_whose_partitions_are_made_of_a_column(catalog: SqlCatalog) -> None:
+    """The files do not hold such a column, and Iceberg's compatibility wants it in them: the upgrade writes it."""
+    theirs = catalog.create_table("db.t", ROWS.schema)
+    with theirs.update_spec() as change:
+        change.add_field("id", TruncateTransform(2), "id_trunc")
+        change.add_field("name", TruncateTransform(1), "name_trunc")
+    append_partitioned(theirs, ROWS)
+    append_partitioned(theirs, ROWS)
+    table = Table(theirs.location().removeprefix("file://"))
+    table.convert_to_delta()
+    first = table.uniform.upgrade(2).version
+    assert first is not None
+    table.uniform.repair(discard=True)
+    location = table.uniform.sync().metadata_location
+    assert location is not None
+    assert sorted(read_pyiceberg(location, "id_trunc = 2")["id"].to_pylist()) == [2, 2, 3, 3]
+    live_on(table, first)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BytesIO
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,7 @@ from tests.race.operations import SCHEMA, contents, rows
 
 FAULTS = [fault for fault in PutFault if fault is not PutFault.NONE]
 POLICY = RetryPolicy(storage_attempts=3)
+SEEDS = count()  # of two sessions, each gives its commits ids of their own
 BEFORE = [("a", 2), ("a", 3), ("b", 11), ("b", 12), ("b", 13)]
 
 
@@ -41,7 +43,7 @@ def new_store() -> LogStore:
 
 def table_over(store: LogStore, compactor: Callable[[Table, Committed], None] | None = None) -> Table:
     """A table whose waits take no time."""
-    clock = SeededClock(start_ms=time.time_ns() // 1_000_000)
+    clock = SeededClock(next(SEEDS), start_ms=time.time_ns() // 1_000_000)
     return Table(store.url, store=store, clock=clock, policy=POLICY, compactor=compactor)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, MonthTransform, TruncateTransform, YearTransform
 
 import tahoe
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.tables import DeltaTable
+from tests.iceberg_rows import append_partitioned
 
 EXPECTED = [(1, "a", None), (2, "b", None), (3, None, None), (4, "d", 40)]
 
@@ -75,3 +78,99 @@ def test_clone(spark, iceberg, tmp_path, kind):
     with pytest.raises(InvalidRequest) as caught:
         spark.sql(f"CREATE TABLE delta.`{tmp_path}/other` {kind} CLONE iceberg.`{iceberg}` VERSION AS OF 1")
     assert caught.value.getErrorClass() == "DELTA_CLONE_UNSUPPORTED_SOURCE"
+
+
+# -- partitions that are made of a column -------------------------------------------------------------------------------------
+
+TIMES = [
+    datetime(2024, 2, 29, 23, 30, tzinfo=UTC),
+    datetime(2024, 3, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, tzinfo=UTC),
+    None,
+]
+BY = {
+    "at": [(DayTransform(), "at_day")],
+    "later": [(HourTransform(), "later_hour")],
+    "day": [(YearTransform(), "day_year")],
+    "due": [(MonthTransform(), "due_month")],
+    "id": [(TruncateTransform(10), "id_trunc")],
+    "name": [(TruncateTransform(2), "name_trunc"), (BucketTransform(4), "some")],
+}
+MADE = {
+    "at_day": "date",
+    "later_hour": "string",
+    "day_year": "int",
+    "due_month": "string",
+    "id_trunc": "bigint",
+    "name_trunc": "string",
+}
+
+
+@pytest.fixture
+def transformed(tmp_path: Path):
+    """The folder of a table of four rows, which is partitioned by what is made of its columns."""
+    catalog = SqlCatalog("test", uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("db")
+    names = pa.array(["abc", "é𝄞z", None, "x"])
+    times, days = pa.array(TIMES, pa.timestamp("us", "UTC")), pa.array([at and at.date() for at in TIMES])
+    ids = pa.array([1, -1, -10, 10], pa.int64())
+    rows = pa.table({"id": ids, "at": times, "later": times, "day": days, "due": days, "name": names})
+    table = catalog.create_table("db.t", rows.schema)
+    with table.update_spec() as change:
+        for source, fields in BY.items():
+            for transform, name in fields:
+                change.add_field(source, transform, name)
+    append_partitioned(table, rows)
+    catalog.engine.dispose()
+    return table.location().removeprefix("file://")
+
+
+@pytest.mark.parametrize("how", ["CONVERT", "SHALLOW", "DEEP"])
+def test_what_is_made_of_a_column_is_a_generated_column(spark, transformed, tmp_path, how):
+    path = transformed if how == "CONVERT" else tmp_path / "clone"
+    if how == "CONVERT":
+        spark.sql(f"CONVERT TO DELTA iceberg.`{path}`")
+    else:
+        spark.sql(f"CREATE TABLE delta.`{path}` {how} CLONE iceberg.`{transformed}`")
+    table = f"delta.`{path}`"
+    kinds = {field.name: field.dataType.simpleString() for field in spark.table(table).schema}
+    assert {name: kinds[name] for name in MADE} == MADE and tahoe.Table(path).snapshot().partition_columns == tuple(MADE)
+    first = spark.table(table).collect()
+    assert len(first) == 4
+    # The table gives the same rows the same values, and so may who writes them: Spark holds them against the expressions.
+    spark.sql(f"INSERT INTO {table} (id, at, later, day, due, name) SELECT id, at, later, day, due, name FROM {table}")
+    spark.table(table).limit(0).union(spark.createDataFrame(first, spark.table(table).schema)).write.format("delta").mode(
+        "append"
+    ).save(str(path))
+    found = spark.table(table).collect()
+    assert sorted(map(str, found)) == sorted(3 * list(map(str, first)))
+    assert spark.read.format("delta").option("versionAsOf", 0).load(str(path)).count() == 4
+    known = tahoe.Table(path)
+    for where in ("at >= '2024-03-01'", "at = '1969-12-31 23:00:00'", "id = -10", "name = 'abc'"):
+        assert spark.table(table).where(where).count() == 3, where
+        assert known.files(where).num_rows < known.files().num_rows, where
+    assert known.check(deep=True) == []
+
+
+def test_what_depends_on_the_time_zone_is_converted_in_utc(spark, transformed, tmp_path):
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for statement in (
+            f"CONVERT TO DELTA iceberg.`{transformed}`",
+            f"CREATE TABLE delta.`{tmp_path}/clone` CLONE iceberg.`{transformed}`",
+        ):
+            with pytest.raises(Unsupported) as caught:
+                spark.sql(statement)
+            assert caught.value.getErrorClass() == "TAHOE_ICEBERG_PARTITION_TIME_ZONE"
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.sql(f"CONVERT TO DELTA iceberg.`{transformed}`")
+        for zone in ("America/New_York", "Pacific/Apia"):  # no row is lost, wherever it is read, and whoever writes there
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            table = f"delta.`{transformed}`"
+            for at in TIMES[:3]:
+                assert spark.table(table).where(f"at = timestamp_micros({int(at.timestamp())} * 1000000L)").count() == 1
+        spark.sql(f"INSERT INTO {table} (id, at) SELECT id + 100, at FROM {table}")
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        assert spark.table(table).where("at = '2024-02-29 23:30:00'").count() == 2
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -26,7 +26,7 @@ from tahoe.protocol.properties import TableProperties, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.mapping import explode
-from tahoe.schema.types import schema_from_json
+from tahoe.schema.types import StructField, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import is_outside
 from tahoe.store.log_store import LogStore
@@ -194,11 +194,22 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
     return found if there is None else with_kept_marks(found, there)
 
 
+def _generated(column: StructField) -> tuple[str, str] | None:
+    """The physical name of a generated column, and its expression."""
+    expression = column.metadata.get("delta.generationExpression")
+    return None if expression is None else (column.physical_name, str(expression))
+
+
 def _check_names(url: str, before: Metadata, after: Metadata) -> None:
     """Files that stay have their partition values and statistics under the names that they were cloned with."""
     names = {column.field_id: column.physical_name for _, column in explode(after.schema) if column.field_id is not None}
     mapped = [(column, column.field_id) for _, column in explode(before.schema) if column.field_id is not None]
-    renamed = [column.name for column, number in mapped if names.get(number, column.physical_name) != column.physical_name]
+    generated = {column for column in map(_generated, after.schema) if column is not None}  # no file has them, so any id will do
+    renamed = [
+        column.name
+        for column, number in mapped
+        if names.get(number, column.physical_name) != column.physical_name and _generated(column) not in generated
+    ]
     if renamed or before.partition_columns != after.partition_columns:
         what = f"column {renamed[0]} has another name" if renamed else "it is partitioned otherwise"
         raise InvalidRequest(

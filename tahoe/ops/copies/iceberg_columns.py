@@ -17,7 +17,7 @@ from tahoe.schema.arrow import from_arrow_type
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, PHYSICAL_NAME_KEY
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 
-__all__ = ["check_file", "delta_schema", "names_in_file"]
+__all__ = ["check_file", "delta_schema", "names_in_file", "places_in_file"]
 
 _NAMES = {
     "boolean": "boolean",
@@ -65,6 +65,15 @@ def _names_inside(kind: pa.DataType) -> Iterator[tuple[int, str]]:
         yield from _names_inside(kind.item_type)
     elif pa.types.is_list(kind):
         yield from _names_inside(kind.value_type)
+
+
+def places_in_file(file: Iterable[pa.Field], above: str = "") -> Iterator[tuple[int, str]]:
+    """The id of each column of a file that no list or map holds, and its path as Parquet's footer spells it."""
+    for column in file:
+        if _ID in (column.metadata or {}):
+            yield int(column.metadata[_ID]), above + column.name
+        if pa.types.is_struct(column.type):
+            yield from places_in_file(column.type.fields, f"{above}{column.name}.")
 
 
 def check_file(schema: StructType, file: pa.Schema, place: str) -> None:

@@ -20,6 +20,8 @@ from tahoe.store.log_store import LogStore
 
 __all__ = ["IcebergFile", "IcebergSnapshot", "open_snapshot"]
 
+_NOT_KEPT = ("void", "bucket")
+
 
 @dataclass(frozen=True, slots=True)
 class IcebergFile:
@@ -29,7 +31,7 @@ class IcebergFile:
         location: as the metadata spells it.
         name: in the table's store.
         sequence: the number by which delete files know which data files are older.
-        partition: the values of identity partitions, by the column's id, as PyIceberg reads them.
+        partition: the values of its partition, by the id of the column and what is made of it, as PyIceberg reads them; none of buckets.
     """
 
     location: str
@@ -37,7 +39,7 @@ class IcebergFile:
     size: int
     rows: int
     sequence: int
-    partition: Mapping[int, Any]
+    partition: Mapping[tuple[int, str], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,5 +140,9 @@ def _file(store: LogStore, file: DataFile, spec: tuple[tuple[str, int, str], ...
             table=store.url,
             path=file.file_path,
         )
-    partition = {source: file.partition[at] for at, (transform, source, _) in enumerate(spec) if transform == "identity"}
+    partition = {
+        (source, transform): file.partition[at]
+        for at, (transform, source, _) in enumerate(spec)
+        if not transform.startswith(_NOT_KEPT)
+    }
     return IcebergFile(file.file_path, name, file.file_size_in_bytes, file.record_count, sequence, partition)

@@ -12,18 +12,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
 from tahoe.ops.copies.iceberg_columns import check_file, delta_schema, names_in_file
 from tahoe.ops.copies.iceberg_deletes import dead_rows
+from tahoe.ops.copies.iceberg_partitions import (
+    Bounds,
+    Partition,
+    bounds_of,
+    check_bounds,
+    partition_values,
+    partitions_of,
+    with_generated,
+)
 from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
-from tahoe.protocol.partition import serialize
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.mapping import MAX_ID_KEY
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
     from pyroaring import BitMap64
 
-    from tahoe.ops.copies.iceberg_snapshot import IcebergFile, IcebergSnapshot
+    from tahoe.ops.copies.iceberg_snapshot import IcebergFile
 
 __all__ = ["IcebergRequest", "iceberg_table", "is_iceberg", "refuse_partition_columns"]
 
@@ -53,10 +60,12 @@ class IcebergRequest:
     Args:
         statistics: whether the log gets statistics of each file.
         configuration: of the table to be; says which columns have statistics.
+        time_zone: of the session.
     """
 
     statistics: bool = True
     configuration: Mapping[str, str] = field(default_factory=dict)
+    time_zone: str = "UTC"
 
 
 def is_iceberg(store: LogStore) -> bool:
@@ -87,14 +96,19 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
             table=store.url,
         ) from error
     snapshot = open_snapshot(store, newest)
-    schema = delta_schema(snapshot.schema, store.url)
-    partitions = _partition_columns(snapshot, schema, store.url)
-    told, names = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
-    if (renamed := delta_schema(snapshot.schema, store.url, names)) != schema:  # statistics are under physical names
-        schema = renamed
-        told, _ = _statistics(store, snapshot.data, schema, list(partitions), request, progress)
+    columns = delta_schema(snapshot.schema, store.url)
+    partitions = partitions_of(snapshot, columns, store.url, request.time_zone)
+    schema, last_id = with_generated(columns, partitions, snapshot.last_column_id)
+    told, names = _statistics(store, snapshot.data, schema, partitions, request, progress)
+    if (renamed := delta_schema(snapshot.schema, store.url, names)) != columns:  # statistics are under physical names
+        schema, last_id = with_generated(renamed, partitions, snapshot.last_column_id)
+        told, _ = _statistics(store, snapshot.data, schema, partitions, request, progress)
     dead = dead_rows(store, snapshot.data, snapshot.deletes)
-    files = [_add(store, file, partitions, schema, snapshot.timestamp_ms) for file in snapshot.data]
+    values = [partition_values(file, partitions, schema, store.url) for file in snapshot.data]
+    files = [
+        AddFile(encode_path(file.name), of_file, file.size, snapshot.timestamp_ms, True)
+        for file, of_file in zip(snapshot.data, values, strict=True)
+    ]
     files = [
         _finished(add, stats if request.statistics else None, stats.num_records, dead.get(file.name))
         for add, stats, file in zip(files, told, snapshot.data, strict=True)
@@ -102,10 +116,10 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
     properties = {
         **{key: value for key, value in snapshot.properties.items() if not key.lower().startswith(_NOT_COPIED)},
         "delta.columnMapping.mode": "id",
-        MAX_ID_KEY: str(snapshot.last_column_id),  # ids of dropped columns are in files still
+        MAX_ID_KEY: str(last_id),  # ids of dropped columns are in files still
         **(_VECTORS if dead else {}),
     }
-    return FoundTable(schema, tuple(partitions), files, store.url, "iceberg", properties)
+    return FoundTable(schema, tuple(one.name for one in partitions), files, store.url, "iceberg", properties)
 
 
 def refuse_partition_columns(table: str, columns: StructType | None) -> None:
@@ -165,65 +179,6 @@ def _check_hint(store: LogStore, numbers: Mapping[int, Sequence[str]]) -> None:
         )
 
 
-# -- partitions --------------------------------------------------------------------------------------------------------------
-
-
-def _partition_columns(snapshot: IcebergSnapshot, schema: StructType, table: str) -> dict[str, int]:
-    """Columns whose values are those of partitions, each with its id. Buckets are no partitions of a Delta table, as in the reference."""
-    names = {column.field_id: column.name for column in schema}
-    columns: dict[str, int] = {}
-    for transform, source, name in snapshot.specs[snapshot.spec_id]:
-        if transform == "void" or transform.startswith("bucket"):
-            continue
-        if transform != "identity" or source not in names:
-            raise Unsupported(
-                f"The Iceberg table {table} is partitioned by {name}, which is {transform} of a column: a Delta table would need a column of "
-                "that name. Only columns as they are (identity) and buckets are converted. Partition the table otherwise with an Iceberg "
-                "engine and let it write the files anew (rewrite_data_files), or write its rows to a Delta table with Spark.",
-                code="TAHOE_ICEBERG_PARTITION_TRANSFORM",
-                table=table,
-                column=name,
-            )
-        columns[names[source]] = source
-    return columns
-
-
-def _add(store: LogStore, file: IcebergFile, partitions: Mapping[str, int], schema: StructType, timestamp_ms: int) -> AddFile:
-    values = {}
-    for name, source in partitions.items():
-        if source not in file.partition:
-            raise InvalidRequest(
-                f"The Iceberg table {store.url} has undergone partition evolution: its file {file.name} is not partitioned by {name}, as the "
-                "table is now. Let an Iceberg engine write the older files anew (rewrite_data_files).",
-                code="DELTA_CLONE_INCOMPATIBLE_SOURCE.ICEBERG_UNDERGONE_PARTITION_EVOLUTION",
-                table=store.url,
-                file=file.name,
-            )
-        column = schema.field(name)
-        value = file.partition[source]
-        if value in ("", b""):
-            raise Unsupported(
-                f"File {file.name} of the Iceberg table {store.url} is of the partition {name} = '', an empty text, which Delta reads as "
-                "NULL (PROTOCOL.md, 'Partition Value Serialization'). Give these rows another value first.",
-                code="TAHOE_ICEBERG_EMPTY_PARTITION_VALUE",
-                table=store.url,
-                file=file.name,
-            )
-        values[column.physical_name] = serialize(_python_value(value, str(column.data_type)), column.data_type)
-    return AddFile(encode_path(file.name), values, file.size, timestamp_ms, True)
-
-
-def _python_value(value: Any, kind: str) -> Any:
-    """Dates and timestamps are numbers in manifests, as PyIceberg reads them."""
-    if not isinstance(value, int):
-        return value
-    if kind == "date":
-        return date(1970, 1, 1) + timedelta(days=value)
-    if kind in ("timestamp", "timestamp_ntz"):
-        return datetime(1970, 1, 1, tzinfo=UTC if kind == "timestamp" else None) + timedelta(microseconds=value)
-    return value
-
-
 # -- footers and dead rows -----------------------------------------------------------------------------------------------------
 
 
@@ -231,30 +186,32 @@ def _statistics(
     store: LogStore,
     files: Sequence[IcebergFile],
     schema: StructType,
-    partition_by: Sequence[str],
+    partitions: Sequence[Partition],
     request: IcebergRequest,
     progress: Progress,
 ) -> tuple[list[FileStatistics], dict[int, str]]:
     """Those of each file, by its footer, which also tells whether it is fit to be read by ids; of rows alone where none are wanted. And what
     the oldest file that has a column calls it, by the column's id."""
-    indexed = indexed_columns(schema, partition_by, request.configuration)
+    indexed = indexed_columns(schema, [one.name for one in partitions], request.configuration)
     prefix = string_prefix_length(request.configuration)
 
-    def look(footer: FileMetaData, place: str) -> tuple[FileStatistics, dict[int, str]]:
+    def look(footer: FileMetaData, place: str) -> tuple[FileStatistics, dict[int, str], Bounds]:
         columns = footer.schema.to_arrow_schema()
         check_file(schema, columns, place)
-        names = dict(names_in_file(columns))
+        names, bounds = dict(names_in_file(columns)), bounds_of(footer, columns, partitions)
         if not request.statistics:
-            return FileStatistics(footer.num_rows), names
-        return statistics_of_footer(footer, schema, indexed, column_mapping_mode="id", prefix_length=prefix), names
+            return FileStatistics(footer.num_rows), names, bounds
+        return statistics_of_footer(footer, schema, indexed, column_mapping_mode="id", prefix_length=prefix), names, bounds
 
-    told, oldest = list[FileStatistics](), dict[int, tuple[int, str]]()
+    told, oldest, each = list[FileStatistics](), dict[int, tuple[int, str]](), list[Bounds]()
     seen = each_footer(store, [file.name for file in files], look, progress)
-    for file, (stats, names) in zip(files, seen, strict=True):
+    for file, (stats, names, bounds) in zip(files, seen, strict=True):
         _check_rows(store, file, stats.num_records)
         told.append(stats)
+        each.append(bounds)
         for number, name in names.items():
             oldest[number] = min(oldest.get(number, (file.sequence, name)), (file.sequence, name))
+    check_bounds(files, each, partitions, store.url)
     return told, {number: name for number, (_, name) in oldest.items()}
 
 

@@ -19,10 +19,10 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 
 __all__ = ["MOST_VALUES", "GeneratedPartition"]
 
-_TIMESTAMP, _STRING, _DATE = (PrimitiveType(name) for name in ("timestamp", "string", "date"))
+_TIMESTAMP, _STRING = (PrimitiveType(name) for name in ("timestamp", "string"))
 _ANY_ZONE = timedelta(hours=16)
 _A_DAY_LEFT_OUT = timedelta(days=1)
-"""Of a date that a time zone never had, midnight is that of the next day (Samoa, 30 December 2011)."""
+"""Of a date that a time zone never had, each hour is that of the next day (Samoa, 30 December 2011)."""
 MOST_VALUES = 100
 """Of a longer list of constants nothing is derived."""
 
@@ -85,7 +85,7 @@ class GeneratedPartition:
         try:
             shown = self.value != self.base and self.depends_on_zone
             if shown:
-                value += direction * (_A_DAY_LEFT_OUT if self.base.data_type == _DATE else _ANY_ZONE)
+                value += direction * (_ANY_ZONE if self.base.data_type == _TIMESTAMP else _A_DAY_LEFT_OUT)
             found = self._value(value)
             if found is not None and self.column.data_type == _TIMESTAMP:
                 # Its beginning was told by the writer's clock, and where the log's text names no zone, the text was written by it too.

@@ -10,7 +10,8 @@ from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 __all__ = ["asks_for_days_alone", "depends_on_zone", "grows", "is_prefix", "pattern_fields", "writes_years"]
 
 _TIMESTAMP, _STRING, _DATE = (PrimitiveType(name) for name in ("timestamp", "string", "date"))
-_TIMES = (_TIMESTAMP, PrimitiveType("timestamp_ntz"), _DATE)
+_NTZ = PrimitiveType("timestamp_ntz")
+_TIMES = (_TIMESTAMP, _NTZ, _DATE)
 _WHOLE = [PrimitiveType(name) for name in ("byte", "short", "integer", "long")]
 _OTHERS = tuple(PrimitiveType(name) for name in ("boolean", "float", "double", "binary"))
 _FIELDS_OF_TIME = ("yyyy", "MM", "dd", "HH", "mm", "ss")
@@ -90,4 +91,5 @@ def _places(pattern: str) -> Iterator[tuple[int, str]]:
 def _cast_grows(source: DataType, target: DataType) -> bool:
     if source in _WHOLE and target in _WHOLE:
         return _WHOLE.index(PrimitiveType(str(source))) <= _WHOLE.index(PrimitiveType(str(target)))
-    return source == target or (source in _TIMES and target == _DATE) or (source == _DATE and target in _TIMES)
+    # A wall clock that a time zone left out is a later one there, less than a day: what is shown again grows but for that.
+    return source == target or (source in _TIMES and target == _DATE) or (source in (_DATE, _NTZ) and target in _TIMES)

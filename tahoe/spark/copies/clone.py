@@ -194,7 +194,9 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
         )
     request = folder_request(spark, StructType(()), True)
     if provider == "iceberg":
-        found = iceberg_table(table.store, IcebergRequest(configuration=request.configuration), progress)
+        found = iceberg_table(
+            table.store, IcebergRequest(configuration=request.configuration, time_zone=request.time_zone), progress
+        )
         return source_of_folder(found, table.store, table.clock, name)
     if entry is not None:
         request = folder_of_entry(spark, entry, table, request)

@@ -78,7 +78,7 @@ def convert_named(
     look: Callable[[Progress], FoundTable]
     if provider == "iceberg":
         refuse_partition_columns(path, columns)
-        look = partial(iceberg_table, table.store, IcebergRequest(statistics, request.configuration))
+        look = partial(iceberg_table, table.store, IcebergRequest(statistics, request.configuration, request.time_zone))
     else:
         look = partial(parquet_table, table.store, request)
     _convert(spark, table, look, ConvertRequest(statistics, request.configuration, _names(columns)))

@@ -19,7 +19,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table import Table as TheirTable
-from pyiceberg.transforms import BucketTransform, DayTransform
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, NotFound, Unsupported
@@ -280,14 +280,6 @@ def test_vectors_of_format_3_are_refused(tmp_path):
     table.uniform.sync()
     (tmp_path / "t" / "_delta_log").rename(tmp_path / "away")
     assert refused(Table(tmp_path / "t")) == "TAHOE_ICEBERG_FILE"
-
-
-def test_transforms_other_than_identity_and_bucket_are_refused(catalog):
-    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "day": pa.array([date(2026, 3, 1)] * 2)})
-    theirs = made(catalog, rows)
-    with theirs.update_spec() as change:
-        change.add_field("day", DayTransform(), "by_day")
-    assert refused(of(theirs)) == "TAHOE_ICEBERG_PARTITION_TRANSFORM"
 
 
 def test_buckets_are_no_partitions(catalog):

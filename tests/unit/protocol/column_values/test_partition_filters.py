@@ -35,7 +35,8 @@ BASES = {
 GROWING = {
     "timestamp": ["CAST(b AS DATE)", "YEAR(b)", "DATE_TRUNC('HOUR', b)", "DATE_TRUNC('WEEK', b)", "TRUNC(b, 'MM')", "b"]
     + [f"DATE_FORMAT(b, '{pattern}')" for pattern in ("yyyy", "yyyy-MM", "yyyy-MM-dd-HH", "yyyyMMdd")],
-    "timestamp_ntz": ["CAST(b AS DATE)", "YEAR(b)", "TRUNC(b, 'YEAR')", "b"],
+    "timestamp_ntz": ["CAST(b AS DATE)", "YEAR(b)", "TRUNC(b, 'YEAR')", "b"]
+    + [f"DATE_FORMAT(b, '{pattern}')" for pattern in ("yyyy-MM", "yyyy-MM-dd-HH")],
     "date": [
         "b",
         "YEAR(b)",
@@ -52,7 +53,7 @@ GROWING = {
 }
 OTHERS = {
     "timestamp": ["MONTH(b)", "DAY(b)", "HOUR(b)", "DATE_FORMAT(b, 'MM-dd')", "LAST_DAY(b)", "DAYOFWEEK(b)"],
-    "timestamp_ntz": ["MONTH(b)", "HOUR(b)", "DATE_FORMAT(b, 'yyyy-MM')"],
+    "timestamp_ntz": ["MONTH(b)", "HOUR(b)", "DATE_FORMAT(b, 'dd-MM')"],
     "date": ["MONTH(b)", "DAY(b)", "DATE_FORMAT(b, 'yyyy-dd')", "DAYOFWEEK(b)", "HOUR(b)", "COALESCE(b, DATE'2020-01-01')"],
     "string": ["UPPER(b)", "LENGTH(b)", "SUBSTRING(b, 2, 1)", "SUBSTRING(b, -1, 1)", "CONCAT(b, 'x')", "COALESCE(b, '')"],
     "long": ["ABS(b)", "b % 10", "- b", "CAST(b AS STRING)"],
@@ -103,10 +104,13 @@ def questions(draw):
 
 SAMOA = ("date", "DATE_FORMAT(b, 'yyyy-MM-dd')", "Pacific/Apia", [date(2011, 12, 30)])
 
+SAMOA_BY_CLOCK = ("timestamp_ntz", "DATE_FORMAT(b, 'yyyy-MM-dd-HH')", "Pacific/Apia", [datetime(2011, 12, 30, 11)])
+
 
 @settings(max_examples=200, deadline=None)
 @given(questions())
 @example((*SAMOA, Comparison("=", Column(("b",)), Literal(date(2011, 12, 30), P("date")))))
+@example((*SAMOA_BY_CLOCK, Comparison("<=", Column(("b",)), Literal(datetime(2011, 12, 30, 12), P("timestamp_ntz")))))
 @example(("string", "SUBSTRING(b, 1, 2)", "UTC", [""], Comparison("<", Column(("b",)), Literal("a", P("string")))))
 @example(("double", "CAST(b AS STRING)", "UTC", [-0.0], Comparison("=", Column(("b",)), Literal(0.0, P("double")))))
 def test_no_row_is_lost(question):

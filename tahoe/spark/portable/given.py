@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.schema.types import StructType
+from tahoe.schema.walk import geospatial_paths
 from tahoe.spark.jvm.storage import storage_options
 from tahoe.table import Table
 
-__all__ = ["option_of", "partition_columns", "storage_settings", "table_of"]
+__all__ = ["option_of", "partition_columns", "refuse_geospatial", "storage_settings", "table_of"]
 
 
 def table_of(path: str, options: Mapping[str, str]) -> Table:
@@ -21,6 +23,18 @@ def table_of(path: str, options: Mapping[str, str]) -> Table:
 def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
     """What the options say of the storage of a path."""
     return storage_options(path, {key: value for key, value in options.items() if key.startswith("fs.")})
+
+
+def refuse_geospatial(schema: StructType) -> None:
+    """Raise `Unsupported` for geometries and geographies: PySpark's Python data sources hand Spark no such values."""
+    columns = geospatial_paths(schema)
+    if columns:
+        raise Unsupported(
+            f"Geospatial types are not supported by the portable data source: column {', '.join(columns)}. Use a classic session after "
+            "tahoe.enable(spark), or read and write without Spark (tahoe.Table), with values in Well-Known Binary.",
+            code="DELTA_GEOSPATIAL_NOT_SUPPORTED",
+            columns=columns,
+        )
 
 
 def option_of(options: Mapping[str, str], name: str, default: str) -> str:

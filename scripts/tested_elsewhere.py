@@ -52,9 +52,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/features/removals": _DROP,
         "ops/features/vector_tombstones": _DROP,
     },
-    "a question to the version of PySpark, which every command asks": {
-        "spark/jvm/spatial_types": "tests/spark/test_geospatial.py",
-    },
     "bytes that only what puts variants together reads and makes": {
         "schema/variant_bytes": "tests/unit/schema/test_shredded.py",
     },

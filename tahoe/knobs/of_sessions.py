@@ -214,8 +214,8 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
     ),
     (
         State.NOTHING,
-        "Geometries and geographies need no leave of the session: a new table with such a column says so by its feature, one that is there is "
-        "asked for the feature first (docs/design/036-geospatial.md).",
+        "Geometries and geographies need no leave of the session: a new table with such a column says so by its feature, one that is there "
+        "must have the feature first (docs/design/036-geospatial.md).",
         "geo.preview.enabled",
     ),
     (

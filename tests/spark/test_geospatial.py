@@ -126,6 +126,7 @@ def test_a_spark_without_the_types_says_so(spark, path):
         lambda: spark.sql(f"SELECT id FROM delta.`{path}`").collect(),
         lambda: spark.read.format("delta").load(path),
         lambda: spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1"),
+        lambda: spark.readStream.format("delta").load(path),
     ):
         with pytest.raises(Unsupported, match=r"needs PySpark 4\.2 or later") as error:
             use()

@@ -68,6 +68,8 @@ def _doors(feature: TableFeature) -> list[str]:
     if feature.name in COORDINATED:
         return ["reads, writes, with its coordinator"] * 2 + ["no"]
     does = "reads, writes" if feature.writable else "reads" if feature.readable else "no"
+    if feature.name.startswith("geospatial"):
+        return ["reads, writes, from PySpark 4.2", does, "refused, where a column is a geometry"]
     return [does, does, "reads, appends" if feature.writable else does]
 
 
@@ -76,6 +78,8 @@ def _iceberg(feature: TableFeature) -> str:
         return "–"
     if feature.name.startswith("variant"):
         return "shown, where no column is a variant"
+    if feature.name.startswith("geospatial"):
+        return "shown, where no column is a geometry"
     versions = [compat.name[-1] for compat in map(FEATURES.__getitem__, _COMPATS) if feature.name in compat.forbids]
     return f"shown, where it is not active with V{' or V'.join(versions)}" if versions else "shown"
 

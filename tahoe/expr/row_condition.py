@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.parse.parse_expression import parse_condition
@@ -15,7 +16,7 @@ from tahoe.expr.tree.predicate import TRUE, Constant, IsNotNull, IsNull, Predica
 from tahoe.lazy import pc
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.collations import collation_refused, compares_by_bytes
-from tahoe.schema.types import StructType
+from tahoe.schema.types import StructType, is_geospatial
 
 __all__ = ["RowCondition", "row_condition"]
 
@@ -61,12 +62,13 @@ class RowCondition:
 def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
     """The condition of SQL text, or of a predicate.
 
-    Raises `InvalidRequest` for text that is not understood, and for a comparison that a collation decides (``TAHOE_COLLATED_COLUMN``).
+    Raises `InvalidRequest` for text that is not understood, for a comparison that a collation decides (``TAHOE_COLLATED_COLUMN``),
+    and for one of values that have no order (``DATATYPE_MISMATCH``).
     """
     if where is None:
         return RowCondition(None, TRUE, TRUE, ())
     if not isinstance(where, str):
-        _check_collations(where, schema)
+        _check_comparable(where, schema)
         names = tuple(sorted({schema.field(path[0]).name for path in references(where)}))
         return RowCondition(str(where), where, where, names)
     expression = parse_condition(where, schema, time_zone)
@@ -81,12 +83,21 @@ def row_condition(where: str | Predicate | None, schema: StructType, time_zone: 
     return RowCondition(where, expression, to_predicate(expression, None, time_zone) or TRUE, names)
 
 
-def _check_collations(predicate: Predicate, schema: StructType) -> None:
-    """Raise `InvalidRequest` where a predicate compares a column whose texts compare otherwise than by their bytes."""
+def _check_comparable(predicate: Predicate, schema: StructType) -> None:
+    """Raise `InvalidRequest` where a predicate compares a column whose values compare otherwise than by their bytes, or not at all."""
     for leaf in leaves_of(predicate):
         column = schema.resolve(leaf.column.path)
-        if column is not None and not compares_by_bytes(column) and not isinstance(leaf, IsNull | IsNotNull):
+        if column is None or isinstance(leaf, IsNull | IsNotNull):
+            continue
+        if not compares_by_bytes(column):
             raise collation_refused(str(leaf.column), str(leaf))
+        if is_geospatial(column.data_type):
+            raise InvalidRequest(
+                f"Column '{leaf.column}' is {column.data_type}, which cannot be compared; only IS NULL and IS NOT NULL may be asked of it, "
+                f"found: {str(leaf)[:200]}.",
+                code="DATATYPE_MISMATCH",
+                column=str(leaf.column),
+            )
 
 
 _ONE_ROW = pa.table({"": pa.nulls(1)})

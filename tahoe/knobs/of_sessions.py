@@ -209,8 +209,14 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             coordinatedCommits.commitCoordinator.dynamodb.writeCapacityUnits=5
             coordinatedCommits.commitFilesIterator.backfillGapFix.enabled=true
             coordinatedCommits.getCommits.threadPoolSize=5 coordinatedCommits.ignoreMissingCoordinatorImplementation=true
-            enableTableRedirectFeature=false geo.preview.enabled=false skipRedirectFeature=false
+            enableTableRedirectFeature=false skipRedirectFeature=false
         """,
+    ),
+    (
+        State.NOTHING,
+        "Geometries and geographies need no leave of the session: a new table with such a column says so by its feature, one that is there "
+        "must have the feature first (docs/design/036-geospatial.md).",
+        "geo.preview.enabled",
     ),
     (
         State.NOTHING,

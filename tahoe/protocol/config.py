@@ -15,7 +15,7 @@ from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
 from tahoe.schema.text_limits import DECLARED_TYPE
-from tahoe.schema.types import DecimalType, PrimitiveType, StructType
+from tahoe.schema.types import DecimalType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields, struct_fields
 from tahoe.schema.widening import NO_WIDENING, Widening, check_type_changes
 
@@ -154,7 +154,7 @@ class TableConfig:
                     f"It is partitioned by '{column}' more than once.", "DELTA_DUPLICATE_COLUMNS_FOUND", column=column
                 )
             data_type = self.schema.field(column).data_type
-            if not isinstance(data_type, PrimitiveType | DecimalType) or data_type.to_json_value() == "variant":
+            if not isinstance(data_type, PrimitiveType | DecimalType) or is_opaque(data_type):
                 what = f"It is partitioned by '{column}' of type {data_type}, which has no partition values."
                 raise self._corrupt(what, "DELTA_INVALID_PARTITION_COLUMN_TYPE", column=column)
 

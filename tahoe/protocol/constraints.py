@@ -28,7 +28,7 @@ from tahoe.lazy import pc
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, check_default
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import DataType, StructField, StructType, is_opaque
 
 __all__ = [
     "Check",
@@ -137,10 +137,10 @@ def check_new(config: TableConfig) -> None:
         check_default(column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE")
     for one in constraints_of(config).generated:
         wanted = one.column.data_type
-        if wanted == PrimitiveType("variant"):
+        if is_opaque(wanted):
             raise InvalidRequest(
-                f"Table {config.table}: the generated column '{one.column.name}' is a variant, and variants cannot be compared, so that "
-                "its values could not be checked. Give it another type.",
+                f"Table {config.table}: the generated column '{one.column.name}' is of type {wanted}, whose values cannot be compared and "
+                "so not checked. Give it another type.",
                 code="DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN",
                 table=config.table,
                 column=one.column.name,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.protocol.actions import Protocol
 from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
-from tahoe.schema.types import StructField
+from tahoe.schema.types import StructField, is_geospatial
 from tahoe.schema.walk import primitives
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "check_writable",
     "dependents_of",
     "feature_named",
+    "first_name_of",
     "features_of",
     "normalise",
     "upgraded",
@@ -132,8 +133,13 @@ _ROWS = (
     TableFeature("typeWidening-preview", reader=True, removal=_REWRITE),
     TableFeature("catalogManaged", reader=True, requires=("inCommitTimestamp", "vacuumProtocolCheck")),
     TableFeature("catalogOwned-preview", reader=True, requires=("inCommitTimestamp", "vacuumProtocolCheck")),
-    TableFeature("geospatial", reader=True, removal="geometry and geography columns dropped", readable=False, writable=False),
-    TableFeature("geospatial-dev", reader=True, removal="geometry and geography columns dropped", readable=False, writable=False),
+    TableFeature(
+        "geospatial",
+        reader=True,
+        wanted_by_field=lambda field: any(map(is_geospatial, primitives(field.data_type))),
+        removal="geometry and geography columns dropped",
+    ),
+    TableFeature("geospatial-dev", reader=True, removal="geometry and geography columns dropped"),
     TableFeature("adaptiveMetadata-preview", reader=True, readable=False, writable=False),
     TableFeature("redirectReaderWriter-preview", reader=True, removal=_PROPERTY_OFF, readable=False, writable=False),
     TableFeature("redirectWriterOnly-preview", removal=_PROPERTY_OFF, writable=False),
@@ -288,7 +294,7 @@ def check_types_supported(before: Iterable[StructField], fields: Iterable[Struct
     missing = [
         name
         for name, by_field in asks
-        if not {name, f"{name}-preview"} & known and any(map(by_field, later)) and not any(map(by_field, earlier))
+        if not {name, first_name_of(name)} & known and any(map(by_field, later)) and not any(map(by_field, earlier))
     ]
     if missing:
         properties = ", ".join(f"'{FEATURE_PREFIX}{name}' = 'supported'" for name in missing)
@@ -313,6 +319,11 @@ def without_feature(protocol: Protocol, name: str, *, adding: Iterable[str] = ()
 def feature_named(name: str) -> TableFeature | None:
     """The row of a feature, whatever the case in which it is written; None where there is none."""
     return FEATURES.get(name) or next((row for row in _ROWS if row.name.lower() == name.lower()), None)
+
+
+def first_name_of(name: str) -> str:
+    """The name that the feature had before it was settled. A table that has it under that name keeps it, for clients that know just that."""
+    return "geospatial-dev" if name == "geospatial" else f"{name}-preview"
 
 
 def dependents_of(name: str, protocol: Protocol) -> list[str]:

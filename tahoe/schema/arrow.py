@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tahoe.exceptions import Unsupported
-from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.geospatial import arrow_mark, name_of_mark
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 
 __all__ = ["VARIANT", "from_arrow_schema", "from_arrow_type", "is_variant", "to_arrow_schema", "to_arrow_type"]
 
@@ -33,16 +34,17 @@ _TO_ARROW: dict[str, pa.DataType] = {
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC, `VARIANT`."""
+    """The Arrow type that holds every value of a Delta type: timestamps in microseconds, ``timestamp`` in UTC, `VARIANT`; geometries and
+    geographies as binary, marked where they are in a field (`tahoe.schema.geospatial.arrow_mark`)."""
     match data_type:
         case PrimitiveType(name):
-            return _TO_ARROW[name]
+            return pa.binary() if is_geospatial(data_type) else _TO_ARROW[name]
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
         case ArrayType(element, contains_null):
-            return pa.list_(pa.field("element", to_arrow_type(element), contains_null))
+            return pa.list_(_field_of("element", element, contains_null))
         case MapType(key, value, value_contains_null):
-            return pa.map_(to_arrow_type(key), pa.field("value", to_arrow_type(value), value_contains_null))
+            return pa.map_(_field_of("key", key, False), _field_of("value", value, value_contains_null))
         case StructType(fields):
             return pa.struct([_to_arrow_field(column) for column in fields])
 
@@ -85,7 +87,7 @@ def from_arrow_type(data_type: pa.DataType, path: tuple[str, ...] = ()) -> DataT
     if types.is_struct(data_type):
         return StructType(tuple(_from_arrow_field(data_type.field(i), path) for i in range(data_type.num_fields)))
     if types.is_map(data_type):
-        key, value = from_arrow_type(data_type.key_type, (*path, "key")), from_arrow_type(data_type.item_type, (*path, "value"))
+        key, value = _type_of(data_type.key_field, (*path, "key")), _type_of(data_type.item_field, (*path, "value"))
         return MapType(key, value, data_type.item_field.nullable)
     if (
         types.is_list(data_type)
@@ -93,7 +95,7 @@ def from_arrow_type(data_type: pa.DataType, path: tuple[str, ...] = ()) -> DataT
         or types.is_fixed_size_list(data_type)
         or types.is_list_view(data_type)
     ):
-        return ArrayType(from_arrow_type(data_type.value_type, (*path, "element")), data_type.value_field.nullable)
+        return ArrayType(_type_of(data_type.value_field, (*path, "element")), data_type.value_field.nullable)
     if types.is_timestamp(data_type):
         return PrimitiveType("timestamp" if data_type.tz else "timestamp_ntz")
     for test, name in _FROM_ARROW:
@@ -142,8 +144,18 @@ _FROM_ARROW = [
 
 
 def _to_arrow_field(column: StructField) -> pa.Field:
-    return pa.field(column.name, to_arrow_type(column.data_type), column.nullable)
+    return _field_of(column.name, column.data_type, column.nullable)
+
+
+def _field_of(name: str, data_type: DataType, nullable: bool) -> pa.Field:
+    mark = arrow_mark(str(data_type)) if is_geospatial(data_type) else None
+    return pa.field(name, to_arrow_type(data_type), nullable, mark)
 
 
 def _from_arrow_field(column: pa.Field, path: tuple[str, ...] = ()) -> StructField:
-    return StructField(column.name, from_arrow_type(column.type, (*path, column.name)), column.nullable)
+    return StructField(column.name, _type_of(column, (*path, column.name)), column.nullable)
+
+
+def _type_of(field: pa.Field, path: tuple[str, ...]) -> DataType:
+    marked = name_of_mark(field)
+    return from_arrow_type(field.type, path) if marked is None else PrimitiveType(marked)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tahoe.lazy import pc
 from tahoe.schema.arrow_values import nulls
 from tahoe.schema.shredded import is_shredded, unshredded
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.variant_bytes import MalformedVariant
 
 __all__ = [
@@ -78,6 +78,10 @@ def conform(array: pa.Array, data_type: DataType, target: pa.DataType, rule: Rul
     """
     if data_type == _VARIANT and not pa.types.is_null(array.type):
         return _conform_variant(array, target, path)
+    if isinstance(array, pa.ExtensionArray) and is_geospatial(data_type):
+        array = array.storage
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, conform(array, data_type, target.storage_type, rule, path))
     if array.type == target and not isinstance(data_type, StructType | ArrayType | MapType):
         return array
     if pa.types.is_dictionary(array.type):

@@ -22,6 +22,8 @@ from tahoe.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_geospatial,
+    is_opaque,
 )
 from tahoe.schema.widening import NO_WIDENING, Widening, fresh
 
@@ -144,8 +146,8 @@ _STORED_ALIKE = {("byte", "short"), ("byte", "integer"), ("short", "integer")}
 def can_store(source: DataType, target: DataType) -> bool:
     """Whether SQL's store assignment lets a value of a type without parts go into a column of another (Spark's ANSI policy).
 
-    Numbers go into numbers, where a value out of range is an error when it is met; anything but a variant into strings; dates and
-    timestamps into each other; void into everything.
+    Numbers go into numbers, where a value out of range is an error when it is met; anything but a variant or a geometry into strings; dates
+    and timestamps into each other; binary, which must be Well-Known Binary then, into geometries; void into everything.
     """
     if source in (target, _VOID):
         return True
@@ -154,7 +156,9 @@ def can_store(source: DataType, target: DataType) -> bool:
     if not isinstance(source, PrimitiveType | DecimalType) or not isinstance(target, PrimitiveType):
         return False
     if target.name == "string":
-        return source != PrimitiveType("variant")
+        return not is_opaque(source)
+    if is_geospatial(target):
+        return source == PrimitiveType("binary")
     return isinstance(source, PrimitiveType) and source.name in _TIMES and target.name in _TIMES
 
 

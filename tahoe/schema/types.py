@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest, Unsupported
+from tahoe.schema.geospatial import MIXED_CRS, is_geospatial_name, normalised
 
 __all__ = [
     "ArrayType",
@@ -18,6 +19,8 @@ __all__ = [
     "PrimitiveType",
     "StructField",
     "StructType",
+    "is_geospatial",
+    "is_opaque",
     "leaves",
     "schema_from_json",
 ]
@@ -34,7 +37,10 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parts; `name` is the specification's own: ``string``, ``long``, ``timestamp_ntz``, …"""
+    """A type without parts; `name` is the specification's own: ``string``, ``long``, ``timestamp_ntz``, …
+
+    A geometry or geography has its parameters in the name, in the form of `tahoe.schema.geospatial.normalised`.
+    """
 
     name: str
 
@@ -195,6 +201,17 @@ class StructType:
 DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
 
+def is_geospatial(data_type: DataType) -> bool:
+    """Whether it is a geometry or a geography."""
+    return isinstance(data_type, PrimitiveType) and is_geospatial_name(data_type.name)
+
+
+def is_opaque(data_type: DataType) -> bool:
+    """Whether its values can be neither compared nor cast, but by functions of their own that are Spark's: variants, geometries and
+    geographies."""
+    return data_type == PrimitiveType("variant") or is_geospatial(data_type)
+
+
 def schema_from_json(text: str) -> StructType:
     """The schema of `Metadata.schema_string`. Raises `CorruptTable` for what the specification does not know."""
     if not isinstance(text, str):
@@ -273,6 +290,9 @@ def _named(name: str, path: tuple[str, ...]) -> DataType:
         return PrimitiveType("void")
     if name == "decimal":
         return DecimalType(10, 0)
+    geospatial = normalised(name)
+    if geospatial is not None:
+        return PrimitiveType(geospatial)
     found = _DECIMAL.fullmatch(name)
     if found:
         precision, scale = (int(digits[:10]) for digits in found.groups())
@@ -281,6 +301,14 @@ def _named(name: str, path: tuple[str, ...]) -> DataType:
             raise _broken(path, f"the type {name[:60]}, but {limits}")
         return DecimalType(precision, scale)
     where = f" of column '{'.'.join(path)}'" if path else ""
+    if MIXED_CRS in name.upper():
+        raise Unsupported(
+            f"Geospatial type '{name[:200]}'{where} has an unsupported srid: values of one column have one system of coordinates. Give it "
+            "its number, as in GEOMETRY(4326).",
+            code="DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED",
+            type=name,
+            column=".".join(path),
+        )
     raise Unsupported(
         f"The type '{name[:200]}'{where} is not supported by this version of Tahoe. Use a client that knows it; where it may, "
         "that can write the values to a column of another type.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 
-__all__ = ["all_fields", "primitives", "struct_fields"]
+__all__ = ["all_fields", "geospatial_paths", "primitives", "struct_fields"]
 
 
 def all_fields(schema: StructType) -> Iterator[StructField]:
@@ -34,6 +34,25 @@ def primitives(data_type: DataType) -> Iterator[PrimitiveType]:
         case MapType(key, value):
             yield from primitives(key)
             yield from primitives(value)
+
+
+def geospatial_paths(schema: StructType) -> list[str]:
+    """Of the fields that hold geometries or geographies, also in a list or a map."""
+    return [path for column in schema for path in _geospatial(column.data_type, column.name)]
+
+
+def _geospatial(data_type: DataType, path: str) -> Iterator[str]:
+    match data_type:
+        case StructType(fields):
+            for column in fields:
+                yield from _geospatial(column.data_type, f"{path}.{column.name}")
+        case ArrayType(element):
+            yield from _geospatial(element, f"{path}.element")
+        case MapType(key, value):
+            yield from _geospatial(key, f"{path}.key")
+            yield from _geospatial(value, f"{path}.value")
+        case _ if is_geospatial(data_type):
+            yield path
 
 
 def _inside(data_type: DataType) -> Iterator[StructField]:

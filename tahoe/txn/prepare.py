@@ -15,7 +15,7 @@ from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Doma
 from tahoe.protocol.column_values.identity import with_marks
 from tahoe.protocol.config import TableConfig, features_wanted_by
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.protocol.features import features_of, normalise, upgraded
+from tahoe.protocol.features import features_of, first_name_of, normalise, upgraded
 from tahoe.protocol.iceberg_compat import check_iceberg_compat
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import (
@@ -244,7 +244,7 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
         base = _raised(base, int(reader or 1), int(writer or 1), transaction.store.url)
     wanted = features_wanted_by(metadata)
     # Where a table has a feature under its first name, the later one would shut out clients that know just that.
-    return upgraded(base, {name for name in wanted if name in features_of(base) or f"{name}-preview" not in features_of(base)})
+    return upgraded(base, {name for name in wanted if name in features_of(base) or first_name_of(name) not in features_of(base)})
 
 
 def _raised(protocol: Protocol, reader: int, writer: int, table: str) -> Protocol:

@@ -17,7 +17,7 @@ from tahoe.expr.tree.common_types import is_integral, is_numeric, same_type
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.lazy import pc
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.types import DataType, DecimalType, PrimitiveType
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, is_opaque
 
 __all__ = ["as_decimals", "cast_array", "text_of"]
 
@@ -87,8 +87,8 @@ def _cast_of(source: DataType, target: DataType, time_zone: str) -> _Cast | None
     """How to cast; None where there is no such cast."""
     zone = zone_of(time_zone)
     text = PrimitiveType("string")
-    if PrimitiveType("variant") in (source, target):
-        return None  # what a variant is as another type is for engines that know variants
+    if is_opaque(source) or is_opaque(target):
+        return None  # what a variant or a geometry is as another type is for engines that know them
     if target == text and isinstance(source, PrimitiveType | DecimalType):
         if is_integral(source) or source == PrimitiveType("date"):
             return lambda values, wanted: values.cast(wanted)

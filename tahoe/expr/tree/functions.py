@@ -28,7 +28,7 @@ from tahoe.expr.tree.common_types import (
 )
 from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal
 from tahoe.expr.tree.signatures import Arguments, Rule, cast_to, condition, counted, fixed, meet, mismatch, taken
-from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_opaque
 
 __all__ = ["FUNCTIONS", "call"]
 
@@ -75,7 +75,7 @@ def _compared(name: str, arguments: Arguments, time_zone: str) -> Arguments:
     """The arguments in their common type, which has an order."""
     given = meet(name, arguments, time_zone)
     if _has_no_order(given[0].data_type):
-        raise mismatch(name, arguments, "maps and variants cannot be compared")
+        raise mismatch(name, arguments, "maps, variants and geometries cannot be compared")
     return given
 
 
@@ -90,7 +90,7 @@ def _has_no_order(data_type: DataType) -> bool:
             return any(_has_no_order(part.data_type) for part in fields)
         case ArrayType(element):
             return _has_no_order(element)
-    return isinstance(data_type, MapType) or data_type == PrimitiveType("variant")
+    return isinstance(data_type, MapType) or is_opaque(data_type)
 
 
 # ---- choice
@@ -234,7 +234,7 @@ def _bits(name: str, arguments: Arguments, time_zone: str) -> Expression:
 def _concat(name: str, arguments: Arguments, time_zone: str) -> Expression:
     counted(name, arguments, 1, None)
     if any(
-        isinstance(argument.data_type, ArrayType | MapType | StructType) or argument.data_type == PrimitiveType("variant")
+        isinstance(argument.data_type, ArrayType | MapType | StructType) or is_opaque(argument.data_type)
         for argument in arguments
     ):
         raise mismatch(name, arguments, "only texts can be joined")
@@ -276,7 +276,7 @@ def _array_contains(name: str, arguments: Arguments, time_zone: str) -> Expressi
     if not isinstance(values, ArrayType) or common_type(values.element_type, arguments[1].data_type) != values.element_type:
         raise mismatch(name, arguments, "a list and a value of its element's type are needed")
     if _has_no_order(values.element_type):
-        raise mismatch(name, arguments, "maps and variants cannot be compared")
+        raise mismatch(name, arguments, "maps, variants and geometries cannot be compared")
     return Call(name, (arguments[0], cast_to(arguments[1], values.element_type, time_zone)), BOOLEAN)
 
 

@@ -21,7 +21,7 @@ from tahoe.expr.tree.common_types import (
 )
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import Call, Cast, Expression, Literal, sql_of_expression
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, is_opaque
 
 __all__ = ["Arguments", "Rule", "cast_to", "condition", "counted", "fixed", "meet", "mismatch", "taken"]
 
@@ -101,7 +101,7 @@ def taken(name: str, arguments: Arguments, index: int, wanted: DataType, time_zo
     have = given.data_type
     allowed = (
         have in (wanted, VOID)
-        or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType) and have != PrimitiveType("variant"))
+        or (wanted == STRING and not isinstance(have, ArrayType | MapType | StructType) and not is_opaque(have))
         or (have == STRING and (isinstance(given, Literal) or wanted == PrimitiveType("binary")))
         or (wanted == DOUBLE and (is_numeric(have) or have == STRING))
         or (is_integral(wanted) and is_integral(have) and common_type(have, wanted) == wanted)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from tahoe.exceptions import CorruptTable
-from tahoe.protocol.statistics.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct
+from tahoe.protocol.statistics.thrift import BINARY, DOUBLE, I32, I64, LIST, STRUCT, Struct, read_struct
 
 __all__ = ["fault_in_footer", "vouch_for_footer"]
 
@@ -60,7 +60,10 @@ def _fault(footer: bytes) -> str | None:
 
 # Members by their numbers in parquet.thrift.
 _SCHEMA, _ROW_GROUPS = 2, 4  # of FileMetaData
-_TYPE_OF_ELEMENT, _TYPE_LENGTH, _REPETITION, _NUM_CHILDREN = 1, 2, 3, 5  # of SchemaElement
+_TYPE_OF_ELEMENT, _TYPE_LENGTH, _REPETITION, _NUM_CHILDREN, _LOGICAL_TYPE = 1, 2, 3, 5, 10  # of SchemaElement
+_GEOSPATIAL_TYPES = {17, 18}  # of LogicalType
+_BOX, _KINDS = 1, 2  # of GeospatialStatistics
+_PLANE, _HEIGHT, _MEASURE = (1, 2, 3, 4), (5, 6), (7, 8)  # of BoundingBox
 _COLUMNS = 1  # of RowGroup
 _META_DATA, _CRYPTO_METADATA = 3, 8  # of ColumnChunk
 _TYPE_OF_COLUMN, _STATISTICS, _SIZE_STATISTICS, _GEOSPATIAL_STATISTICS = 1, 12, 16, 17  # of ColumnMetaData
@@ -74,12 +77,14 @@ _REQUIRED, _OPTIONAL, _REPEATED = range(3)
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A leaf column: its physical type, the bytes of one value (None where they vary), and its greatest levels."""
+    """A leaf column: its physical type, the bytes of one value (None where they vary), its greatest levels, and whether its logical type is
+    GEOMETRY or GEOGRAPHY."""
 
     kind: int
     value_bytes: int | None
     definition_level: int
     repetition_level: int
+    is_geospatial: bool
 
 
 def _leaves(elements: Iterator[Struct], count: int, definition_level: int, repetition_level: int) -> Iterator[_Leaf]:
@@ -96,7 +101,8 @@ def _leaves(elements: Iterator[Struct], count: int, definition_level: int, repet
         else:
             kind = _integer(element, _TYPE_OF_ELEMENT, -1)
             size = _integer(element, _TYPE_LENGTH, 0) if kind == _FIXED_LENGTH else _BYTES_OF_TYPE.get(kind)
-            yield _Leaf(kind, size, *levels)
+            logical = _struct(element, _LOGICAL_TYPE) or {}
+            yield _Leaf(kind, size, *levels, kind == _BYTE_ARRAY and bool(logical.keys() & _GEOSPATIAL_TYPES))
 
 
 def _fault_in_row_group(group: Struct, leaves: list[_Leaf]) -> str | None:
@@ -115,8 +121,8 @@ def _fault_in_metadata(metadata: Struct | None, leaf: _Leaf) -> str | None:
         return "no metadata"
     if _integer(metadata, _TYPE_OF_COLUMN, -2) != leaf.kind:
         return "another type than the schema"
-    if _GEOSPATIAL_STATISTICS in metadata:
-        return "geospatial statistics"
+    if _GEOSPATIAL_STATISTICS in metadata and not (leaf.is_geospatial and _are_geospatial(metadata[_GEOSPATIAL_STATISTICS])):
+        return "geospatial statistics that are none"
     statistics = _struct(metadata, _STATISTICS) or {}
     for kind, bound in (statistics[member] for member in _BOUNDS if member in statistics):
         if kind == BINARY and leaf.value_bytes is not None and len(bound) not in (0, leaf.value_bytes):
@@ -128,6 +134,21 @@ def _fault_in_metadata(metadata: Struct | None, leaf: _Leaf) -> str | None:
         if member in sizes and len(_list(sizes, member, I64)) not in (0, level + 1):
             return "a histogram of the wrong length"
     return None
+
+
+def _are_geospatial(given: tuple[int, Any]) -> bool:
+    """Whether a value is `GeospatialStatistics`: a box with both ends of each of its dimensions, and a list of kinds."""
+    kind, statistics = given
+    if kind != STRUCT or not statistics.keys() <= {_BOX, _KINDS}:
+        return False
+    _list(statistics, _KINDS, I32)
+    if _BOX not in statistics:
+        return True
+    box = _struct(statistics, _BOX)
+    if box is None or any(kind != DOUBLE for kind, _ in box.values()):
+        return False
+    ends = [sum(member in box for member in dimension) for dimension in (_PLANE, _HEIGHT, _MEASURE)]
+    return ends[0] == 4 and ends[1] in (0, 2) and ends[2] in (0, 2) and sum(ends) == len(box)
 
 
 def _integer(struct: Struct, member: int, default: int) -> int:

@@ -10,6 +10,7 @@ from tahoe.schema.arrow import from_arrow_schema
 from tahoe.schema.evolve import as_nullable
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.schema.walk import geospatial_paths
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -31,8 +32,10 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
     noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
     if noted is not None:
         try:
-            return as_nullable(transform_fields(schema_from_json(noted.decode()), _with_comment))
-        except Unsupported as error:  # an interval, a geometry: its values are not what their columns look like
+            schema = schema_from_json(noted.decode())
+            _refuse_geospatial(geospatial_paths(schema), place)
+            return as_nullable(transform_fields(schema, _with_comment))
+        except Unsupported as error:  # an interval: its values are not what their columns look like
             raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
         except (TahoeError, UnicodeDecodeError):
             pass  # a type of a program's own: the columns themselves tell
@@ -40,11 +43,16 @@ def footer_schema(footer: pyarrow.parquet.FileMetaData, place: str) -> StructTyp
         found = from_arrow_schema(footer.schema.to_arrow_schema())
     except Unsupported as error:
         raise Unsupported(f"{place}: {error.message}", code=error.code, file=place) from error
-    zoned, refused = _by_physical_type(footer)
-    for column, why in refused.items():
+    zoned, refused, geospatial = _by_physical_type(footer)
+    for column in refused:
         raise Unsupported(
-            f"Column {column} of {place} holds {why}.", code="DELTA_UNSUPPORTED_DATA_TYPES", file=place, column=column
+            f"Column {column} of {place} holds timestamps in nanoseconds, which Delta has no type for. Write the file anew with "
+            "microseconds.",
+            code="DELTA_UNSUPPORTED_DATA_TYPES",
+            file=place,
+            column=column,
         )
+    _refuse_geospatial(geospatial, place)
     return as_nullable(_with_instants(found, zoned, ()))
 
 
@@ -110,21 +118,31 @@ def _with_comment(column: StructField) -> StructField:
     return replace(column, metadata={key: value for key, value in column.metadata.items() if key == "comment"})
 
 
-def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[str, ...]], dict[str, str]]:
-    """Columns of INT96, which hold instants whatever Arrow makes of them; and those of a type that Delta has not, with what they hold."""
-    zoned, refused = set(), dict[str, str]()
+def _by_physical_type(footer: pyarrow.parquet.FileMetaData) -> tuple[set[tuple[str, ...]], list[str], list[str]]:
+    """Columns of INT96, which hold instants whatever Arrow makes of them; those of nanoseconds; and those of geometries."""
+    zoned, refused, geospatial = set(), [], []
     for index in range(len(footer.schema)):
         column = footer.schema.column(index)
         logical = str(column.logical_type).lower()
         if column.physical_type == "INT96":
             zoned.add(tuple(column.path.split(".")))
         elif "nanoseconds" in logical:
-            refused[column.path] = "timestamps in nanoseconds, which Delta has no type for. Write the file anew with microseconds"
+            refused.append(column.path)
         elif logical.startswith(("geometry", "geography")):
-            refused[column.path] = (
-                "geometries or geographies, which this version of Tahoe has no type for. Write the file anew with binary values"
-            )
-    return zoned, refused
+            geospatial.append(column.path)
+    return zoned, refused, geospatial
+
+
+def _refuse_geospatial(columns: list[str], place: str) -> None:
+    """As the reference does: nobody has looked at the values, and the table would be one that few clients read."""
+    if columns:
+        raise Unsupported(
+            f"CONVERT TO DELTA is not supported for data types: geometries or geographies, which column '{columns[0]}' of {place} holds. "
+            "Create a table with the column, and insert the rows.",
+            code="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
+            file=place,
+            column=columns[0],
+        )
 
 
 def _with_instants(schema: StructType, zoned: set[tuple[str, ...]], path: tuple[str, ...]) -> StructType:

@@ -218,6 +218,8 @@ class _Drop:
         """The sentence of the error that a run would end with, as far as it is known beforehand."""
         if self.feature.name == "checkConstraints" and (names := self.removal.traces(snapshot)):
             return f"It cannot: the constraints {', '.join(names)} must be dropped first."
+        if self.feature.name in ("geospatial", "geospatial-dev") and (names := self.removal.traces(snapshot)):
+            return f"It cannot: the columns {', '.join(names)} must be dropped first."
         if self.feature.name == _PROTECTION:
             protected = snapshot.config.properties.checkpoints_protected_before
             return None if is_truncated_before(snapshot.store, protected) else self._must_wait(snapshot)

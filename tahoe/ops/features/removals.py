@@ -27,6 +27,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
+from tahoe.schema.walk import geospatial_paths
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -289,6 +290,33 @@ def _refuse_constraints(work: Work) -> bool:
     return False
 
 
+def _geospatial_columns(snapshot: Snapshot) -> list[str]:
+    return geospatial_paths(snapshot.schema)
+
+
+def _refuse_geospatial_columns(work: Work) -> bool:
+    snapshot = work.begin().existing()
+    columns = _geospatial_columns(snapshot)
+    if columns:
+        raise InvalidRequest(
+            "Cannot drop the geospatial table feature. Recreate the table or drop columns with geometry/geography types: "
+            f"{', '.join(columns)} and try again (table {snapshot.store.url}).",
+            code="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",
+            table=snapshot.store.url,
+            columns=columns,
+        )
+    return False
+
+
+def _geospatial() -> Removal:
+    return Removal(
+        _geospatial_columns,
+        _none,
+        _refuse_geospatial_columns,
+        uses=lambda action: isinstance(action, Metadata) and bool(geospatial_paths(action.schema)),
+    )
+
+
 def _without_domains(work: Work) -> bool:
     def stage(transaction: Transaction) -> Operation | None:
         domains = list(transaction.existing().state.domains.values())
@@ -321,6 +349,8 @@ REMOVALS: Mapping[str, Removal] = {
         is_of_checkpoint=True,
     ),
     "vacuumProtocolCheck": Removal(_none, _none, _nothing, uses=lambda action: False),
+    "geospatial": _geospatial(),
+    "geospatial-dev": _geospatial(),
     "checkConstraints": Removal(lambda snapshot: _constraint_names(snapshot), _none, _refuse_constraints),
     "inCommitTimestamp": Removal(
         traces=_time_traces,

@@ -8,7 +8,7 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.ops.tables.cluster_by import clustered_by, is_clustered
 from tahoe.protocol.clustering import Path, field_chain, named_path
 from tahoe.protocol.statistics.collect import indexed_columns
-from tahoe.schema.types import DecimalType, PrimitiveType
+from tahoe.schema.types import DecimalType, PrimitiveType, is_opaque
 from tahoe.snapshot.snapshot import Snapshot
 
 __all__ = ["cluster_columns", "refuse_for_clustered", "with_statistics"]
@@ -104,7 +104,7 @@ def _checked(snapshot: Snapshot, name: str) -> Path:
             column=name,
         )
     data_type = fields[-1].data_type
-    if not isinstance(data_type, PrimitiveType | DecimalType) or data_type in (PrimitiveType("void"), PrimitiveType("variant")):
+    if not isinstance(data_type, PrimitiveType | DecimalType) or data_type == PrimitiveType("void") or is_opaque(data_type):
         raise InvalidRequest(
             f"Rows of table {table} cannot be clustered by column {name}: its type {data_type} has no order. Name another.",
             code="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",

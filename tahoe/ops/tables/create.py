@@ -19,7 +19,7 @@ from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.collations import check_no_new_collations
 from tahoe.schema.evolve import check_column_names, check_duplicates
 from tahoe.schema.mapping import assign_ids, assign_nested_ids
-from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields
 from tahoe.schema.widening import with_type_changes
 from tahoe.txn.transaction import Operation
@@ -182,10 +182,7 @@ def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple
         raise InvalidRequest(f"Partition columns must differ, found: {', '.join(found)}.", code="DELTA_DUPLICATE_COLUMNS_FOUND")
     for name in found:
         data_type = schema.field(name).data_type
-        if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type in (
-            PrimitiveType("void"),
-            PrimitiveType("variant"),
-        ):
+        if isinstance(data_type, (StructType, ArrayType, MapType)) or data_type == PrimitiveType("void") or is_opaque(data_type):
             raise InvalidRequest(
                 f"Column '{name}' of type {data_type} cannot partition a table; partition columns hold single values.",
                 code="DELTA_INVALID_PARTITION_COLUMN_TYPE",

@@ -16,8 +16,11 @@ from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import nulls, scalar
 from tahoe.schema.cast import FIELD_ID, GIVEN, CannotCast, conform, find_logical, nulls_where_forbidden
 from tahoe.schema.evolve import without_void
+from tahoe.schema.geospatial import WellKnownBinary
 from tahoe.schema.mapping import nested_ids_of
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_geospatial
+from tahoe.schema.walk import geospatial_paths
+from tahoe.schema.well_known_binary import first_fault
 
 __all__ = ["Layout", "Partition", "file_schema"]
 
@@ -88,6 +91,7 @@ class Layout:
             stored = conform(values, column.data_type, target, GIVEN, (column.name,))
             if not are_valid:
                 stored.validate(full=True)
+                _check_geometries(stored, column)
         except CannotCast as error:
             raise _does_not_fit(error, column, self.table) from error
         except pa.ArrowInvalid as error:
@@ -168,13 +172,24 @@ def _physical_type(data_type: DataType, path: str, nested: Mapping[str, int], wi
             return pa.list_(part("element", element, contains_null))
         case MapType(key, value, value_contains_null):
             return pa.map_(part("key", key, False), part("value", value, value_contains_null))
-    return to_arrow_type(data_type)
+    return WellKnownBinary(str(data_type)) if is_geospatial(data_type) else to_arrow_type(data_type)
+
+
+def _check_geometries(values: pa.Array, column: StructField) -> None:
+    if geospatial_paths(StructType((column,))):
+        fault = first_fault(values, column.data_type)
+        if fault is not None:
+            raise CannotCast(pa.binary(), values.type, (column.name,), f"one is no geometry in Well-Known Binary: {fault}")
+
+
+def _shown(target: pa.DataType) -> str:
+    return target.name if isinstance(target, WellKnownBinary) else str(target)
 
 
 def _does_not_fit(error: CannotCast, column: StructField, table: str) -> SchemaMismatch:
     name = ".".join(error.path)
     return SchemaMismatch(
-        f"Values of column '{name}' ({error.source}) do not fit table {table}, where the column's type is {error.target}"
+        f"Values of column '{name}' ({error.source}) do not fit table {table}, where the column's type is {_shown(error.target)}"
         f"{f': {error.reason}' if error.reason else ''}. Correct the values or cast the column; nothing was committed.",
         code="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
         table=table,

@@ -19,6 +19,7 @@ from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.schema.walk import geospatial_paths
 
 __all__ = [
     "CURRENT_DEFAULT",
@@ -139,7 +140,8 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
         statement: for the message.
 
     Raises:
-        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; else as `default_of`.
+        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; ``DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES`` for a
+            column with geometries or geographies, as in the reference; else as `default_of`.
     """
     if CURRENT_DEFAULT not in column.metadata and EXISTS_DEFAULT not in column.metadata:
         return
@@ -149,6 +151,13 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
             f"table feature was not enabled (table {table}). Please retry the command again after executing ALTER TABLE … SET TBLPROPERTIES "
             "('delta.feature.allowColumnDefaults' = 'supported'), or give a new table that property.",
             code="WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+            table=table,
+            column=column.name,
+        )
+    if geospatial_paths(StructType((column,))):
+        raise InvalidRequest(
+            f"COLUMN DEFAULT is not supported for data types: [{column.name}: {column.data_type}] (table {table}). Leave the default out.",
+            code="DELTA_OPERATION_NOT_SUPPORTED_FOR_DATATYPES",
             table=table,
             column=column.name,
         )

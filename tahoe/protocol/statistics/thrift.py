@@ -12,6 +12,7 @@ from tahoe.exceptions import CorruptTable
 
 __all__ = [
     "BINARY",
+    "DOUBLE",
     "I16",
     "I32",
     "I64",
@@ -28,7 +29,7 @@ __all__ = [
     "write_struct",
 ]
 
-_TRUE, _FALSE, _I8, I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
+_TRUE, _FALSE, _I8, I16, I32, I64, DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 
 Struct = dict[int, tuple[int, Any]]
 
@@ -140,7 +141,7 @@ def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         return _integer(data, at)
     if kind in (_TRUE, _FALSE, _I8):
         return data[at], at + 1
-    if kind == _DOUBLE:
+    if kind == DOUBLE:
         return _bytes(data, at, 8)
     if kind == _MAP:
         return _map(data, at)
@@ -223,7 +224,7 @@ class _Writer:
             element, items = value
             head = bytes([len(items) << 4 | element]) if len(items) < 15 else bytes([0xF0 | element]) + _varint(len(items))
             return head + b"".join(self._value(element, item) for item in items)
-        if kind == _DOUBLE:
+        if kind == DOUBLE:
             return bytes(value)
         if kind == _MAP:
             kinds, pairs = value

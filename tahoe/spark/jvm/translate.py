@@ -22,7 +22,7 @@ from pyspark.sql.types import MapType as SparkMap
 from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.exceptions import CorruptTable, Unsupported
+from tahoe.exceptions import CorruptTable, TahoeError, Unsupported
 from tahoe.expr.parse.refused import MOST_LEVELS
 from tahoe.expr.tree.predicate import (
     Column,
@@ -44,6 +44,7 @@ from tahoe.schema.mapping import transform_fields
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.jvm.spatial_types import check_geospatial_types
 
 __all__ = [
     "Filter",
@@ -66,7 +67,11 @@ _WATERMARK = "spark.watermarkDelayMs"
 
 
 def to_spark_schema(schema: StructType) -> SparkStruct:
-    """The Spark schema of a table's schema, field metadata included."""
+    """The Spark schema of a table's schema, field metadata included.
+
+    Raises: as `check_geospatial_types`.
+    """
+    check_geospatial_types(schema)
     # A copy: PySpark takes collations out of the metadata that it is given.
     return SparkStruct.fromJson(json.loads(schema.to_json()))
 
@@ -77,7 +82,8 @@ def to_spark_type(data_type: DataType) -> SparkType:
 
 
 def from_spark_schema(schema: SparkStruct) -> StructType:
-    """The Delta schema of a DataFrame's. Raises `Unsupported`, naming the column, for a type that Delta does not have."""
+    """The Delta schema of a DataFrame's. Raises `Unsupported`, naming the column, for a type that Delta does not have, and for one that this
+    version of Spark does not bring into files."""
     plain = SparkStruct([_as_stored(column) for column in schema.fields])
     for column in plain.fields:
         try:
@@ -86,10 +92,16 @@ def from_spark_schema(schema: SparkStruct) -> StructType:
             raise Unsupported(
                 f"Column '{column.name}' has the type {column.dataType.simpleString()}, which a Delta table of Tahoe cannot hold. "
                 "Cast it to another type, or drop it.",
-                code="DELTA_UNSUPPORTED_DATA_TYPES",
+                code="DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED" if _is_mixed(error) else "DELTA_UNSUPPORTED_DATA_TYPES",
                 column=column.name,
             ) from error
-    return schema_from_json(plain.json())
+    found = schema_from_json(plain.json())
+    check_geospatial_types(found)
+    return found
+
+
+def _is_mixed(error: TahoeError) -> bool:
+    return error.code == "DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED"
 
 
 def shown_metadata(column: StructField) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.sql.table_name import TableName
@@ -142,6 +143,7 @@ def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, time_zone: str | Non
     schema = with_shown_metadata(snapshot.schema)
     if time_zone is not None:
         schema = _with_defaults(schema, snapshot, time_zone)
+    check_geospatial_types(schema)
     return copied(
         entry,
         schema=jvm.data_type(schema.to_json()),

@@ -39,7 +39,14 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, insert_request
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
-from tahoe.spark.portable.given import option_of, partition_columns, stream_table_of, table_of, table_over
+from tahoe.spark.portable.given import (
+    option_of,
+    partition_columns,
+    refuse_geospatial,
+    stream_table_of,
+    table_of,
+    table_over,
+)
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
 from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, filled_in, note_numbers
@@ -78,9 +85,12 @@ class DeltaDataSource(DataSource):
             table = stream_table_of(option_of(self._given, "path", ""), self._given)
             snapshot = table.snapshot()
             self._version = snapshot.version
+            refuse_geospatial(snapshot.schema)
             return to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema)))
         changes = self._changes()
-        return to_spark_schema(with_shown_metadata(self._snapshot().schema if changes is None else changes.schema))
+        columns = self._snapshot().schema if changes is None else changes.schema
+        refuse_geospatial(columns)
+        return to_spark_schema(with_shown_metadata(columns))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
         """What plans and reads the chosen version; a schema that the user gave must be the table's."""
@@ -105,7 +115,9 @@ class DeltaDataSource(DataSource):
                 option="replaceWhere",
             )
         table = table_of(option_of(self._given, "path", ""), self._given)
-        return _Writer(table, from_spark_schema(schema), request, self._given)
+        columns_given = from_spark_schema(schema)
+        refuse_geospatial(columns_given)
+        return _Writer(table, columns_given, request, self._given)
 
     def streamReader(self, schema: SparkStruct) -> Any:  # noqa: N802 - PySpark's name
         """What plans and reads the batches of a stream; its rows have the columns of the version that Spark was told."""

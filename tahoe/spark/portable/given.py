@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tahoe.exceptions import InvalidRequest, Unsupported
+from tahoe.schema.types import StructType
+from tahoe.schema.walk import geospatial_paths
 from tahoe.spark.jvm.storage import storage_options
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
@@ -14,7 +16,16 @@ from tahoe.table import Table
 if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator
 
-__all__ = ["coordinator_of", "option_of", "partition_columns", "storage_settings", "stream_table_of", "table_of", "table_over"]
+__all__ = [
+    "coordinator_of",
+    "option_of",
+    "partition_columns",
+    "refuse_geospatial",
+    "storage_settings",
+    "stream_table_of",
+    "table_of",
+    "table_over",
+]
 
 _COORDINATOR = "coordinator"
 _VARIABLE = "TAHOE_COORDINATOR"
@@ -75,6 +86,18 @@ def _named(path: str) -> str:
 def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
     """What the options say of the storage of a path."""
     return storage_options(path, {key: value for key, value in options.items() if key.startswith("fs.")})
+
+
+def refuse_geospatial(schema: StructType) -> None:
+    """Raise `Unsupported` for geometries and geographies: PySpark's Python data sources hand Spark no such values."""
+    columns = geospatial_paths(schema)
+    if columns:
+        raise Unsupported(
+            f"Geospatial types are not supported by the portable data source: column {', '.join(columns)}. Use a classic session after "
+            "tahoe.enable(spark), or read and write without Spark (tahoe.Table), with values in Well-Known Binary.",
+            code="DELTA_GEOSPATIAL_NOT_SUPPORTED",
+            columns=columns,
+        )
 
 
 def option_of(options: Mapping[str, str], name: str, default: str) -> str:

@@ -30,7 +30,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.portable.given import option_of, partition_columns, storage_settings
+from tahoe.spark.portable.given import option_of, partition_columns, refuse_geospatial, storage_settings
 from tahoe.spark.portable.tasks import WrittenFiles, discard, filled_in, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.write.fitting import nullable_schema
@@ -71,6 +71,7 @@ class _StreamWriter(DataSourceStreamWriter):
         self._store = table.store
         self._given = schema
         self._schema = nullable_schema(from_spark_schema(schema))
+        refuse_geospatial(self._schema)
         self._request = request
         self._checkpoint, self._storage = checkpoint, dict(storage)
         self._config = self._config_now(table)

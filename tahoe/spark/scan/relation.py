@@ -28,7 +28,15 @@ from tahoe.schema.widening import preview_type_changes
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install, raising
-from tahoe.spark.jvm.translate import Names, shown_metadata, to_predicate, to_spark_schema, to_spark_type, with_shown_metadata
+from tahoe.spark.jvm.spatial_types import check_geospatial_types
+from tahoe.spark.jvm.translate import (
+    Names,
+    shown_metadata,
+    to_predicate,
+    to_spark_schema,
+    to_spark_type,
+    with_shown_metadata,
+)
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
@@ -268,6 +276,7 @@ def scan_of(
         in_files: columns of the data files beside the table's.
         is_stream: whether its rows are a batch of a stream.
     """
+    check_geospatial_types(config.schema)
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
     session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -16,11 +17,12 @@ from tahoe.exceptions import Unsupported
 from tahoe.protocol.clustering import shown_path
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
 from tahoe.protocol.column_values.identity import identity_metadata
-from tahoe.schema.types import StructField, StructType
+from tahoe.schema.types import StructField, StructType, schema_from_json
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.names.settings import is_on
@@ -101,7 +103,13 @@ def _schema(jvm: Jvm, columns: JavaObject) -> StructType:
     schema = jvm.java_class("org.apache.spark.sql.types.StructType")()
     for column in items(columns):
         schema = schema.add(column.toV1Column())
-    found = from_spark_schema(SparkStruct.fromJson(json.loads(str(schema.json()))))
+    text = str(schema.json())
+    try:
+        parsed = SparkStruct.fromJson(json.loads(text))
+    except IllegalArgumentException:  # coordinates that Spark's parser knows, and PySpark does not
+        check_geospatial_types(schema_from_json(text))
+        raise
+    found = from_spark_schema(parsed)
     return StructType(tuple(_with_delta_metadata(one, given) for one, given in zip(found, items(columns), strict=True)))
 
 

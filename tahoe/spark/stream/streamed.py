@@ -12,6 +12,7 @@ from tahoe.exceptions import InvalidRequest, TahoeError
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.errors import install, thrown
+from tahoe.spark.jvm.spatial_types import check_geospatial_types
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.names.options import hadoop_options
 from tahoe.spark.names.settings import look_at_settings
@@ -66,7 +67,9 @@ def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject
             code="DELTA_SCHEMA_NOT_SET",
             table=snapshot.store.url,
         )
-    return jvm.data_type(shown_schema(snapshot, read_change_feed=options.read_change_feed).to_json())
+    columns = shown_schema(snapshot, read_change_feed=options.read_change_feed)
+    check_geospatial_types(columns)
+    return jvm.data_type(columns.to_json())
 
 
 def _check_schema(jvm: Jvm, snapshot: Snapshot, columns: JavaObject, given: JavaObject) -> None:

@@ -23,7 +23,8 @@ from tahoe.ops.write.completion import Completion, refuse_incomplete
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, spark_text, violated
 from tahoe.schema.evolve import without_void
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.walk import geospatial_paths
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -309,5 +310,13 @@ def _conditions(jvm: Jvm, constraints: Constraints, config: TableConfig) -> Iter
 
 
 def _condition(holds: Column, reads: Sequence[Reference], table: str, name: str, text: str) -> _Rule:
-    shown = {".".join(reference.path): sf.col(str(reference)) for reference in reads}
+    shown = {".".join(reference.path): _shown(reference) for reference in reads}
     return _Rule(~sf.coalesce(holds, sf.lit(False)), shown, lambda values: violated(table, name, text, values))
+
+
+def _shown(reference: Reference) -> Column:
+    """What an error tells of a column. Spark makes no text of a geometry."""
+    column = sf.col(str(reference))
+    if geospatial_paths(StructType((StructField("", reference.data_type),))):
+        return sf.when(column.isNotNull(), sf.lit(f"a value of type {reference.data_type}"))
+    return column

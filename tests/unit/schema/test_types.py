@@ -15,6 +15,8 @@ from tahoe.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_geospatial,
+    is_opaque,
     leaves,
     schema_from_json,
 )
@@ -98,10 +100,22 @@ def test_what_is_no_schema_is_damage_that_is_named(text: str) -> None:
         schema_from_json(text)
 
 
+def test_values_of_one_column_have_one_system_of_coordinates() -> None:
+    with pytest.raises(Unsupported, match="of column 'a' has an unsupported srid") as error:
+        schema_from_json('{"type":"struct","fields":[{"name":"a","type":"geometry(SRID:ANY)","nullable":true,"metadata":{}}]}')
+    assert error.value.code == "DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize("name", ["geometry", "geometry(EPSG:3857)", "geography(OGC:CRS84, spherical)"])
+def test_geometries_are_types(name: str) -> None:
+    (column,) = schema_from_json(f'{{"type":"struct","fields":[{{"name":"a","type":"{name}","nullable":true,"metadata":{{}}}}]}}')
+    assert is_geospatial(column.data_type) and is_opaque(column.data_type)
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        *("geometry", "geometry(OGC:CRS84)", "geography(OGC:CRS84, spherical)"),
+        *("geometry(SRID)", "geometry(PROJJSON)", "geography(OGC:CRS84, planar)"),
         *("timestamp_nanos", "timestamp_ntz_nanos", "time(6)"),
         *("interval", "interval year to month", "interval day to second"),
     ],

@@ -200,6 +200,6 @@ def test_rows_are_read_with_the_log_and_files_are_those_of_the_version(make: Mak
     assert (read.schema.names, newest.schema.names, read.version) == (["id"], ["number"], 2)
     assert read.files().equals(newest.files()) and read_with(newest, None) is newest
     assert stream.log.current is not None
-    unknown = Protocol(3, 7, frozenset({"columnMapping", "geospatial"}), frozenset({"columnMapping", "geospatial"}))
-    with pytest.raises(Unsupported, match="geospatial"):
+    unknown = Protocol(3, 7, frozenset({"columnMapping", "timestampNanos"}), frozenset({"columnMapping", "timestampNanos"}))
+    with pytest.raises(Unsupported, match="timestampNanos"):
         read_with(newest, replace(stream.log.current, protocol=unknown))

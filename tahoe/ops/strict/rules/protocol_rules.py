@@ -131,13 +131,15 @@ def columns_in_use_have_their_feature(settings: Settings) -> Breaches:
             yield f"a column has {what}, and the protocol does not support {feature}"
 
 
-_PREVIEWS = {"variantType": "variantType-preview", "typeWidening": "typeWidening-preview"}
+_PREVIEWS = {"variantType": "variantType-preview", "typeWidening": "typeWidening-preview", "geospatial": "geospatial-dev"}
 
 
 def _needs(metadata: dict[str, object], kind: object) -> Iterator[tuple[str, str]]:
     for part in _type_names(kind):
         if part in ("timestamp_ntz", "variant"):
             yield {"timestamp_ntz": "timestampNtz", "variant": "variantType"}[part], f"the type {part}"
+        elif part.startswith(("geometry", "geography")):
+            yield "geospatial", f"the type {part}"
     for key in metadata:
         for feature, name in _KEYS.items():
             if key == name or (name.endswith(".") and key.startswith(name)):

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 
 from tahoe.log.checkpoints.footer_check import fault_in_footer
 from tahoe.log.checkpoints.footer_shape import FooterShape
-from tahoe.protocol.statistics.thrift import read_integer
+from tahoe.protocol.statistics.thrift import footer_of, read_integer, write_struct
+from tahoe.schema.geospatial import WellKnownBinary
 
 NESTED = pa.struct([("x", pa.int32()), ("l", pa.list_(pa.string()))])
 
@@ -72,3 +73,22 @@ def test_bytes_left_out_or_put_in_are_another_shape_or_a_footer_that_arrow_can_t
     for at in range(len(whole)):
         for changed in (whole[:at] + whole[at + 1 :], whole[:at] + b"\x04" + whole[at:], whole[:at]):
             assert shape.found_in(changed) is None or fault_in_footer(changed) is None, at
+
+
+def test_statistics_of_geometries_are_those_of_columns_that_hold_them() -> None:
+    """Arrow reads them by the column's logical type, and ends the process over some that are none."""
+    point = b"\x01\x01\x00\x00\x00" + b"\x00" * 16
+    kind = WellKnownBinary("geometry(OGC:CRS84)")
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"g": pa.ExtensionArray.from_storage(kind, pa.array([point]))}), sink, store_schema=False)
+    _, values = footer_of(sink.getvalue().to_pybytes())
+    assert fault_in_footer(write_struct(values)) is None
+    statistics = values[4][1][1][0][1][1][1][0][3][1][17][1]
+    box = statistics[1][1]
+    assert set(box) == {1, 2, 3, 4}
+    del box[4]
+    assert "geospatial statistics that are none" in str(fault_in_footer(write_struct(values)))
+    del statistics[1]
+    assert fault_in_footer(write_struct(values)) is None
+    del values[2][1][1][1][10]
+    assert "geospatial statistics that are none" in str(fault_in_footer(write_struct(values)))

@@ -95,6 +95,7 @@ CASES = {
     "checkConstraints": ({"delta.feature.checkConstraints": "supported"}, nothing),
     "inCommitTimestamp": ({"delta.enableInCommitTimestamps": "true"}, nothing),
     "rowTracking": ({"delta.enableRowTracking": "true"}, with_vectors),
+    **{name: ({f"delta.feature.{name}": "supported"}, nothing) for name in ("geospatial", "geospatial-dev")},
     "domainMetadata": ({"delta.feature.domainMetadata": "supported"}, nothing),
     "materializePartitionColumns": ({"delta.enableMaterializePartitionColumnsFeature": "true"}, nothing),
 }

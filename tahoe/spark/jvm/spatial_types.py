@@ -1,0 +1,45 @@
+"""Which geometries and geographies this version of PySpark brings out of files and into them."""
+
+from __future__ import annotations
+
+import json
+
+import pyspark
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql.types import StructType as SparkStruct
+
+from tahoe.exceptions import Unsupported
+from tahoe.schema.types import StructType
+from tahoe.schema.walk import geospatial_paths
+
+__all__ = ["check_geospatial_types"]
+
+_FIRST_WITH_GEOSPATIAL = (4, 2)
+
+
+def check_geospatial_types(schema: StructType) -> None:
+    """Refuse geometries and geographies that this version of PySpark cannot bring out of files and into them: 4.1 has the types, and neither
+    reads nor writes them in Parquet.
+
+    Raises:
+        Unsupported: ``DELTA_GEOSPATIAL_NOT_SUPPORTED``; ``DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED`` for coordinates that PySpark does not know.
+    """
+    columns = ", ".join(geospatial_paths(schema))
+    if not columns:
+        return
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < _FIRST_WITH_GEOSPATIAL:
+        raise Unsupported(
+            f"Geospatial types are not supported by PySpark {pyspark.__version__}: column {columns} needs PySpark 4.2 or later. "
+            "Without Spark the table is read and written (tahoe.Table), with values in Well-Known Binary.",
+            code="DELTA_GEOSPATIAL_NOT_SUPPORTED",
+            column=columns,
+        )
+    try:
+        SparkStruct.fromJson(json.loads(schema.to_json()))
+    except IllegalArgumentException as error:
+        raise Unsupported(
+            f"PySpark {pyspark.__version__} does not know the type of column {columns}: {error}. Without Spark the table is read and written "
+            "(tahoe.Table), with values in Well-Known Binary.",
+            code="DELTA_GEOSPATIAL_SRID_NOT_SUPPORTED",
+            column=columns,
+        ) from error

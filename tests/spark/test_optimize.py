@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tahoe
@@ -234,3 +235,53 @@ def test_a_large_bin_is_clustered_by_many_tasks(spark, path, monkeypatch, fails)
     assert made.files("id = 600").num_rows < made.files().num_rows
     assert made.check(deep=True) == []
     assert made.optimize().version is None
+
+
+@pytest.fixture
+def joins(monkeypatch) -> list[tuple[object, ...]]:
+    """Bins of few files go to many tasks too; those that did."""
+    for name, few in {"_LEAST_FILES": 5, "_LEAST_FILES_OF_A_PART": 3}.items():
+        monkeypatch.setattr(spread, name, few)
+    seen: list[tuple[object, ...]] = []
+    monkeypatch.setattr(upkeep, "joined_by_tasks", lambda *given: seen.append(given) or spread.joined_by_tasks(*given))
+    return seen
+
+
+def test_very_many_tiny_files_are_read_by_many_tasks_and_rows_keep_their_order(spark, table, path, joins):
+    before = rows_of(table)
+    (one,) = DeltaTable.forPath(spark, path).optimize().where("p = 1").explain().plan.bins
+    in_order = [v for add in one.adds for v in pq.ParquetFile(f"{path}/{add.path}").read()["id"].to_pylist() if v != 7]
+    assert optimize_table(spark, table, ["p = 1"])[0][1]["numFilesAdded"] == 1
+    assert [len(given[-1].adds) for given in joins] == [len(one.adds)]
+    assert table.to_arrow("p = 1")["id"].to_pylist() == in_order
+    assert rows_of(table) == before
+    assert table.check(deep=True) == []
+
+
+def test_rows_that_die_while_many_tasks_read_are_dead_in_the_new_file(spark, table, path, joins, monkeypatch):
+    read = upkeep.joined_by_tasks
+    monkeypatch.setattr(
+        upkeep, "joined_by_tasks", lambda *given: (read(*given), tahoe.Table(path).delete("id in (3, 11, 151)"))[0]
+    )
+    before = rows_of(table)
+    optimize_table(spark, table, ["p = 1"])
+    assert len(joins) == 1, "the bin is not done anew: its rows have known places"
+    assert table.files("p = 1").num_rows == 1
+    assert rows_of(table) == [row for row in before if row[0] not in (3, 11, 151)]
+    assert table.check(deep=True) == []
+
+
+@pytest.mark.damages_tables
+def test_what_many_tasks_have_written_is_taken_back_where_one_fails(spark, table, joins):
+    files = data_files(table)
+    missing = table.files("p = 1")["path"].to_pylist()[3]
+    table.store.delete(missing)
+    with pytest.raises(NotFound):
+        optimize_table(spark, table, ["p = 1"])
+    assert len(joins) == 1
+    assert data_files(table) == files - {missing}
+
+
+def test_bins_enough_for_all_cores_go_to_a_task_each(spark, table, joins):
+    assert optimize_table(spark, table)[0][1]["numFilesAdded"] == 2
+    assert joins == []

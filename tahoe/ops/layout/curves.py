@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from tahoe.schema.arrow_values import array, scalar
 __all__ = ["CURVES", "NAMES_OF_CURVES", "Placement", "comparable", "placement"]
 
 _LONG = pa.int64()
+_NODE = pa.int32()
 
 
 class Placement(Protocol):
@@ -73,53 +75,80 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """One column of the grid, for all nodes of the tree at one depth at once.
+    """One column of the grid, for all nodes of the tree at one depth at once. A node has a run of places: its first is the node's own, and
+    the one so many behind it stands for rows whose value is greater than so many of its bounds.
 
     Args:
-        bounds: the n-th bound of each node, for each n; null where a node has fewer, or is a leaf.
-        first: where each node's parts begin among the nodes of the next depth.
+        bounds: the n-th bound of each node, for each n, at the node's place. A node with fewer has its last one again.
+        next: for each place the node of the next depth, by its place there.
     """
 
     column: int
     bounds: tuple[pa.Array, ...]
-    first: pa.Array
+    next: pa.Array
 
     def descend(self, values: pa.Array, nodes: pa.Array) -> pa.Array:
         """Which nodes of the next depth rows belong to that belong to these."""
-        # Nodes are places among these by how the grid is made: to look again would cost a twentieth.
-        found = pc.take(self.first, nodes, boundscheck=False)
+        places = nodes
         for bounds in self.bounds:
-            found = pc.add(found, _is_greater(values, pc.take(bounds, nodes, boundscheck=False)).cast(_LONG))
-        return found
+            # Nodes are places among these by how the grid is made: to look again would cost a twentieth.
+            greater = _is_greater(values, pc.take(bounds, nodes, boundscheck=False))
+            places = pc.add(places, greater.cast(_NODE))
+        return pc.take(self.next, places, boundscheck=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
+    """What the last level leads to is the cells."""
+
     levels: tuple[_Level, ...]
-    numbers: pa.Array
-    """The cells of the nodes of the last depth."""
 
     def cells(self, columns: Sequence[pa.Array]) -> pa.Array:
-        nodes = pa.repeat(scalar(0, _LONG), len(columns[0]))
+        nodes = pa.repeat(scalar(0, _NODE), len(columns[0]))
         for level in self.levels:
             nodes = level.descend(columns[level.column], nodes)
-        return self.numbers.take(nodes)
+        return nodes
 
 
 def _levels(root: _Cut | _Leaf, order: Sequence[int], sample: Sequence[pa.Array]) -> _Grid:
     """The tree, depth by depth. A leaf above the last depth is its own only part at the next."""
     nodes: list[_Cut | _Leaf] = [root]
     levels = []
-    for column in order:
-        most = max(len(node.bounds) if isinstance(node, _Cut) else 0 for node in nodes)
-        none = pa.nulls(1, sample[column].type)
-        held = [node.bounds if isinstance(node, _Cut) else none.slice(0, 0) for node in nodes]
-        bounds = [pa.concat_arrays([one.slice(n, 1) if n < len(one) else none for one in held]) for n in range(most)]
+    for depth, column in enumerate(order, 1):
         parts = [node.parts if isinstance(node, _Cut) else (node,) for node in nodes]
-        first = [sum(len(before) for before in parts[:place]) for place in range(len(parts))]
-        levels.append(_Level(column, tuple(bounds), array(first, _LONG)))
-        nodes = [part for some in parts for part in some]
-    return _Grid(tuple(levels), array([node.cell for node in nodes if isinstance(node, _Leaf)], _LONG))
+        below = [part for some in parts for part in some]
+        if depth < len(order):
+            numbers = array(range(0, len(below) * (_most_bounds(below) + 1), _most_bounds(below) + 1), _NODE)
+        else:
+            numbers = array([node.cell for node in below if isinstance(node, _Leaf)], _LONG)
+        levels.append(_level(column, nodes, [len(some) for some in parts], numbers))
+        nodes = below
+    return _Grid(tuple(levels))
+
+
+def _level(column: int, nodes: Sequence[_Cut | _Leaf], parts: Sequence[int], numbers: pa.Array) -> _Level:
+    """The level of these nodes, of which each has so many parts; their numbers are those of all parts, node by node."""
+    most = _most_bounds(nodes)
+    firsts = accumulate(parts, initial=0)
+    following = [first + min(n, some - 1) for first, some in zip(firsts, parts, strict=False) for n in range(most + 1)]
+    bounds = [node.bounds for node in nodes if isinstance(node, _Cut) and len(node.bounds)]
+    full = (
+        [_filled(node.bounds if isinstance(node, _Cut) else bounds[0].slice(0, 0), most, bounds[0]) for node in nodes]
+        if most
+        else []
+    )
+    by_place = [pa.concat_arrays([one.slice(n, 1) for one in full for _ in range(most + 1)]) for n in range(most)]
+    return _Level(column, tuple(by_place), numbers.take(array(following, _NODE)))
+
+
+def _most_bounds(nodes: Sequence[_Cut | _Leaf]) -> int:
+    return max(len(node.bounds) if isinstance(node, _Cut) else 0 for node in nodes)
+
+
+def _filled(bounds: pa.Array, most: int, others: pa.Array) -> pa.Array:
+    """So many bounds: the last one again and again, or for a node with none whatever others have, since all its rows go one way."""
+    last = bounds if len(bounds) else others
+    return pa.concat_arrays([bounds, *[last.slice(len(last) - 1, 1)] * (most - len(bounds))])
 
 
 def _grid(sample: Sequence[pa.Array], count: int) -> Placement:
@@ -293,11 +322,12 @@ def _bounds(ordered: pa.Array, cells: int, parts: int) -> pa.Array:
     return found.filter(_is_greater(pa.repeat(last, len(found)), found))
 
 
-def _is_greater(values: pa.Array, bound: pa.Scalar | pa.Array) -> pa.Array:
-    """Whether values are greater than a bound, which is not NaN; NULL is not, nor is anything greater than a bound that is NULL. NaN is."""
-    greater = pc.greater(values, bound)
+def _is_greater(values: pa.Array | pa.Scalar, bound: pa.Scalar | pa.Array) -> pa.Array:
+    """Whether values are greater than a bound, which is neither NULL nor NaN. NULL is not; NaN is."""
     if pa.types.is_floating(values.type):
-        greater = pc.or_(greater, pc.and_(pc.is_nan(values), pc.is_valid(bound)))
+        greater = pc.invert(pc.less_equal(values, bound))  # NaN is neither less nor equal
+    else:
+        greater = pc.greater(values, bound)
     return pc.fill_null(greater, scalar(False)) if greater.null_count else greater
 
 

@@ -42,7 +42,7 @@ from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import moment
-from tahoe.spark.write.spread import clustered_by_tasks, is_worth_spreading
+from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
 from tahoe.store.location import decode_path
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -396,26 +396,33 @@ class _Task:
 
 
 def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
-    """As `rewritten_here`, each bin by a task of its own, and a large one that is clustered by many."""
+    """As `rewritten_here`, each bin by a task of its own; a large one that is clustered, and one of very many files, by many."""
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
-    alone = [one for one in bins if not is_worth_spreading(spark, one, plan)]
+    by_many = {place for place, one in enumerate(bins) if _is_for_many(spark, one, plan, len(bins))}
+    alone = [one for place, one in enumerate(bins) if place not in by_many]
     task, written = _Task(version, replace(plan, bins=())), list[Written]()
     try:
         if alone:
             answers = _all(snapshot, spark.sparkContext.parallelize(alone, len(alone)).map(task).collect())
             written += [replace(answer, bin=one) for answer, one in zip(answers, alone, strict=True)]
-        for one in bins:
-            if one not in alone:
-                added = [
-                    Written(one, (new,)) if isinstance(new, AddFile) else new
-                    for new in clustered_by_tasks(spark, version, one, plan)
-                ]
-                files = [add for part in _all(snapshot, added) for add in part.added]
-                written.append(written_as_cube(one, files, plan, SYSTEM_CLOCK))
+        for place in sorted(by_many):
+            written.append(_by_many(spark, snapshot, version, bins[place], plan))
     except BaseException:
         _take_back(snapshot, written)
         raise
     return iter(sorted(written, key=lambda one: bins.index(one.bin)))
+
+
+def _is_for_many(spark: SparkSession, one: Bin, plan: OptimizePlan, bins: int) -> bool:
+    return is_worth_spreading(spark, one, plan) if plan.clusters else is_worth_joining(spark, one, bins)
+
+
+def _by_many(spark: SparkSession, snapshot: Snapshot, version: BareVersion, one: Bin, plan: OptimizePlan) -> Written:
+    """A bin written anew by many tasks: clustered, or joined."""
+    answers = clustered_by_tasks(spark, version, one, plan) if plan.clusters else joined_by_tasks(spark, version, one)
+    parts = _all(snapshot, [Written(one, (new,)) if isinstance(new, AddFile) else new for new in answers])
+    files = tuple(add for part in parts for add in part.added)
+    return written_as_cube(one, files, plan, SYSTEM_CLOCK) if plan.clusters else Written(one, files, has_known_places=True)
 
 
 def _all(snapshot: Snapshot, answers: Sequence[Written | TahoeError]) -> list[Written]:

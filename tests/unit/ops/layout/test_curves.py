@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tahoe.ops.layout.curves import CURVES, comparable, placement
+from tahoe.ops.layout.curves import CURVES, _cut, _levels, comparable, placement
 from tahoe.ops.layout.curves import _hilbert as hilbert
 from tahoe.ops.layout.curves import _z as z
 
@@ -77,6 +77,32 @@ def test_equal_rows_share_a_cell_and_every_row_has_one(curve: str, rows: list[tu
     known: dict[str, int] = {}
     for row, cell in zip(rows, cells, strict=True):
         assert known.setdefault(repr(row), cell) == cell
+
+
+_ROWS = st.tuples(_VALUES, st.one_of(st.none(), st.text("ab", max_size=2)), st.one_of(st.none(), st.integers(-4, 4)))
+
+
+@given(st.lists(_ROWS, min_size=1, max_size=40), st.lists(_ROWS, max_size=40), st.integers(1, 30))
+def test_the_grid_by_levels_is_the_tree_row_by_row(
+    sampled: list[tuple[object, ...]], rows: list[tuple[object, ...]], count: int
+) -> None:
+    kinds = (pa.float64(), pa.string(), pa.int32())
+    sample, placed = ([pa.array([row[i] for row in some], kind) for i, kind in enumerate(kinds)] for some in (sampled, rows))
+    root, cells = _cut(sample, (2, 0, 1), count, 0)
+
+    def cell_of(row: tuple[object, ...]) -> int:
+        node = root
+        while not hasattr(node, "cell"):
+            node = node.parts[sum(_is_above(row[node.column], bound) for bound in node.bounds.to_pylist())]
+        return node.cell
+
+    assert _levels(root, (2, 0, 1), sample).cells(placed).to_pylist() == [cell_of(row) for row in rows]
+    assert cells <= count
+
+
+def _is_above(value: object, bound: object) -> bool:
+    """In Spark's order."""
+    return value is not None and (value != value or value > bound)
 
 
 @pytest.mark.parametrize("curve", CURVES)

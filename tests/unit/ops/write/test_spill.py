@@ -30,6 +30,17 @@ def test_every_group_gives_its_rows_in_order(most_bytes: int, tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("most_bytes", [0, 5_000, 10**9])
+def test_rows_of_one_group_come_as_they_are(most_bytes: int) -> None:
+    with Spill(most_bytes) as spill:
+        for number, batch in enumerate(batches()):
+            spill.add_to(1 - number % 2, batch)
+        assert spill.groups == [0, 1]
+        for group in spill.groups:
+            expected = [v for number, batch in enumerate(batches()) if 1 - number % 2 == group for v in batch["v"].to_pylist()]
+            assert [v for batch in spill.take(group) for v in batch["v"].to_pylist()] == expected
+
+
 def test_rows_that_are_not_sorted_come_to_their_groups_too() -> None:
     rows = pa.record_batch({"v": pa.array([1, 2, 3, 4], pa.int64())})
     with Spill(10**9) as spill:

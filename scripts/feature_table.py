@@ -14,8 +14,9 @@ What Tahoe knows of each feature of the Delta protocol, printed from `tahoe/prot
 `make docs`. A table that needs a feature with "no" below is refused by name, and so is a feature that has no row; a feature of writers alone
 keeps nobody from reading. `tests/unit/ops/features/test_feature_rows.py` does, row by row, what the columns say, and reads the Iceberg side
 with PyIceberg; `tests/spark/test_feature_rows.py` does it with Spark, with the portable data source and, for every row by `make soak` and for
-a few in each run (`tests/spark/test_portable.py`), on a server of Spark Connect. With the JVM's own Delta by turns:
-`tests/jvm/test_every_feature.py`. Where a coordinator is needed (docs/design/030) and none is named, the table is refused by name
+a few in each run (`tests/spark/test_portable.py`), on a server of Spark Connect. In `tests/jvm/test_every_feature.py` delta-spark 4.0 and
+Tahoe read and change each other's tables by turns, for each feature that both know, with equal rows, changes, row ids and identity values;
+it says of which features it shows less. Where a coordinator is needed (docs/design/030) and none is named, the table is refused by name
 (`tests/spark/test_coordinator.py`).
 
 """

@@ -54,7 +54,10 @@ def test_a_shallow_clone_of_delta_spark_is_read_once_its_source_allows_it(jvm: S
     source.allow_shallow_clone(str(clone))
     assert Table(clone).to_arrow().sort_by("id") == source.to_arrow().sort_by("id")
     jvm.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    jvm.sql(f"VACUUM delta.`{source.store.url}` RETAIN 0 HOURS")
+    try:
+        jvm.sql(f"VACUUM delta.`{source.store.url}` RETAIN 0 HOURS")
+    finally:
+        jvm.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     assert Table(clone).to_arrow().num_rows == 18
 
 

@@ -35,11 +35,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
     "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
     "spark.sql.session.timeZone": "UTC",
-    # As in tests/spark/conftest.py: most of the time would go into compiling and planning anew what runs once over ten rows.
+    # As in tests/spark/conftest.py: most of the time would go into compiling what runs once over ten rows.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
 

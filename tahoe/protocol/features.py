@@ -148,7 +148,7 @@ _ROWS = (
     TableFeature(
         "rowTracking", requires=("domainMetadata",), wanted_by_property="delta.enableRowTracking", removal=_PROPERTY_OFF
     ),
-    TableFeature("clustering", requires=("domainMetadata",)),
+    TableFeature("clustering", requires=("domainMetadata",), removal="clustering columns dropped"),
     TableFeature("inCommitTimestamp", wanted_by_property="delta.enableInCommitTimestamps", removal=_PROPERTY_OFF),
     TableFeature("allowColumnDefaults"),
     TableFeature(

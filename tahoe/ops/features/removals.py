@@ -20,9 +20,11 @@ from tahoe.ops.features.plain_columns import (
 )
 from tahoe.ops.features.vector_tombstones import stage_vector_tombstones
 from tahoe.ops.tables.alter import stage_changed_properties
+from tahoe.ops.tables.cluster_by import clustered_by, stage_cluster_by
 from tahoe.ops.write.rewrite import stage_rewrite
 from tahoe.progress import Progress
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
+from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
@@ -317,6 +319,19 @@ def _geospatial() -> Removal:
     )
 
 
+def _clustering_traces(snapshot: Snapshot) -> list[str]:
+    columns = clustered_by(snapshot)
+    return [f"the clustering columns {', '.join(columns)}"] if columns else []
+
+
+def _without_clustering(work: Work) -> bool:
+    def stage(transaction: Transaction) -> Operation | None:
+        snapshot = transaction.existing()
+        return stage_cluster_by(transaction, snapshot, ()) if _clustering_traces(snapshot) else None
+
+    return work.do(stage)
+
+
 def _without_domains(work: Work) -> bool:
     def stage(transaction: Transaction) -> Operation | None:
         domains = list(transaction.existing().state.domains.values())
@@ -366,6 +381,13 @@ REMOVALS: Mapping[str, Removal] = {
         clean=lambda work: bool(_row_id_traces(work.begin().existing())) and _without_row_ids(work),
         properties=(ENABLED, SUSPENDED, MATERIALIZED_ROW_ID, MATERIALIZED_ROW_COMMIT_VERSION),
         domain=ROW_TRACKING_DOMAIN,
+    ),
+    # The reference knows no way back; it is one, for readers never look at it, and rows and files stay as they are.
+    "clustering": Removal(
+        traces=_clustering_traces,
+        steps=lambda snapshot: ["CLUSTER BY NONE; files stay as they are"] if _clustering_traces(snapshot) else [],
+        clean=_without_clustering,
+        domain=CLUSTERING_DOMAIN,
     ),
     "domainMetadata": Removal(
         traces=lambda snapshot: [f"the metadata domain {name}" for name in sorted(snapshot.state.domains)],

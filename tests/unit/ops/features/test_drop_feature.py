@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,8 +44,8 @@ def rows(first: int, part: str) -> pa.Table:
     )
 
 
-def made(path: Path, properties: Mapping[str, str] | None = None) -> Table:
-    table = Table.create(path, SCHEMA, partition_by=["part"], properties=properties, clock=Later())
+def made(path: Path, properties: Mapping[str, str] | None = None, partition_by: Sequence[str] = ("part",)) -> Table:
+    table = Table.create(path, SCHEMA, partition_by=partition_by, properties=properties, clock=Later())
     table.append(rows(0, "a"))
     table.append(rows(4, "b"))
     return table
@@ -80,6 +80,11 @@ def with_another_name(table: Table) -> None:
     table.append(pa.table({"id": [99], "label": ["new"], "section": ["c"]}))
 
 
+def clustered(table: Table) -> None:
+    table.cluster_by(["id"])
+    table.optimize()
+
+
 def nothing(table: Table) -> None:
     pass
 
@@ -96,6 +101,7 @@ CASES = {
     "inCommitTimestamp": ({"delta.enableInCommitTimestamps": "true"}, nothing),
     "rowTracking": ({"delta.enableRowTracking": "true"}, with_vectors),
     **{name: ({f"delta.feature.{name}": "supported"}, nothing) for name in ("geospatial", "geospatial-dev")},
+    "clustering": ({}, clustered),
     "domainMetadata": ({"delta.feature.domainMetadata": "supported"}, nothing),
     "materializePartitionColumns": ({"delta.enableMaterializePartitionColumnsFeature": "true"}, nothing),
 }
@@ -103,7 +109,7 @@ CASES = {
 
 def prepared(path: Path, feature: str) -> Table:
     properties, act = CASES[feature]
-    table = made(path, properties)
+    table = made(path, properties, () if feature == "clustering" else ("part",))  # a partitioned table is not clustered
     act(table)
     assert feature in table.snapshot().config.features
     return table

@@ -200,11 +200,11 @@ print("= table", table.toDF().count(), table.history().count(), table.detail().f
 DeltaTable.create(spark).location(path + "2").addColumn("x", "int").execute()
 print("= made", spark.read.format("delta").load(path + "2").columns)
 from tahoe.tables import IdentityGenerator
-DeltaTable.create(spark).location(path + "3").addColumn("n", "bigint", generatedAlwaysAs=IdentityGenerator(1, 1)).addColumn(
+DeltaTable.create(spark).location(path + "4").addColumn("n", "bigint", generatedAlwaysAs=IdentityGenerator(1, 1)).addColumn(
     "id", "bigint"
 ).execute()
-spark.range(10).repartition(2).write.format("delta").mode("append").save(path + "3")
-print("= numbered", spark.read.format("delta").load(path + "3").select("n").distinct().count())
+spark.range(10).repartition(2).write.format("delta").mode("append").save(path + "4")
+print("= numbered", spark.read.format("delta").load(path + "4").select("n").distinct().count())
 from tahoe.spark.slice_encoder import SparkSlices
 from tahoe.process import UNIFORM_RUNTIME
 class Watched(SparkSlices):

@@ -58,9 +58,13 @@ class FilledIn:
     def of_this_task(self) -> TaskCompletion:
         """What fills in the rows of the task in which it is asked; Spark writes each partition of a query by one task, and commits one
         attempt of it."""
-        context = TaskContext.get()
-        assert context is not None, "rows are written by tasks of Spark"
-        return TaskCompletion(self.defaults, self.identities, context.partitionId(), self.table)
+        return TaskCompletion(self.defaults, self.identities, _this_task() if self.identities else 0, self.table)
+
+
+def _this_task() -> int:
+    context = TaskContext.get()
+    assert context is not None, "rows are numbered by tasks of Spark"
+    return context.partitionId()
 
 
 _Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile)

@@ -136,3 +136,17 @@ def test_a_name_that_goes_from_a_table_which_stays_changes_nothing(spark, tmp_pa
         spark.sql(f"INSERT INTO {database}.{name} VALUES (1)")
         spark.sql(f"DROP TABLE {database}.{name}")
     assert managed_versions(coordinator) == {"t": 2} and table.to_arrow().num_rows == 2
+
+
+def test_the_portable_sources_option_is_refused_where_the_session_names_the_coordinator(spark, tmp_path):
+    spark.range(1).write.format("delta").save(str(tmp_path / "t"))
+    for use in (
+        lambda: spark.read.format("delta").option("coordinator", "sqlite:///c.db").load(str(tmp_path / "t")),
+        lambda: (
+            spark.range(1).write.format("delta").mode("append").option("Coordinator", "sqlite:///c.db").save(str(tmp_path / "t"))
+        ),
+        lambda: spark.readStream.format("delta").option("coordinator", "sqlite:///c.db").load(str(tmp_path / "t")),
+    ):
+        with pytest.raises(Unsupported, match=r"spark\.tahoe\.coordinator") as caught:
+            use()
+        assert caught.value.code == "TAHOE_OPTION_NOT_SUPPORTED"

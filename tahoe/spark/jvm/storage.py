@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyspark.sql import SparkSession
 
 from tahoe.cache import keep
-from tahoe.exceptions import CorruptTable
+from tahoe.exceptions import CorruptTable, Unsupported
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.store.location import split_url, table_url
@@ -82,7 +82,16 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
 
     Args:
         options: of the reader or writer; its ``fs.…`` settings win over the session's.
+
+    Raises `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for the option by which the portable data source is told of a coordinator.
     """
+    if any(name.lower() == "coordinator" for name in options):
+        raise Unsupported(
+            f"The option 'coordinator' for table {path} is for the portable data source (Spark Connect). Here leave it out, and name "
+            f"the coordinator for all tables: tahoe.enable(spark, coordinator=…), or the setting {COORDINATOR}.",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
+            option="coordinator",
+        )
     url, coordinator = table_url(path), str(spark.conf.get(COORDINATOR, ""))
     if split_url(url)[0] != "s3":
         return _table(url, (), coordinator)

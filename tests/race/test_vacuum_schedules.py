@@ -326,6 +326,10 @@ class Schedule:
         return following is None or following >= self.needless_before_ms
 
 
+_MANY = 100
+"""Of so many schedules some have each thing that can happen."""
+
+
 def run_schedules(seeds: range) -> None:
     refused = deleted = scanned = read_late = too_late = in_time = 0
     for seed in seeds:
@@ -346,9 +350,11 @@ def run_schedules(seeds: range) -> None:
         f"{read_late} late reads of the Iceberg side, {too_late} streams too late and told of, {in_time} reads of streams in time, "
         "nothing lost"
     )
-    # Schedules in which nothing goes, or nobody is late, would show nothing.
-    assert deleted > 3 * len(seeds) and refused > len(seeds) / 10 and scanned > len(seeds) / 2 and read_late > len(seeds) / 2
-    assert too_late > len(seeds) / 20 and in_time > len(seeds) / 2
+    # Schedules in which nothing goes, or nobody is late, would show nothing. Who is late is up to threads: of a few, nobody may be.
+    assert deleted > len(seeds) and scanned and read_late and in_time
+    if len(seeds) >= _MANY:
+        assert deleted > 3 * len(seeds) and refused > len(seeds) / 10 and scanned > len(seeds) / 2 and read_late > len(seeds) / 2
+        assert too_late > len(seeds) / 20 and in_time > len(seeds) / 2
 
 
 def test_nothing_is_lost_that_anyone_may_need() -> None:

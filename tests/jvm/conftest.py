@@ -29,17 +29,22 @@ SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # of ten thousand, in as many tasks VACUUM lists a folder
+    "spark.databricks.delta.snapshotPartitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+}
+"""As delta-spark is at its best, for benchmarks too."""
+SPARING = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # of ten thousand, in as many tasks VACUUM lists a folder
     # As in tests/spark/conftest.py: most of the time would go into compiling what runs once over ten rows.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     "spark.sql.codegen.wholeStage": "false",
 }
+"""Of tests alone: no measure may have them, for they hold the JVM back."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,7 +59,7 @@ def jvm() -> Iterator[SparkSession]:
     if not pyspark.__version__.startswith(PYSPARK):
         pytest.skip(f"the JVM's engines of this test are for PySpark {PYSPARK}x, found {pyspark.__version__}: run `make interop`")
     builder = SparkSession.builder.master("local[2]").appName("tahoe-interop")
-    for key, value in SETTINGS.items():
+    for key, value in (SETTINGS | SPARING).items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()

@@ -94,17 +94,23 @@ def told(table: Table) -> dict[int, object]:
     }
 
 
-def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
+def make_shredded(spark, path: str, *queries: str) -> None:
+    """A table whose files hold their variants taken apart, one file a query."""
     if spark.version < "4.1":
         pytest.skip("PySpark 4.0 writes no shredded variants")
-    path = str(tmp_path / "t")
     columns = "(id BIGINT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
     spark.sql(f"CREATE TABLE delta.`{path}` {columns}")
     spark.conf.set("spark.sql.variant.forceShreddingSchemaForTest", SHAPE)
     try:
-        spark.sql(f"INSERT INTO delta.`{path}` SELECT /*+ COALESCE(1) */ * FROM ({NESTED})")
+        for query in queries:
+            spark.sql(f"INSERT INTO delta.`{path}` SELECT /*+ COALESCE(1) */ * FROM ({query})")
     finally:
         spark.conf.unset("spark.sql.variant.forceShreddingSchemaForTest")
+
+
+def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
+    path = str(tmp_path / "t")
+    make_shredded(spark, path, NESTED)
     table = Table(path)
     assert all("typed_value: timestamp" in kind for kind in kinds(table))
     expected = {row: None if text is None else json.loads(text) for row, text in shown(spark, path).items()}
@@ -121,17 +127,8 @@ def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
 
 
 def test_optimize_without_spark_leaves_them_taken_apart(spark, tmp_path):
-    if spark.version < "4.1":
-        pytest.skip("PySpark 4.0 writes no shredded variants")
     path = str(tmp_path / "t")
-    columns = "(id BIGINT, v VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true')"
-    spark.sql(f"CREATE TABLE delta.`{path}` {columns}")
-    spark.conf.set("spark.sql.variant.forceShreddingSchemaForTest", SHAPE)
-    try:
-        for start in (0, 10):
-            spark.sql(f"INSERT INTO delta.`{path}` SELECT /*+ COALESCE(1) */ id + {start}, v FROM ({NESTED})")
-    finally:
-        spark.conf.unset("spark.sql.variant.forceShreddingSchemaForTest")
+    make_shredded(spark, path, *(f"SELECT id + {start} id, v FROM ({NESTED})" for start in (0, 10)))
     table = Table(path)
     before, expected = kinds(table), shown(spark, path)
     table.optimize()

@@ -110,7 +110,7 @@ class _Grid:
         return nodes
 
 
-def _levels(root: _Cut | _Leaf, order: Sequence[int], sample: Sequence[pa.Array]) -> _Grid:
+def _levels(root: _Cut | _Leaf, order: Sequence[int]) -> _Grid:
     """The tree, depth by depth. A leaf above the last depth is its own only part at the next."""
     nodes: list[_Cut | _Leaf] = [root]
     levels = []
@@ -118,7 +118,8 @@ def _levels(root: _Cut | _Leaf, order: Sequence[int], sample: Sequence[pa.Array]
         parts = [node.parts if isinstance(node, _Cut) else (node,) for node in nodes]
         below = [part for some in parts for part in some]
         if depth < len(order):
-            numbers = array(range(0, len(below) * (_most_bounds(below) + 1), _most_bounds(below) + 1), _NODE)
+            places = _most_bounds(below) + 1
+            numbers = array(range(0, len(below) * places, places), _NODE)
         else:
             numbers = array([node.cell for node in below if isinstance(node, _Leaf)], _LONG)
         levels.append(_level(column, nodes, [len(some) for some in parts], numbers))
@@ -131,12 +132,8 @@ def _level(column: int, nodes: Sequence[_Cut | _Leaf], parts: Sequence[int], num
     most = _most_bounds(nodes)
     firsts = accumulate(parts, initial=0)
     following = [first + min(n, some - 1) for first, some in zip(firsts, parts, strict=False) for n in range(most + 1)]
-    bounds = [node.bounds for node in nodes if isinstance(node, _Cut) and len(node.bounds)]
-    full = (
-        [_filled(node.bounds if isinstance(node, _Cut) else bounds[0].slice(0, 0), most, bounds[0]) for node in nodes]
-        if most
-        else []
-    )
+    some_bounds = next((node.bounds for node in nodes if isinstance(node, _Cut) and len(node.bounds)), None)
+    full = [] if some_bounds is None else [_filled(node, most, some_bounds) for node in nodes]
     by_place = [pa.concat_arrays([one.slice(n, 1) for one in full for _ in range(most + 1)]) for n in range(most)]
     return _Level(column, tuple(by_place), numbers.take(array(following, _NODE)))
 
@@ -145,16 +142,16 @@ def _most_bounds(nodes: Sequence[_Cut | _Leaf]) -> int:
     return max(len(node.bounds) if isinstance(node, _Cut) else 0 for node in nodes)
 
 
-def _filled(bounds: pa.Array, most: int, others: pa.Array) -> pa.Array:
-    """So many bounds: the last one again and again, or for a node with none whatever others have, since all its rows go one way."""
-    last = bounds if len(bounds) else others
-    return pa.concat_arrays([bounds, *[last.slice(len(last) - 1, 1)] * (most - len(bounds))])
+def _filled(node: _Cut | _Leaf, most: int, others: pa.Array) -> pa.Array:
+    """So many bounds: the node's last one again and again, or where it has none those of others, since all its rows go one way."""
+    own = node.bounds if isinstance(node, _Cut) and len(node.bounds) else others
+    return pa.concat_arrays([own, *[own.slice(len(own) - 1, 1)] * (most - len(own))])
 
 
 def _grid(sample: Sequence[pa.Array], count: int) -> Placement:
     # Columns of few values go first: what they cannot be cut into, the others are.
     order = sorted(range(len(sample)), key=lambda i: min(pc.count_distinct(sample[i]).as_py(), count))
-    return _levels(_cut(sample, order, count, 0)[0], order, sample)
+    return _levels(_cut(sample, order, count, 0)[0], order)
 
 
 def _cut(sample: Sequence[pa.Array], order: Sequence[int], count: int, first: int) -> tuple[_Cut | _Leaf, int]:

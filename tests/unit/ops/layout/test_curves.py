@@ -96,7 +96,7 @@ def test_the_grid_by_levels_is_the_tree_row_by_row(
             node = node.parts[sum(_is_above(row[node.column], bound) for bound in node.bounds.to_pylist())]
         return node.cell
 
-    assert _levels(root, (2, 0, 1), sample).cells(placed).to_pylist() == [cell_of(row) for row in rows]
+    assert _levels(root, (2, 0, 1)).cells(placed).to_pylist() == [cell_of(row) for row in rows]
     assert cells <= count
 
 

@@ -7,7 +7,15 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
+# The newest PySpark for which delta-spark has a release: the conformance cases are validated there.
+NEWEST_JVM := .venv-4.1
 PYTEST := $(BIN)/python -m pytest
+
+# The environment of each supported PySpark release: 4.3 is that of requirements.lock.
+VERSIONS := .venv-4.0 .venv-4.1 .venv-4.2 $(VENV)
+COMMITS = $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+# Two of the three older releases; the next commit takes another pair.
+SAMPLED = $(filter-out $(word $(shell echo $$(($(COMMITS) % 3 + 1))),$(VERSIONS)) $(VENV),$(VERSIONS))
 
 # A Spark, a Python path or a Python home of the caller's own would be mixed with those of the virtual environment.
 unexport SPARK_HOME
@@ -19,10 +27,10 @@ export SPARK_LOCAL_IP ?= 127.0.0.1
 # Prefix of a recipe line that starts Spark: the directory of a Java runtime that is new enough, or one clear sentence.
 JAVA := JAVA_HOME="$$(scripts/java_home.sh)" && export JAVA_HOME &&
 
-.PHONY: help setup java demo test test-core test-spark test-oldest delta-spark-tests interop lint format docs golden bench soak lock clean
+.PHONY: help setup java demo test test-core test-spark test-versions test-versions-sample delta-spark-tests interop lint format docs golden bench soak lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.package java ## make .venv from requirements.lock and see to a Java runtime (17 or newer)
 
@@ -39,7 +47,15 @@ $(VENV)/.package: $(VENV)/.dependencies pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# The other end of what is supported: the oldest PySpark, from a lock of its own.
+# The PySpark releases before the one in requirements.lock, each with the same other packages.
+.venv-4.%/.package: requirements.lock requirements-pyspark.lock scripts/make_venv.sh scripts/lock_for_pyspark.sh pyproject.toml
+	@scripts/make_venv.sh .venv-4.$*
+	@scripts/lock_for_pyspark.sh 4.$* >.venv-4.$*/requirements.lock
+	.venv-4.$*/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv-4.$*/requirements.lock
+	.venv-4.$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The oldest PySpark with the readers of `make interop`, from a lock of its own.
 $(OLDEST)/.package: requirements-oldest.lock scripts/make_venv.sh pyproject.toml
 	@scripts/make_venv.sh $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-oldest.lock
@@ -58,15 +74,18 @@ test-core: $(VENV)/.package ## the tests that need neither Spark nor Java
 test-spark: $(VENV)/.package ## the tests that start Spark, with all of Spark's settings as users have them
 	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 $(PYTEST) -m "spark and not soak"
 
-test-oldest: $(OLDEST)/.package ## the tests that start Spark, on the oldest PySpark that is supported (4.0)
-	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest \
-	  -m "spark and not soak"
+test-versions: $(VERSIONS:%=%/.package) ## the tests that start Spark on every supported PySpark (VERSIONS=.venv-4.1 runs one); over an hour
+	@$(JAVA) TAHOE_SPARK_AS_USERS_HAVE_IT=1 scripts/test_versions.sh $(VERSIONS)
+
+test-versions-sample: $(SAMPLED:%=%/.package) ## an eighth of them on two PySpark releases before the newest; the commit number selects both
+	@$(JAVA) scripts/test_versions.sh $(SAMPLED) -- --share=$(shell echo $$(($(COMMITS) % 8)))/8
 
 delta-spark-tests: $(VENV)/.package ## delta-spark's own Python tests against Tahoe; CHECKOUT=DIR is a clone of github.com/delta-io/delta
 	@$(JAVA) $(BIN)/python scripts/delta_spark_tests.py --checkout "$(CHECKOUT)"
 
-interop: $(OLDEST)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
+interop: $(OLDEST)/.package $(NEWEST_JVM)/.package ## the JVM's own Delta and Iceberg (Spark fetches their JARs), ClickHouse, Sail and DataFusion on the same tables
 	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(OLDEST)/bin/python -m pytest tests/jvm tests/interop -m "jvm or readers"
+	@$(JAVA) PYSPARK_PYTHON=$(CURDIR)/$(NEWEST_JVM)/bin/python $(NEWEST_JVM)/bin/python -m pytest tests/jvm/test_conformance_jvm.py -m jvm
 
 lint: $(VENV)/.package ## ruff, mypy --strict, the contract of the layers, and the house's own rules
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """check_house.py: what a newcomer relies on when he looks for a room, held by `make lint`.
 
-* a folder of `tahoe` holds at most 15 modules, a file at most 500 lines, a function at most 60;
+* a folder of `tahoe` holds at most 20 modules, a file at most 600 lines, a function at most 60;
 * no circle of imports, between modules or between folders; imports that only type checkers see count too;
 * a file's name stands in two folders only where `MIRRORS` says why;
 * the test of `tahoe/<room>/<module>.py` is `tests/unit/<room>/test_<module>.py`, but for what `tested_elsewhere.py` lists with its reason.
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from tested_elsewhere import TESTED_ELSEWHERE
 
-MODULES_IN_A_FOLDER = 15
-LINES_OF_A_FILE = 500
+MODULES_IN_A_FOLDER = 20
+LINES_OF_A_FILE = 600
 LINES_OF_A_FUNCTION = 60
 
 _TWO_SIDES = "one command: in the core, and on Spark"

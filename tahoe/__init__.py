@@ -90,7 +90,15 @@ def __getattr__(name: str) -> Any:
 
     if name == "cache":
         return import_module("tahoe.cache")
-    return getattr(import_module(_HOMES.get(name, "tahoe.exceptions")), name)
+    try:
+        return getattr(import_module(_HOMES.get(name, "tahoe.exceptions")), name)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("pyspark", "py4j"):
+            raise
+        from tahoe.missing_extra import missing_pyspark
+
+        raise missing_pyspark(f"tahoe.{name}", package) from error
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, TypeVar
 
+from tahoe.argument_checks import checked_arguments
+from tahoe.exceptions import InvalidRequest
+
 __all__ = ["Kept", "clear", "is_kept", "keep", "limit", "report"]
 
 Value = TypeVar("Value")
@@ -50,6 +53,7 @@ def clear() -> None:
     _CACHE.clear()
 
 
+@checked_arguments
 def limit(bytes: int | None = None) -> int:
     """The most that is kept, in bytes; what was used least recently goes first.
 
@@ -61,8 +65,6 @@ def limit(bytes: int | None = None) -> int:
     """
     if bytes is not None:
         if bytes < 0:
-            from tahoe.exceptions import InvalidRequest
-
             raise InvalidRequest(f"The limit of tahoe.cache must be 0 or more bytes, found {bytes}.", code="DELTA_ILLEGAL_OPTION")
         _CACHE.set_limit(bytes)
     return _CACHE.limit

@@ -9,16 +9,20 @@ An operation takes `progress: Progress = silent` and calls it as often as it lik
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeVar
 
 from tahoe.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["Progress", "Reported", "shown", "silent", "tracked"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -117,7 +121,7 @@ class _Bar:
         with self._lock:
             if not self._stopped:
                 self._next_ms = now + _STEP_MS
-                self._draw(step, done, total)
+                self._try_to(partial(self._draw, step, done, total))
 
     def stop(self) -> None:
         with self._lock:
@@ -125,7 +129,7 @@ class _Bar:
             if self._patience is not None:
                 self._patience.cancel()
             if self._rich is not None:
-                self._rich.stop()
+                self._try_to(self._rich.stop)
                 self._rich = None
 
     def _wait(self, seconds: float) -> None:
@@ -138,7 +142,15 @@ class _Bar:
     def _draw_last(self) -> None:
         with self._lock:
             if not self._stopped and not self._tasks and self._last is not None:
-                self._draw(*self._last)
+                self._try_to(partial(self._draw, *self._last))
+
+    def _try_to(self, step: Callable[[], None]) -> None:
+        """Draw. A terminal that is closed, or a notebook that cannot show widgets, ends the bar and not the operation."""
+        try:
+            step()
+        except Exception:
+            self._stopped = True
+            logger.debug("The progress bar ends, as it cannot be drawn", exc_info=True)
 
     def _draw(self, step: str, done: int, total: int | None) -> None:
         if self._rich is None:
@@ -167,4 +179,4 @@ def _somebody_looks() -> bool:
     """Whether standard error is a terminal, or this is a notebook that can show widgets."""
     if "ipykernel" in sys.modules:
         return find_spec("ipywidgets") is not None
-    return sys.stderr is not None and sys.stderr.isatty()
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.coordinator.coordinated_store import CoordinatedStore
 from tahoe.coordinator.coordinator import Coordinator
 from tahoe.exceptions import InvalidRequest
@@ -24,7 +25,8 @@ from tahoe.txn.together import commit_together
 from tahoe.txn.transaction import Operation, Transaction
 
 if TYPE_CHECKING:
-    from tahoe.expr.tree.predicate import Predicate
+    from tahoe.expr.condition_forms import Condition
+    from tahoe.expr.tree.python_values import SqlValues
 
 __all__ = ["HeldTable", "OnAnEngine", "TableInTransaction", "TablesInTransaction", "read_together", "transaction"]
 
@@ -50,6 +52,7 @@ def read_together(*tables: Table) -> tuple[Snapshot, ...]: ...
 def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]: ...
 
 
+@checked_arguments
 def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]:
     """The newest versions of tables, all of one moment: no transaction over them is seen in part.
 
@@ -67,6 +70,7 @@ def read_together(*tables: Table | OnAnEngine) -> tuple[Any, ...]:
     )
 
 
+@checked_arguments
 @contextmanager
 def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) -> Iterator[TablesInTransaction]:
     """A transaction over several tables: when the block ends, all of its changes are visible at once; where it raises, none is made.
@@ -100,6 +104,7 @@ def transaction(*tables: Table | OnAnEngine, policy: RetryPolicy | None = None) 
         begun._end()
 
 
+@checked_arguments
 class TablesInTransaction:
     """The tables of one transaction, by the table that was named: ``t[accounts]``."""
 
@@ -160,6 +165,7 @@ class TablesInTransaction:
             table.is_over = True
 
 
+@checked_arguments
 class TableInTransaction(Readable):
     """One table in a transaction over several: read as at its beginning, and changed once.
 
@@ -179,17 +185,15 @@ class TableInTransaction(Readable):
         """See `Table.append`; of no rows nothing is committed."""
         self._table.write(data, WriteOptions("append", merge_schema=merge_schema), user_metadata=user_metadata)
 
-    def overwrite(self, data: ArrowData, *, replace_where: str | None = None, user_metadata: str | None = None) -> None:
+    def overwrite(self, data: ArrowData, *, replace_where: Condition | None = None, user_metadata: str | None = None) -> None:
         """See `Table.overwrite`."""
-        self._table.write(data, WriteOptions("overwrite", replace_where=replace_where), user_metadata=user_metadata)
+        self._table.overwrite(data, replace_where=replace_where, user_metadata=user_metadata)
 
-    def delete(self, where: str | Predicate | None = None, *, user_metadata: str | None = None) -> RowsChanged:
+    def delete(self, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """See `Table.delete`. The counts are those of the version that was read; `RowsChanged.version` is None."""
         return self._table.delete(where, user_metadata=user_metadata)
 
-    def update(
-        self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
-    ) -> RowsChanged:
+    def update(self, values: SqlValues, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """See `Table.update`, and `delete`."""
         return self._table.update(values, where, user_metadata=user_metadata)
 

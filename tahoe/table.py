@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.ops.copyable import Copyable
@@ -23,7 +24,8 @@ from tahoe.stream.tailable import Tailable
 # All else is imported by the method that uses it: a program pays at its first call for what that call needs, and for no more.
 if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator
-    from tahoe.expr.tree.predicate import Predicate
+    from tahoe.expr.condition_forms import Condition
+    from tahoe.expr.tree.python_values import SqlValues
     from tahoe.ops.layout.optimize import Rewrite
     from tahoe.ops.layout.optimize_plan import OptimizeRequest
     from tahoe.ops.layout.optimize_report import Optimized
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from tahoe.ops.rows.row_changes import RowsChanged, Staged
     from tahoe.ops.upkeep.check import Violation
     from tahoe.protocol.iceberg_upgrade import Upgrade
+    from tahoe.schema.schema_forms import SchemaLike
     from tahoe.schema.types import StructType
     from tahoe.snapshot.snapshot import Snapshot
     from tahoe.store.log_store import LogStore
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["Table"]
 
 
+@checked_arguments
 class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
     """A Delta table, read and written in this process, without Spark and without a JVM.
 
@@ -87,7 +91,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
     def create(
         cls,
         path: str | os.PathLike[str],
-        schema: pa.Schema | StructType,
+        schema: SchemaLike,
         *,
         partition_by: Sequence[str] = (),
         cluster_by: Sequence[str] | None = None,
@@ -102,6 +106,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         """A new, empty table.
 
         Args:
+            schema: of pyarrow, of Delta, or names and types: ``{"id": "long", "name": "string"}``.
             cluster_by: columns by which OPTIMIZE shall cluster its rows, at most four; see `tahoe.ops.tables.cluster_by.stage_clustering`.
 
         Raises `InvalidRequest` (`DELTA_TABLE_ALREADY_EXISTS`) where one is.
@@ -110,8 +115,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         from tahoe.ops.tables.create import create_operation, new_metadata
         from tahoe.protocol.constraints import check_new
         from tahoe.protocol.enforced import ENFORCED
-        from tahoe.schema.arrow import from_arrow_schema
-        from tahoe.schema.types import StructType
+        from tahoe.schema.schema_forms import schema_of
         from tahoe.txn.prepare import future_config
         from tahoe.txn.transaction import Transaction
 
@@ -122,7 +126,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
                 code="DELTA_TABLE_ALREADY_EXISTS",
                 table=table.url,
             )
-        delta_schema = schema if isinstance(schema, StructType) else from_arrow_schema(schema)
+        delta_schema = schema_of(schema)
         transaction = Transaction(table.store, None, clock)
         transaction.enforces = ENFORCED  # there are no rows yet
         metadata = new_metadata(
@@ -191,7 +195,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
 
     def files(
         self,
-        filter: str | Predicate | None = None,
+        filter: Condition | None = None,
         *,
         version: int | None = None,
         timestamp: str | date | datetime | None = None,
@@ -239,7 +243,7 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         self,
         data: ArrowData,
         *,
-        replace_where: str | None = None,
+        replace_where: Condition | None = None,
         overwrite_schema: bool = False,
         partition_by: Sequence[str] | None = None,
         dynamic_partitions: bool = False,
@@ -254,6 +258,10 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         """
         from tahoe.ops.rows.insert import WriteOptions
 
+        if replace_where is not None and not isinstance(replace_where, str):
+            from tahoe.expr.condition_forms import predicate_of
+
+            replace_where = str(predicate_of(replace_where, self.schema()))
         options = WriteOptions(
             "overwrite",
             partition_by=None if partition_by is None else tuple(partition_by),
@@ -289,19 +297,19 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
                 return self.write(data, options, user_metadata=user_metadata)
             raise
 
-    def delete(self, where: str | Predicate | None = None, *, user_metadata: str | None = None) -> RowsChanged:
+    def delete(self, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Delete the rows for which `where` is true, all rows without it; see `tahoe.ops.rows.delete`."""
         from tahoe.ops.rows.delete import stage_delete
 
         return self._changed_rows(lambda transaction, told: stage_delete(transaction, where, progress=told), user_metadata)
 
-    def update(
-        self, values: Mapping[str, str], where: str | Predicate | None = None, *, user_metadata: str | None = None
-    ) -> RowsChanged:
+    def update(self, values: SqlValues, where: Condition | None = None, *, user_metadata: str | None = None) -> RowsChanged:
         """Give columns new values in the rows for which `where` is true, in all rows without it; see `tahoe.ops.rows.update`.
 
         Args:
-            values: column, or nested field as ``a.b`` → SQL expression over the row as it was: ``{"price": "price * 1.1"}``.
+            values: column, or nested field as ``a.b`` → SQL expression over the row as it was, or a number, a truth value, a date, bytes
+                or None: ``{"price": "price * 1.1", "left": 0}``. A text is always SQL: the constant is ``"'text'"``.
+            where: SQL text, a list of comparisons (``[("id", ">", 1)]``), or a pyarrow expression.
         """
         from tahoe.ops.rows.update import stage_update
 

@@ -15,11 +15,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.several_tables import HeldTable
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
+from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions, wrong_argument
 from tahoe.spark.commands.create import TableDefinition, create_table
 from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.frames import detail_frame, history_frame
@@ -32,6 +33,7 @@ from tahoe.spark.copies.convert import convert_named
 from tahoe.spark.copies.delta_table import Copies
 from tahoe.spark.in_transaction import DeltaTableInTransaction
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
+from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -67,6 +69,7 @@ class DeltaTable(Copies):
     # -- where tables come from --------------------------------------------------------------------------------------------
 
     @classmethod
+    @checked_arguments
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
         """The table at a path.
 
@@ -82,6 +85,7 @@ class DeltaTable(Copies):
         return cls(sparkSession, table, options)
 
     @classmethod
+    @checked_arguments
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """The table of that name in the session's catalog, or that ``delta.`/path` `` names.
 
@@ -92,6 +96,7 @@ class DeltaTable(Copies):
         return cls(sparkSession, table, name=name)
 
     @classmethod
+    @checked_arguments
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path, which may be written as ``delta.`/path` ``, is the folder of a Delta table or one inside of it."""
         named = table_name(identifier)
@@ -99,26 +104,31 @@ class DeltaTable(Copies):
         return table_root(sparkSession, path, {}) is not None
 
     @classmethod
+    @checked_arguments
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder of a table that must not be there yet."""
         return DeltaTableBuilder(_session(sparkSession), "create")
 
     @classmethod
+    @checked_arguments
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that leaves a table that is there as it is."""
         return DeltaTableBuilder(_session(sparkSession), "createIfNotExists")
 
     @classmethod
+    @checked_arguments
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that replaces a table, which must be there."""
         return DeltaTableBuilder(_session(sparkSession), "replace")
 
     @classmethod
+    @checked_arguments
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
         """A builder that replaces a table, or creates it."""
         return DeltaTableBuilder(_session(sparkSession), "createOrReplace")
 
     @classmethod
+    @checked_arguments
     def convertToDelta(
         cls, sparkSession: SparkSession, identifier: str, partitionSchema: str | StructType | None = None
     ) -> DeltaTable:
@@ -156,6 +166,7 @@ class DeltaTable(Copies):
             found = self._spark.read.format("delta").options(**self._options).load(self._table.url)
         return found if self._alias is None else found.alias(self._alias)
 
+    @checked_arguments
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table under a name that conditions can use."""
         return DeltaTable(self._spark, self._table, self._options, aliasName, self._name)
@@ -196,7 +207,7 @@ class DeltaTable(Copies):
 
         Raises: see `tahoe.spark.commands.update.update`.
         """
-        values = checked_expressions(set, "'set'")
+        values = checked_expressions(set, "set")
         checked_expression(condition)
         update(self._spark, self._table, values, condition, alias=self._alias, options=self._options)
 
@@ -220,24 +231,28 @@ class DeltaTable(Copies):
         """
         return DeltaOptimizeBuilder(self._spark, self._table)
 
+    @checked_arguments
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
         """Delete the files that no version needs which may still be read; an empty DataFrame. Raises: see `Table.vacuum`.
 
         Args:
             retentionHours: files that went so long ago stay; None for the table's ``delta.deletedFileRetentionDuration``.
         """
+        result = Result(self._spark, StructType([]))
         vacuum_table(self._spark, self._table, None if retentionHours is None else float(retentionHours))
-        return self._spark.createDataFrame([], StructType([]))
+        return result.of([])
 
     def restoreToVersion(self, version: int) -> DataFrame:
         """Make the newest version be as an older one was: rows, schema and properties; one row of metrics. Raises: see `Table.restore`."""
         check_kind(version, "version", int)
-        return self._spark.createDataFrame(restore_table(self._spark, self._table, version), RESTORE_ROW)
+        result = Result(self._spark, RESTORE_ROW)
+        return result.of(restore_table(self._spark, self._table, version))
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """As `restoreToVersion`, to the newest version of a time, which is read in the session's time zone."""
         check_kind(timestamp, "timestamp", str)
-        return self._spark.createDataFrame(restore_table(self._spark, self._table, timestamp=timestamp), RESTORE_ROW)
+        result = Result(self._spark, RESTORE_ROW)
+        return result.of(restore_table(self._spark, self._table, timestamp=timestamp))
 
     # -- what changes the protocol -----------------------------------------------------------------------------------------
 
@@ -269,6 +284,7 @@ class DeltaTable(Copies):
         drop_feature_of(self._spark, self._table, featureName, truncates_history=bool(truncateHistory))
 
 
+@checked_arguments
 @dataclass(frozen=True, slots=True)
 class IdentityGenerator:
     """Where an identity column starts, and how far its values are apart."""
@@ -294,19 +310,19 @@ class DeltaTableBuilder:
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
         """The table's name in the session's catalog, or ``delta.`/path` ``."""
-        _require(isinstance(identifier, str), "Identifier must be str.", identifier)
+        _require(isinstance(identifier, str), "Identifier must be str.", identifier=identifier)
         self._name = identifier
         return self
 
     def location(self, location: str) -> DeltaTableBuilder:
         """The folder or URL where the table is."""
-        _require(isinstance(location, str), "Location must be str.", location)
+        _require(isinstance(location, str), "Location must be str.", location=location)
         self._location = location
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder:
         """A description of the table."""
-        _require(isinstance(comment, str), "Table comment must be str.", comment)
+        _require(isinstance(comment, str), "Table comment must be str.", comment=comment)
         self._comment = comment
         return self
 
@@ -327,10 +343,10 @@ class DeltaTableBuilder:
                 of the column's type. Or an identity: the table numbers the rows, and takes no others' numbers.
             generatedByDefaultAs: an identity whose numbers rows may bring themselves.
         """
-        _require(isinstance(colName, str), "Column name must be str.", colName)
-        _require(isinstance(dataType, (str, DataType)), "Column data type must be str or DataType.", dataType)
-        _require(isinstance(nullable, bool), "Column nullable must be bool.", nullable)
-        _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment)
+        _require(isinstance(colName, str), "Column name must be str.", colName=colName)
+        _require(isinstance(dataType, (str, DataType)), "Column data type must be str or DataType.", dataType=dataType)
+        _require(isinstance(nullable, bool), "Column nullable must be bool.", nullable=nullable)
+        _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment=comment)
         _check_generated(generatedAlwaysAs, generatedByDefaultAs)
         found = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
         metadata: dict[str, Any] = {"comment": comment}
@@ -348,8 +364,8 @@ class DeltaTableBuilder:
         """Columns of a Spark schema."""
         if isinstance(cols, list):
             for column in cols:
-                _require(isinstance(column, StructField), "Column in existing schema must be StructField.", column)
-        _require(isinstance(cols, (StructType, list)), "Schema must be StructType or a list of StructField.", cols)
+                _require(isinstance(column, StructField), "Column in existing schema must be StructField.", cols=column)
+        _require(isinstance(cols, (StructType, list)), "Schema must be StructType or a list of StructField.", cols=cols)
         self._columns.extend(cols.fields if isinstance(cols, StructType) else cols)
         return self
 
@@ -365,7 +381,8 @@ class DeltaTableBuilder:
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property, such as ``delta.appendOnly``."""
-        _require(isinstance(key, str) and isinstance(value, str), "Key and value of property must be string.", key, value)
+        _require(isinstance(key, str), "Key and value of property must be string.", key=key)
+        _require(isinstance(value, str), "Key and value of property must be string.", value=value)
         self._properties[key] = value
         return self
 
@@ -409,7 +426,7 @@ class DeltaTableBuilder:
                 code="TAHOE_SPARK_CONNECT",
             )
         table = table_at(self._spark, path, {})
-        create_table(table, definition, self._how)
+        create_table(self._spark, table, definition, self._how)
         return DeltaTable(self._spark, table)
 
 
@@ -456,28 +473,32 @@ def _names(cols: Iterable[Any], message: str) -> tuple[str, ...]:
     if len(given) == 1 and isinstance(given[0], (list, tuple)):
         given = list(given[0])
     for name in given:
-        _require(isinstance(name, str), message, name)
+        _require(isinstance(name, str), message, cols=name)
     return tuple(given)
 
 
 def _check_generated(always: object, by_default: object) -> None:
     if always is not None and by_default is not None:
-        raise ValueError("generatedByDefaultAs and generatedAlwaysAs cannot both be set.")
+        raise wrong_argument("generatedByDefaultAs and generatedAlwaysAs cannot both be set.", "generatedByDefaultAs")
     if always is not None:
         _require(
             isinstance(always, (str, IdentityGenerator)),
             "Generated always as expression must be str or IdentityGenerator.",
-            always,
+            generatedAlwaysAs=always,
         )
     if by_default is not None:
         _require(
-            isinstance(by_default, IdentityGenerator), "Generated by default expression must be IdentityGenerator.", by_default
+            isinstance(by_default, IdentityGenerator),
+            "Generated by default expression must be IdentityGenerator.",
+            generatedByDefaultAs=by_default,
         )
     for one in (always, by_default):
         if isinstance(one, IdentityGenerator) and one.step == 0:
-            raise ValueError("Column identity generation requires step to be non-zero.")
+            raise wrong_argument("Column identity generation requires step to be non-zero.", "step")
 
 
-def _require(fulfilled: bool, message: str, *objects: object) -> None:
+def _require(fulfilled: bool, message: str, **arguments: object) -> None:
+    """Raises `WrongArgument` for the arguments, by their parameters' names, unless they are as the message says."""
     if not fulfilled:
-        raise TypeError(message + "".join(f" Found {one} with type {type(one)}" for one in objects))
+        shown = "".join(f" Found {one} with type {type(one)}" for one in arguments.values())
+        raise wrong_argument(message + shown, ", ".join(arguments))

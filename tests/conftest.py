@@ -7,6 +7,7 @@ import shutil
 import threading
 import urllib.request
 import uuid
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,19 @@ def pytest_configure() -> None:
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY_DISK)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies below tests/spark, so that no file there can forget to."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--share`, which runs a fixed share of the tests."""
+    parser.addoption("--share", metavar="K/N", help="run only the tests whose name hashes to K modulo N")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what lies below tests/spark, so that no file there can forget to, and select the share that `--share` asks for."""
     for item in items:
         if item.path.is_relative_to(HERE / "spark"):
             item.add_marker("spark")
+    if share := config.getoption("--share"):
+        part, parts = map(int, share.split("/"))
+        items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part]
 
 
 @pytest.fixture(scope="session")

@@ -226,9 +226,14 @@ class CoordinatedStore:
         """
         lost = isinstance(outcome, Exists | Refused)
         managed = None
-        try:
-            if isinstance(outcome, Created):
+        if isinstance(outcome, Created):
+            try:
                 self.publish()
+            except Exception:
+                logger.exception(
+                    "version %d of %s is ratified, but not published; a later commit does it", staged.version, self.url
+                )
+        try:
             managed = self.managed() if lost else None
             if lost and not _names(managed, staged):
                 self.inner.delete(f"{STAGED_FOLDER}/{staged.file}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.coordinator.coordinator import Managed, StagedCommit
 from tahoe.coordinator.sql_database import Database, Statement, open_database
 from tahoe.exceptions import StorageFailure
@@ -28,6 +29,7 @@ _TABLES: tuple[Statement, ...] = (
 )
 
 
+@checked_arguments
 class SqlCoordinator:
     """A coordinator whose memory is a SQL database: a file of SQLite, or PostgreSQL.
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.compute.evaluate import evaluate
+from tahoe.expr.condition_forms import Condition, predicate_of
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.implied import exact_predicate, to_predicate
@@ -59,8 +60,8 @@ class RowCondition:
         return answers.combine_chunks() if isinstance(answers, pa.ChunkedArray) else answers
 
 
-def row_condition(where: str | Predicate | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
-    """The condition of SQL text, or of a predicate.
+def row_condition(where: Condition | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
+    """The condition of SQL text, of a predicate, or of another form that `tahoe.expr.condition_forms` reads.
 
     Raises `InvalidRequest` for text that is not understood, for a comparison that a collation decides (``TAHOE_COLLATED_COLUMN``),
     and for one of values that have no order (``DATATYPE_MISMATCH``).
@@ -68,6 +69,7 @@ def row_condition(where: str | Predicate | None, schema: StructType, time_zone: 
     if where is None:
         return RowCondition(None, TRUE, TRUE, ())
     if not isinstance(where, str):
+        where = predicate_of(where, schema, time_zone)
         _check_comparable(where, schema)
         names = tuple(sorted({schema.field(path[0]).name for path in references(where)}))
         return RowCondition(str(where), where, where, names)

@@ -58,12 +58,14 @@ _WORKS = """
     autoCompact.maxFileSize autoCompact.maxNumModifiedPartitions autoCompact.minFileSize autoCompact.minNumFiles
     autoCompact.modifiedPartitionsOnly.enabled autoCompact.nonBlindAppend.enabled autoCompact.reservePartitions.enabled
     changeDataFeed.timestampOutOfRange.enabled constraints.assumesDropIfExists.enabled
+    delete.allowExistsSubquery
     commitInfo.userMetadata convert.metadataCheck.enabled convert.partitionValues.ignoreCastFailure
     convert.useCatalogPartitions convert.useCatalogSchema convert.useMetadataLog
     identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled optimize.batchSize
     optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize optimize.clustering.mergeStrategy.minCubeSize.threshold
     optimize.maxDeletedRowsRatio optimize.maxFileSize optimize.minFileSize optimize.zorder.checkStatsCollection.enabled
     optimizeMetadataQuery.enabled optimizeWrite.binSize optimizeWrite.enabled optimizeWrite.maxShufflePartitions
+    dml.insert.dfByName.allowImplicitCasts insert.byName.schemaEvolution.enabled
     properties.defaults.minReaderVersion properties.defaults.minWriterVersion retentionDurationCheck.enabled
     schema.autoMerge.enabled vacuum.lite.enabled vacuum.logging.enabled vacuum.retentionWindowIgnore.enabled
     write.txnAppId write.txnVersion typeWidening.allowAutomaticWidening write.txnVersion.autoReset.enabled
@@ -150,7 +152,6 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         "Streams are read in one way, whatever it says; what can be chosen are options of the reader.",
         """
             deltaLog.getChangeLogFiles.failOnGapsInTests=true deltaLog.getChangeLogFiles.logGaps=true
-            streaming.createDataFrame.dropNullColumns=false
             streaming.distributedInitialSnapshot=false streaming.ignoreInternalMetadataForSchemaChange.enabled=true
             streaming.initialSnapshotMaxFiles=100000 streaming.logSizeInMemoryThreshold
             streaming.offsetValidation.enabled=true streaming.schemaTracking.enabled=true
@@ -256,10 +257,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         "Tahoe writes and reads as its usual value asks for, whatever the session says.",
         """
             alterTable.dropColumn.enabled=true changeColumn.renameColumnEscapeName=true
-            changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion convertEmptyToNullForStringPartitionCol=true
-            createDataFrame.dropNullColumns=false deltaTableBuilder.forceTablePropertyLowerCase.enabled=false
-            dynamicPartitionOverwrite.enabled=true insert.preserveNullSourceStructs=true merge.preserveNullSourceStructs=true
-            merge.preserveNullSourceStructs.updateStar=true normalizePartitionValuesOnRead=true
+            normalizePartitionValuesOnRead=true
             resolveMergeUpdateStructsByName.enabled=true skipRecordingEmptyCommits=true stalenessLimit=0
             table.parquetV2.timestampOutputType=timestamp_micros testOnly.dataFileNamePrefix testOnly.dvFileNamePrefix
             timeTravel.resolveOnIdentifier.enabled=true write.dataFilesToSubdir=false write.utcTimestampPartitionValues=true
@@ -300,6 +298,18 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             versionChecksum.forcedValidationInterval=forced_checksum_validation_interval_default
             versionChecksum.forcedValidationMinTimeIntevalMinutes writeChecksumFile.enabled=true
             writeChecksumFile.histogramFollowsProtocol=true
+        """,
+    ),
+    (
+        State.REFUSED,
+        "it changes the rows, columns or properties that are written or read, and only its usual value is supported.",
+        """
+            changeDataFeed.defaultSchemaModeForColumnMappingTable=endversion convertEmptyToNullForStringPartitionCol=true
+            createDataFrame.dropNullColumns=false deltaTableBuilder.forceTablePropertyLowerCase.enabled=false
+            dynamicPartitionOverwrite.enabled=true
+            insert.preserveNullSourceStructs=true
+            merge.preserveNullSourceStructs=true merge.preserveNullSourceStructs.updateStar=true
+            streaming.createDataFrame.dropNullColumns=false updateAndMergeCastingFollowsAnsiEnabledFlag=false
         """,
     ),
     (
@@ -356,15 +366,14 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             conflictChecker.enforceConcurrentFeatureEnablement.enabled=false
             conflictDetection.allowReplaceTableToRemoveNewDomainMetadata=true
             conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates createEmptySchemaTable.enabled=true
-            delete.allowExistsSubquery=false deletionVectors.skipCommitCheck=true
-            dml.insert.dfByName.allowImplicitCasts=true duplicateActionCheck.enabled=true emptyFileCheck.throwEnabled=false
+            deletionVectors.skipCommitCheck=true
+            duplicateActionCheck.enabled=true emptyFileCheck.throwEnabled=false
             failOnPartitionValueParsingError isDeltaTable.strictCheck=true isDeltaTable.throwOnError=true
             legacy.allowAmbiguousPathsInCreateTable=false legacy.storeOptionsAsProperties=false
             merge.emptySchemaTargetCheck.enabled=true merge.failIfSourceChanged=false nullPartitionCheck.throwEnabled=false
             numRecordsValidation.enabled=true partitionColumnChangeCheck postCommitHook.throwOnError
             replace.protocolDowngradeAllowed=false requiredSparkConfsCheck.enabled=true schema.typeCheck.enabled=true
             tablePropertyConstraintsCheck.enabled=true timeTravel.parsing.strict=true
-            updateAndMergeCastingFollowsAnsiEnabledFlag=false
         """,
     ),
     (
@@ -395,7 +404,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
             generatedColumn.allowNullableIngest.enabled=true generatedColumn.partitionFilterOptimization.enabled=true
             generatedColumn.validateOnWrite.enabled history.maxKeysPerList=1000 history.threadPoolSize=10
             hms.schema.forceAlterTableDataSchema=false inCommitTimestamp.retainEnablementInfoFix.enabled=true
-            includeTableIdInFileIndexComparison=true insert.byName.schemaEvolution.enabled=true
+            includeTableIdInFileIndexComparison=true
             insertReplaceOnOrUsing.materializeSource internalUdfOptimization.enabled=true
             loadFileSystemConfigsFromDataFrameOptions=true maxCommitAttempts=10000000 maxNonConflictCommitAttempts=10
             maxSnapshotLineageLength=50 merge.analysis.batchActionResolution.enabled=true

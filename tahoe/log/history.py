@@ -139,7 +139,7 @@ def history(store: LogStore, config: TableConfig, limit: int | None = None) -> I
     others as commitInfo has them, None where it has not.
     """
     times = commit_times(store, config)
-    for time in reversed(times[-limit:] if limit is not None else times):
+    for time in reversed(times if limit is None else times[max(len(times) - limit, 0) :]):
         info = next((a for a in read_commit(store, time.version) if isinstance(a, CommitInfo)), CommitInfo({}))
         values = info.values
         yield {

@@ -26,6 +26,7 @@ from tahoe.log.files.live_files import FILES_SCHEMA, files_table
 from tahoe.log.partition_keys import check_keys, has_all_keys
 from tahoe.log.text_filter import TextFilter, text_filter
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.nan_bounds import are_nan_counted
 from tahoe.protocol.skipping import FileCondition, StatsCondition
 from tahoe.protocol.statistics.checkpoint_row_groups import row_groups_to_read
 from tahoe.schema.types import StructType
@@ -42,12 +43,14 @@ class ScanPlan:
     Args:
         files: the predicate, compiled: the third sieve, and the two parts that decide about a batch in the second.
         reads_partitions: whether any part of it speaks of partition columns.
-        texts: refutes the text of statistics; None where it must be parsed.
+        texts: refutes the text of statistics, of files with the tag alone where `reads_tags`; None where it must be parsed.
+        reads_tags: whether greatest floats are asked for, which files without a tag do not have.
     """
 
     files: FileCondition
     reads_partitions: bool
     texts: TextFilter | None
+    reads_tags: bool
 
 
 def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Sequence[str]) -> ScanPlan:
@@ -58,6 +61,7 @@ def plan_scan(predicate: Predicate, schema: StructType, partition_columns: Seque
         files=compiled,
         reads_partitions=bool(partitioned & {path[0].lower() for path in references(predicate)}),
         texts=text_filter(None if compiled.on_data is None else compiled.on_data.condition, schema),
+        reads_tags=compiled.on_data is not None and compiled.on_data.reads_tags,
     )
 
 
@@ -136,6 +140,8 @@ def _deciding_columns(group: RowGroup, plan: ScanPlan) -> list[str]:
     if plan.files.on_data is not None:
         parsed = [path for path in _leaf_paths(plan.files.on_data.statistics, "add.stats_parsed") if path in leaves]
         columns += parsed or [path for path in ("add.stats",) if path in leaves]
+        if plan.reads_tags and any(leaf.startswith("add.tags.") for leaf in leaves):
+            columns.append("add.tags")
     return columns
 
 
@@ -165,13 +171,17 @@ def _sift(group: RowGroup, batch: pa.RecordBatch, plan: ScanPlan) -> _Sifted:
         mask = pc.and_(mask, _kept(on_partitions, members, "partitionValues"))
     if on_data is not None and mask.true_count:
         if "stats_parsed" in members:
-            mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats_parsed"))
+            mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats_parsed", "tags"))
             exact = not pc.any(pc.and_(mask, members["stats_parsed"].is_null())).as_py()
         elif plan.texts is not None and "stats" in members:
-            mask = pc.and_not(mask, pc.fill_null(plan.texts.refuted(members["stats"]), False))
+            refuted = plan.texts.refuted(members["stats"])
+            if plan.reads_tags:
+                read = pa.table({name: members[name] for name in ("stats", "tags") if name in members})
+                refuted = pc.and_(refuted, are_nan_counted(read))
+            mask = pc.and_not(mask, pc.fill_null(refuted, False))
             exact = False
         else:
-            mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats"))
+            mask = pc.and_(mask, _kept(on_data, members, "partitionValues", "stats", "tags"))
             exact = "stats" in members
     return _Sifted(mask, mask.true_count, exact, _texts(members, mask))
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tahoe.expr.tree.predicate import And, Comparison, Or, Predicate
 from tahoe.lazy import pc
+from tahoe.protocol.skipping import NAN_MAY_BE_MISSING
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 
 __all__ = ["TextFilter", "text_filter"]
@@ -63,7 +64,7 @@ def text_filter(condition: Predicate | None, schema: StructType) -> TextFilter |
     """The filter of a condition on statistics; None where texts cannot refute it, or only at the price of parsing them.
 
     Args:
-        condition: of `tahoe.protocol.skipping.stats_predicate`.
+        condition: of `tahoe.protocol.skipping.stats_predicate`. One that has `NAN_MAY_BE_MISSING` is refuted for files with the tag alone.
         schema: the table's logical schema. A column of the name ``minValues`` or ``maxValues`` would make the texts ambiguous.
     """
     if condition is None or any(name in _MEMBERS for name in _physical_names(schema)):
@@ -92,7 +93,7 @@ def _refutation(condition: Predicate) -> TextFilter | None:
             groups = tuple(group for each in filters for group in each.all_of)
             return TextFilter("|".join(patterns) or None, groups) if filters else None
         case Or(parts):
-            each_part = [_refutation(part) for part in parts]
+            each_part = [_refutation(part) for part in parts if part != NAN_MAY_BE_MISSING]
             known = tuple(each for each in each_part if each is not None)
             return TextFilter(None, (known,)) if known and len(known) == len(each_part) else None
         case Comparison(op, column, literal) if column.path[0] in _MEMBERS and literal.value is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import NotFound
 from tahoe.progress import Progress, shown
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Copyable"]
 
 
+@checked_arguments
 class Copyable(ABC):
     """Tables that are made of others, or of files."""
 

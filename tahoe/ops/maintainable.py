@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.progress import shown
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tahoe.clock import Clock
-    from tahoe.expr.tree.predicate import Predicate
+    from tahoe.expr.condition_forms import Condition
     from tahoe.ops.features.compat import EngineCompat
     from tahoe.ops.features.drop_report import FeatureDrop
     from tahoe.ops.layout.optimize_report import Optimized
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Maintainable"]
 
 
+@checked_arguments
 class Maintainable(ABC):
     """Files written anew, old ones deleted, old versions brought back. Others may read and write meanwhile."""
 
@@ -68,7 +70,7 @@ class Maintainable(ABC):
             checkpoint_snapshot(snapshot, self.clock, progress)
         return snapshot.version
 
-    def purge(self, where: str | Predicate | None = None) -> int:
+    def purge(self, where: Condition | None = None) -> int:
         """Write files with dead rows or dropped columns anew without them; the version that has it, or the newest where none needs it.
 
         Args:
@@ -83,7 +85,7 @@ class Maintainable(ABC):
 
     def optimize(
         self,
-        where: str | Predicate | None = None,
+        where: Condition | None = None,
         *,
         zorder_by: Sequence[str] = (),
         curve: str = "kd",
@@ -186,7 +188,7 @@ class Maintainable(ABC):
             return fsck(self.begin, commit, dry_run=dry_run, progress=progress)
 
     def compute_statistics(
-        self, where: str | Predicate | None = None, *, dry_run: bool = False, user_metadata: str | None = None
+        self, where: Condition | None = None, *, dry_run: bool = False, user_metadata: str | None = None
     ) -> Analyzed:
         """Make the statistics of the files anew of their rows; see `tahoe.ops.repair.statistics`.
 

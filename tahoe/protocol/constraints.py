@@ -21,6 +21,7 @@ from tahoe.expr.compute.comparison import null_safe_equal
 from tahoe.expr.compute.compute import compute, compute_mask
 from tahoe.expr.parse.parse_expression import Schemas, parse_condition, parse_expression
 from tahoe.expr.tree.common_types import same_type
+from tahoe.expr.tree.engine_functions import ENGINE_FUNCTIONS, ENGINE_TYPE, engine_functions_in
 from tahoe.expr.tree.expression import Expression, Reference, columns, references_of, sql_of_expression, sql_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
@@ -28,7 +29,7 @@ from tahoe.lazy import pc
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, check_default
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.types import DataType, StructField, StructType, is_opaque
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_opaque
 
 __all__ = [
     "Check",
@@ -36,12 +37,14 @@ __all__ = [
     "Generated",
     "check",
     "check_dependents",
+    "check_generated_type",
     "check_new",
     "constraints_of",
     "generated_values",
     "is_filled_in",
     "null_found",
     "recomputed",
+    "refuse_required_in_collections",
     "spark_text",
     "vetted",
     "violated",
@@ -104,6 +107,25 @@ class Constraints:
     def __bool__(self) -> bool:
         return bool(self.checks or self.generated or self.required)
 
+    def require_evaluator(self) -> None:
+        """Raise `Unsupported` if only Spark can evaluate a constraint or a generated column."""
+        for expression, text, what in self.expressions():
+            if names := engine_functions_in(expression):
+                raise Unsupported(
+                    f"Table {self.table}: {what} ({text[:200]}) calls {', '.join(names)}, which only Spark can evaluate. "
+                    "Nothing was written. Write to this table through Spark (tahoe.enable).",
+                    code="TAHOE_EXPRESSION_NOT_ALLOWED",
+                    table=self.table,
+                    expression=text[:1000],
+                    functions=names,
+                )
+
+    def expressions(self) -> Iterator[tuple[Expression, str, str]]:
+        """Each condition and each value of a generated column, with its text in the table and its name for messages."""
+        yield from ((check.condition, check.text, f"CHECK constraint '{check.name}'") for check in self.checks)
+        for generated in self.generated:
+            yield generated.value, generated.text, f"the generated column '{generated.column.name}'"
+
 
 def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
     """What the table demands of its rows.
@@ -124,18 +146,25 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
     )
 
 
-def check_new(config: TableConfig) -> None:
+def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
     """Refuse a new table whose demands no writer could fulfil, or that the reference would not take.
+
+    Args:
+        by_spark: Spark creates the table, and checks what only Spark can evaluate.
 
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` where a generated column's type is not
         that of its expression, and with ``DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN`` for a type that cannot be compared;
         for identity columns and defaults as `tahoe.protocol.column_values` has it.
     """
+    refuse_required_in_collections(config.schema, config.table)
     check_new_identity(config.schema, config.partition_columns, config.table)
     for column in config.schema:
         check_default(column, config.table, enabled="allowColumnDefaults" in config.features, statement="CREATE TABLE")
-    for one in constraints_of(config).generated:
+    constraints = constraints_of(config)
+    if not by_spark:
+        constraints.require_evaluator()
+    for one in constraints.generated:
         wanted = one.column.data_type
         if is_opaque(wanted):
             raise InvalidRequest(
@@ -145,15 +174,38 @@ def check_new(config: TableConfig) -> None:
                 table=config.table,
                 column=one.column.name,
             )
-        data_type = parse_expression(one.text, config.schema).data_type
-        if not same_type(data_type, wanted):
-            raise InvalidRequest(
-                f"Table {config.table}: the generated column '{one.column.name}' is {wanted}, but its expression ({one.text[:200]}) is "
-                f"{data_type}. Give the column that type, or write CAST(... AS {sql_type(wanted)}).",
-                code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
-                table=config.table,
-                column=one.column.name,
-            )
+        data_type = parse_expression(one.text, config.schema, engine_functions=ENGINE_FUNCTIONS).data_type
+        if data_type != ENGINE_TYPE:
+            check_generated_type(one, data_type, config.table)
+
+
+def check_generated_type(one: Generated, data_type: DataType, table: str) -> None:
+    """Raise `InvalidRequest` (``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH``) unless the column has the type of its expression."""
+    wanted = one.column.data_type
+    if not same_type(data_type, wanted):
+        raise InvalidRequest(
+            f"Table {table}: the generated column '{one.column.name}' is {wanted}, but its expression ({one.text[:200]}) is "
+            f"{data_type}. Give the column that type, or write CAST(... AS {sql_type(wanted)}).",
+            code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+            table=table,
+            column=one.column.name,
+        )
+
+
+def refuse_required_in_collections(schema: StructType, table: str) -> None:
+    """Raise `InvalidRequest` (``DELTA_NESTED_NOT_NULL_CONSTRAINT``) for a NOT NULL field inside an array or a map.
+
+    Delta has none. A table of another writer that has one is read and written, and its rows are validated.
+    """
+    path = next(_required_in_collections(schema, "", False), None)
+    if path is not None:
+        raise InvalidRequest(
+            f"Table {table}: {path} is NOT NULL inside an array or a map. Delta does not support NOT NULL constraints nested within arrays "
+            "or maps. Leave NOT NULL out there; the column itself and fields of structs may have it.",
+            code="DELTA_NESTED_NOT_NULL_CONSTRAINT",
+            table=table,
+            column=path,
+        )
 
 
 def check_dependents(config: TableConfig, schema: StructType) -> None:
@@ -231,6 +283,7 @@ def recomputed(schema: StructType, rows: pa.Table, given: Iterable[str], table: 
     """
     kept = {name.lower() for name in given}
     constraints = Constraints(table, generated=tuple(_generated(schema, table, time_zone)))
+    constraints.require_evaluator()
     wanted = [one.column.name for one in constraints.generated if one.column.name.lower() not in kept]
     for name, values in generated_values(constraints, rows, wanted).items():
         position = rows.schema.get_field_index(name)
@@ -340,11 +393,12 @@ class _LongConditions:
     def condition(self, text: str, schema: StructType, time_zone: str) -> Expression:
         """As `parse_condition`."""
         if len(text) < _LONG:
-            return parse_condition(text, schema, time_zone)
+            return parse_condition(text, schema, time_zone, engine_functions=ENGINE_FUNCTIONS)
         key = (text, schema.to_json(), time_zone)
         with self._lock:
             found = self._known.pop(key, None)
-        found = parse_condition(text, schema, time_zone) if found is None else found
+        if found is None:
+            found = parse_condition(text, schema, time_zone, engine_functions=ENGINE_FUNCTIONS)
         with self._lock:
             self._known[key] = found
             while len(self._known) > _MOST_KEPT:
@@ -363,7 +417,8 @@ def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Gener
         if text is None:
             continue
         try:
-            value = cast_to(parse_expression(str(text), base, time_zone), field.data_type, time_zone)
+            value = parse_expression(str(text), base, time_zone, engine_functions=ENGINE_FUNCTIONS)
+            value = cast_to(value, field.data_type, time_zone)
         except (InvalidRequest, Unsupported) as error:
             raise _cannot_enforce(table, f"the generated column '{field.name}'", str(text), error) from error
         yield Generated(field, str(text), value)
@@ -374,6 +429,8 @@ def _cannot_enforce(table: str, what: str, text: str, error: InvalidRequest | Un
     code = error.code
     if code == "DELTA_COLUMN_NOT_FOUND":
         code = f"DELTA_INVALID_{'GENERATED_COLUMN' if what.startswith('the generated') else 'CHECK_CONSTRAINT'}_REFERENCES"
+    if code == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
+        code = "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"
     return kind(
         f"Table {table}: {what} ({text[:200]}) cannot be enforced, so nothing was written. {error.message}",
         code=code,
@@ -407,6 +464,21 @@ def _fields_in_structs(schema: StructType, prefix: tuple[str, ...]) -> Iterator[
 
 def _required(schema: StructType, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return (path for path, field in _fields_in_structs(schema, prefix) if len(path) > 1 and not field.nullable)
+
+
+def _required_in_collections(data_type: DataType, path: str, inside: bool) -> Iterator[str]:
+    match data_type:
+        case StructType():
+            for field in data_type:
+                name = f"{path}.{field.name}" if path else field.name
+                if inside and not field.nullable:
+                    yield name
+                yield from _required_in_collections(field.data_type, name, inside)
+        case ArrayType():
+            yield from _required_in_collections(data_type.element_type, f"{path}.element", True)
+        case MapType():
+            yield from _required_in_collections(data_type.key_type, f"{path}.key", True)
+            yield from _required_in_collections(data_type.value_type, f"{path}.value", True)
 
 
 def _check_required(constraints: Constraints, path: tuple[str, ...], rows: pa.Table) -> None:

@@ -50,6 +50,7 @@ class TableFeature:
         wanted_by_property: the table property that asks for it; an ending ``.`` stands for all properties that begin so.
         wanting: which values of that property ask for it, as `TableProperties.get` gives them.
         wanted_by_field: whether a field of the schema, at any depth, asks for it.
+        joins_by_field: whether such a field, added to a table that is there, enables the feature. The others have to be enabled first.
         removal: what DROP FEATURE has to do before the name may leave the protocol; None where the specification or the reference
             knows no way back. What is done for it stands in `tahoe.ops.features.removals`.
         readable, writable: what this version of Tahoe does with tables that have it. Where a writer need only refuse some
@@ -64,6 +65,7 @@ class TableFeature:
     wanted_by_property: str | None = None
     wanting: Callable[[Any], bool] = bool
     wanted_by_field: Callable[[StructField], bool] | None = None
+    joins_by_field: bool = False
     removal: str | None = None
     readable: bool = True
     writable: bool = True
@@ -125,7 +127,7 @@ _ROWS = (
     TableFeature("timestampNtz", reader=True, wanted_by_field=_is_of("timestamp_ntz")),
     TableFeature("timestampWithoutTimezone", reader=True),
     TableFeature("vacuumProtocolCheck", reader=True, removal=_PROPERTY_OFF),
-    TableFeature("variantType", reader=True, wanted_by_field=_is_of("variant")),
+    TableFeature("variantType", reader=True, wanted_by_field=_is_of("variant"), joins_by_field=True),
     TableFeature("variantType-preview", reader=True),
     TableFeature("variantShredding", reader=True, requires=("variantType",), wanted_by_property="delta.enableVariantShredding"),
     TableFeature("variantShredding-preview", reader=True),
@@ -290,7 +292,11 @@ def check_types_supported(before: Iterable[StructField], fields: Iterable[Struct
         InvalidRequest: ``DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT``.
     """
     earlier, later, known = list(before), list(fields), features_of(protocol)
-    asks = [(row.name, row.wanted_by_field) for row in _ROWS if row.legacy is None and row.wanted_by_field is not None]
+    asks = [
+        (row.name, row.wanted_by_field)
+        for row in _ROWS
+        if row.legacy is None and row.wanted_by_field is not None and not row.joins_by_field
+    ]
     missing = [
         name
         for name, by_field in asks

@@ -13,7 +13,15 @@ from typing import Any
 from tahoe.exceptions import CorruptTable, InvalidRequest
 from tahoe.knobs.of_properties import properties_set
 
-__all__ = ["FEATURE_PREFIX", "TableProperties", "is_table_property", "parse_interval_ms", "parse_size", "validate_properties"]
+__all__ = [
+    "FEATURE_PREFIX",
+    "TableProperties",
+    "is_table_property",
+    "parse_interval_ms",
+    "parse_size",
+    "same_key",
+    "validate_properties",
+]
 
 FEATURE_PREFIX = "delta.feature."
 FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
@@ -230,6 +238,14 @@ def _check_protocol_version(key: str, value: str) -> None:
 
 
 _PROTOCOL_VERSIONS = {"delta.minReaderVersion": 3, "delta.minWriterVersion": 7}
+
+
+def same_key(key: str, other: str) -> bool:
+    """Whether two texts name one property: those of Delta are the same in any case, keys of users and constraints only in the same."""
+    if key == other:
+        return True
+    lowered = key.lower()
+    return lowered == other.lower() and lowered.startswith("delta.") and not lowered.startswith("delta.constraints.")
 
 
 def is_table_property(name: str) -> bool:

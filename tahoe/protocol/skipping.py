@@ -4,7 +4,7 @@ The predicate over rows becomes one over what the log knows of a file (`stats_pr
 What the log does not know is NULL, NULL spreads by SQL's rules, and a file is left out only where the answer is FALSE. Partition
 values are known, so for them the answer is exact.
 
-A greatest float is taken at its word: to Spark NaN is the greatest of all, so a number there says that the file has no NaN.
+A greatest float counts only where the file's writer is known to rank NaN above it, as Spark does (`tahoe.protocol.nan_bounds`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ from tahoe.expr.tree.predicate import (
     split_by_columns,
 )
 from tahoe.lazy import pc
+from tahoe.protocol.nan_bounds import are_nan_counted, is_float
 from tahoe.protocol.partition import deserialize_column
-from tahoe.protocol.statistics.bounds import has_bounds
+from tahoe.protocol.statistics.bounds import NAN_COUNTED, has_bounds
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.arrow_values import combined, scalar
@@ -50,6 +51,7 @@ from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
 
 __all__ = [
     "HAS_VALUES",
+    "NAN_MAY_BE_MISSING",
     "FileCondition",
     "StatsCondition",
     "keep",
@@ -61,6 +63,9 @@ __all__ = [
 
 HAS_VALUES = "hasValues"
 """What a `stats_predicate` calls the fact that a column is not NULL in every row: ``nullCount < numRecords``."""
+
+NAN_MAY_BE_MISSING = Comparison("=", Column((NAN_COUNTED,)), Literal(False, PrimitiveType("boolean")))
+"""What a `stats_predicate` calls the fact that a file may have NaN above its greatest float: FALSE or unknown, never TRUE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ class FileCondition:
 
         Args:
             files: as `tahoe.log.replay.FILES_SCHEMA` has them. Used are ``partitionValues``, if the predicate names partition columns,
-                and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown.
+                and ``stats_parsed`` (``stats`` where that is null or missing); statistics that are missing altogether are unknown. For
+                greatest floats ``tags`` is used; where it is missing they are unknown.
         """
         if self.on_partitions is None:
             return pa.repeat(scalar(True), files.num_rows) if self.on_data is None else self.on_data.keep(files)
@@ -127,12 +133,14 @@ class StatsCondition:
         statistics: of `wanted_statistics`.
         known: the physical paths of which it asks for `HAS_VALUES`.
         partitions: the partition columns that it reads.
+        reads_tags: whether it reads greatest floats, which files without a tag do not have.
     """
 
     condition: Predicate
     statistics: pa.StructType
     known: tuple[tuple[str, ...], ...]
     partitions: tuple[StructField, ...]
+    reads_tags: bool
 
     @classmethod
     def of(cls, predicate: Predicate | None, schema: StructType, partition_columns: Sequence[str]) -> StatsCondition | None:
@@ -147,6 +155,7 @@ class StatsCondition:
             wanted_statistics(condition, schema),
             tuple(sorted(path[1:] for path in paths if path[0] == HAS_VALUES)),
             tuple(column for column in schema if column.physical_name in physical),
+            (NAN_COUNTED,) in paths,
         )
 
     def keep(self, files: pa.Table) -> pa.BooleanArray:
@@ -165,6 +174,8 @@ class StatsCondition:
             columns[HAS_VALUES] = _struct_column(
                 {path: pc.less(pc.struct_field(counts, list(path)), rows) for path in self.known}
             )
+        if self.reads_tags:
+            columns[NAN_COUNTED] = are_nan_counted(files)
         if self.partitions:
             columns["partitionValues"] = _struct_column(
                 {(column.physical_name,): partition_column(files, column) for column in self.partitions}
@@ -181,8 +192,8 @@ def stats_predicate(predicate: Predicate, schema: StructType, partition_columns:
     """What must not be FALSE of a file's statistics and partition values for the file to be read; None where nothing can be said.
 
     The columns are ``minValues``, ``maxValues`` and ``nullCount`` followed by physical names, ``partitionValues`` followed by the
-    physical name of a partition column (typed, as ``partitionValues_parsed`` has it), and `HAS_VALUES` followed by physical
-    names. A reader that has not one of these takes it for NULL.
+    physical name of a partition column (typed, as ``partitionValues_parsed`` has it), `HAS_VALUES` followed by physical names, and that
+    of `NAN_MAY_BE_MISSING`. A reader that lacks one of these takes it for NULL.
     """
     translated = _Translation(schema, partition_columns).translate(normalise(predicate))
     return None if translated == TRUE else translated
@@ -220,7 +231,7 @@ def _split(predicate: Predicate, partition_columns: Sequence[str]) -> tuple[Pred
     return split_by_columns(predicate, partition_columns)
 
 
-_COLUMNS = ("partitionValues", "stats", "stats_parsed")
+_COLUMNS = ("partitionValues", "stats", "stats_parsed", "tags")
 _MAX_TERMS = 32
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -350,12 +361,16 @@ class _Bounded:
                 value = value - _MILLISECOND
             except OverflowError:
                 return TRUE
-        return Comparison(op, self._greatest, Literal(self._loosened(value, -1), self._type))
+        return self._with_nan(Comparison(op, self._greatest, Literal(self._loosened(value, -1), self._type)))
 
     def _not_only(self, literal: Literal) -> Predicate:
         if self._moment or self._was_float:
             return TRUE  # equal bounds may stand for different values
-        return any_of((Comparison("<", self._least, literal), Comparison(">", self._greatest, literal)))
+        return self._with_nan(any_of((Comparison("<", self._least, literal), Comparison(">", self._greatest, literal))))
+
+    def _with_nan(self, condition: Predicate) -> Predicate:
+        """A condition on the greatest value, which says nothing of NaN in files of some writers."""
+        return any_of((condition, NAN_MAY_BE_MISSING)) if is_float(self._type) else condition
 
     def _in_none(self, literals: tuple[Literal, ...]) -> Predicate:
         if any(literal.value is None for literal in literals):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tahoe.exceptions import Unsupported
+from tahoe.schema.depth import check_arrow_depth
 from tahoe.schema.geospatial import arrow_mark, name_of_mark
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 
@@ -116,6 +117,7 @@ def _without_type(data_type: pa.DataType, path: tuple[str, ...], why: str = "") 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
     """The Delta schema of Arrow's columns, in their order. Raises `Unsupported` for a type that Delta does not have."""
+    check_arrow_depth(schema)
     return StructType(tuple(_from_arrow_field(column) for column in schema))
 
 

@@ -60,8 +60,9 @@ def check_no_new_collations(schema: StructType, before: StructType | None = None
         names, known = _inside(column), None if before is None else before.find(column.name)
         if names and (known is None or names != _inside(known)):
             raise Unsupported(
-                f"Column '{column.name}' has the collation {', '.join(sorted(set(names)))}; Tahoe writes no table whose texts compare "
-                f"otherwise than by their bytes. Leave the collation out (cast to STRING COLLATE {_BY_BYTES}) and give it in queries.",
+                f"Column '{column.name}' has the collation {', '.join(sorted(set(names)))}. Collations are a proposed table feature, "
+                "and delta-spark 4.4 writes none either: the statistics of files are bounds by bytes, by which readers would skip files with "
+                f"equal texts. Leave the collation out (cast to STRING COLLATE {_BY_BYTES}) and give it in queries.",
                 code="DELTA_UNSUPPORTED_DATA_TYPES",
                 column=column.name,
             )

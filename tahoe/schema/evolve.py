@@ -8,11 +8,12 @@ schemas are merged; a column that the data does not have becomes null; types may
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tahoe.exceptions import InvalidRequest, SchemaMismatch
+from tahoe.schema.depth import check_depth
 from tahoe.schema.mapping import explode, reuse_mapping
 from tahoe.schema.types import (
     ArrayType,
@@ -28,7 +29,9 @@ from tahoe.schema.types import (
 from tahoe.schema.widening import NO_WIDENING, Widening, fresh
 
 __all__ = [
+    "Storing",
     "as_nullable",
+    "can_coerce",
     "can_store",
     "check_same_types",
     "check_column_names",
@@ -37,6 +40,7 @@ __all__ = [
     "check_writable",
     "merge_schemas",
     "replace_schema",
+    "store_anything",
     "without_void",
 ]
 
@@ -45,6 +49,8 @@ _INTEGRALS = {"byte", "short", "integer", "long"}
 _TIMES = {"date", "timestamp", "timestamp_ntz"}
 _VOID = PrimitiveType("void")
 _Type = TypeVar("_Type", bound=DataType)
+Storing = Callable[[DataType, DataType], bool]
+"""Whether values of one type without parts may be written to a column of another."""
 
 
 def check_column_names(schema: StructType, column_mapping_mode: str = "none") -> None:
@@ -78,7 +84,9 @@ def check_duplicates(schema: StructType) -> None:
 
 
 def check_holds_data(schema: StructType) -> None:
-    """Refuse to write data files of a schema that Parquet cannot hold without its void columns (PROTOCOL.md, "Void Type")."""
+    """Refuse to write data files of a schema that Parquet cannot hold without its void columns (PROTOCOL.md, "Void Type"), or that is nested
+    too deep (`check_depth`)."""
+    check_depth(schema)
     if all(column.data_type == _VOID for column in schema):
         raise _empty("The table has no column that data files could hold; add one of a type other than void.", "")
     for path, column in explode(schema):
@@ -97,15 +105,56 @@ def check_holds_data(schema: StructType) -> None:
             )
 
 
-def check_writable(data_schema: StructType, table_schema: StructType) -> None:
+def can_store(source: DataType, target: DataType) -> bool:
+    """Whether SQL's store assignment lets a value of a type without parts go into a column of another (Spark's ANSI policy).
+
+    Numbers go into numbers, where a value out of range is an error when it is met; anything but a variant or a geometry into strings; dates
+    and timestamps into each other; binary, which must be Well-Known Binary then, into geometries; void into everything.
+    """
+    if source in (target, _VOID):
+        return True
+    if _is_numeric(source) and _is_numeric(target):
+        return True
+    if not isinstance(source, PrimitiveType | DecimalType) or not isinstance(target, PrimitiveType):
+        return False
+    if target.name == "string":
+        return not is_opaque(source)
+    if is_geospatial(target):
+        return source == PrimitiveType("binary")
+    return isinstance(source, PrimitiveType) and source.name in _TIMES and target.name in _TIMES
+
+
+def can_coerce(source: DataType, target: DataType) -> bool:
+    """Whether Spark casts values of one type without parts to another unasked, as the rows of a stream are cast: as `can_store`, text to
+    numbers, dates, timestamps and binary too, and dates and timestamps with a time zone to each other only.
+    """
+    if source in (target, _VOID):
+        return True
+    pair = (str(source), str(target))
+    if pair[0] == "string":
+        return _is_numeric(target) or pair[1] in (*_TIMES, "binary")
+    if pair[0] in _TIMES and pair[1] in _TIMES:
+        return pair in (("date", "timestamp"), ("timestamp", "date"))
+    return not is_geospatial(target) and can_store(source, target)
+
+
+def store_anything(source: DataType, target: DataType) -> bool:
+    """Whatever the types are: for an engine that decides by itself what it casts."""
+    return True
+
+
+def check_writable(data_schema: StructType, table_schema: StructType, stores: Storing = can_store) -> None:
     """Refuse data that does not fit the table.
+
+    Args:
+        stores: which types may be written to which.
 
     Raises:
         SchemaMismatch: a column that the table does not have, a type that cannot be stored in the table's, a missing column
             that must not be null, or a name given twice. The message names the column, both types and the remedy.
     """
     check_duplicates(data_schema)
-    _check_struct(data_schema, table_schema, ())
+    _check_struct(data_schema, table_schema, (), stores)
 
 
 def check_same_types(data_schema: StructType, table_schema: StructType) -> None:
@@ -136,33 +185,16 @@ def _check_same_type(data: DataType, table: DataType, path: tuple[str, ...]) -> 
             _check_same_type(data.key_type, table.key_type, (*path, "key"))
             _check_same_type(data.value_type, table.value_type, (*path, "value"))
         case _ if data != table and _VOID not in (data, table) and (str(data), str(table)) not in _STORED_ALIKE:
-            raise _incompatible(data, table, path, "DELTA_FAILED_TO_MERGE_FIELDS")
+            raise _incompatible(data, table, path)
 
 
 _STORED_ALIKE = {("byte", "short"), ("byte", "integer"), ("short", "integer")}
 """Of type, into type: Parquet stores all three as INT32."""
 
 
-def can_store(source: DataType, target: DataType) -> bool:
-    """Whether SQL's store assignment lets a value of a type without parts go into a column of another (Spark's ANSI policy).
-
-    Numbers go into numbers, where a value out of range is an error when it is met; anything but a variant or a geometry into strings; dates
-    and timestamps into each other; binary, which must be Well-Known Binary then, into geometries; void into everything.
-    """
-    if source in (target, _VOID):
-        return True
-    if _is_numeric(source) and _is_numeric(target):
-        return True
-    if not isinstance(source, PrimitiveType | DecimalType) or not isinstance(target, PrimitiveType):
-        return False
-    if target.name == "string":
-        return not is_opaque(source)
-    if is_geospatial(target):
-        return source == PrimitiveType("binary")
-    return isinstance(source, PrimitiveType) and source.name in _TIMES and target.name in _TIMES
-
-
-def merge_schemas(table_schema: StructType, data_schema: StructType, widening: Widening = NO_WIDENING) -> StructType:
+def merge_schemas(
+    table_schema: StructType, data_schema: StructType, widening: Widening = NO_WIDENING, stores: Storing = can_store
+) -> StructType:
     """The table's schema with the columns and nested fields that only the data has, at the end of their struct, nullable.
 
     Fields that both have keep the table's name, nullability and metadata, and its type when the data can be stored in it, unless that is
@@ -170,12 +202,13 @@ def merge_schemas(table_schema: StructType, data_schema: StructType, widening: W
 
     Args:
         widening: which types become those of the data. What came before is recorded by `tahoe.schema.widening.with_type_changes`.
+        stores: as of `check_writable`.
 
     Raises:
         SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS`` where types cannot be brought together, or a name given twice.
     """
     check_duplicates(data_schema)
-    merged = _merge_struct(table_schema, fresh(data_schema), (), widening)
+    merged = _merge_struct(table_schema, fresh(data_schema), (), _Merging(widening, stores))
     check_duplicates(merged)
     return merged
 
@@ -202,12 +235,12 @@ def without_void(data_type: _Type) -> _Type:
     return result  # type: ignore[return-value]
 
 
-def _check_struct(data: StructType, table: StructType, path: tuple[str, ...]) -> None:
+def _check_struct(data: StructType, table: StructType, path: tuple[str, ...], stores: Storing) -> None:
     for column in data:
         target = table.find(column.name)
         if target is None:
             raise _extra_column(column, table, path)
-        _check_type(column.data_type, target.data_type, (*path, target.name))
+        _check_type(column.data_type, target.data_type, (*path, target.name), stores)
     present = {column.name.lower() for column in data}
     for target in table:
         if not target.nullable and target.name.lower() not in present:
@@ -220,49 +253,57 @@ def _check_struct(data: StructType, table: StructType, path: tuple[str, ...]) ->
             )
 
 
-def _check_type(data: DataType, table: DataType, path: tuple[str, ...]) -> None:
+def _check_type(data: DataType, table: DataType, path: tuple[str, ...], stores: Storing) -> None:
     match data, table:
         case StructType(), StructType():
-            _check_struct(data, table, path)
+            _check_struct(data, table, path, stores)
         case ArrayType(), ArrayType():
-            _check_type(data.element_type, table.element_type, (*path, "element"))
+            _check_type(data.element_type, table.element_type, (*path, "element"), stores)
         case MapType(), MapType():
-            _check_type(data.key_type, table.key_type, (*path, "key"))
-            _check_type(data.value_type, table.value_type, (*path, "value"))
-        case _ if not can_store(data, table):
-            raise _incompatible(data, table, path, "DELTA_METADATA_MISMATCH")
+            _check_type(data.key_type, table.key_type, (*path, "key"), stores)
+            _check_type(data.value_type, table.value_type, (*path, "value"), stores)
+        case _ if not stores(data, table):
+            raise _incompatible(data, table, path)
 
 
-def _merge_struct(table: StructType, data: StructType, path: tuple[str, ...], widening: Widening) -> StructType:
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """How schemas are merged: the arguments of `merge_schemas`."""
+
+    widening: Widening
+    stores: Storing
+
+
+def _merge_struct(table: StructType, data: StructType, path: tuple[str, ...], how: _Merging) -> StructType:
     merged = []
     for column in table:
         other = data.find(column.name)
         if other is not None:
-            merged_type = _merge_type(column.data_type, other.data_type, (*path, column.name), widening)
+            merged_type = _merge_type(column.data_type, other.data_type, (*path, column.name), how)
             column = replace(column, data_type=merged_type)
         merged.append(column)
     added = [column for column in data if table.find(column.name) is None]
     return StructType((*merged, *as_nullable(StructType(tuple(added)))))
 
 
-def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], widening: Widening) -> DataType:
+def _merge_type(table: DataType, data: DataType, path: tuple[str, ...], how: _Merging) -> DataType:
     match table, data:
         case StructType(), StructType():
-            return _merge_struct(table, data, path, widening)
+            return _merge_struct(table, data, path, how)
         case ArrayType(), ArrayType():
-            return replace(table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), widening))
+            return replace(table, element_type=_merge_type(table.element_type, data.element_type, (*path, "element"), how))
         case MapType(), MapType():
             return replace(
                 table,
-                key_type=_merge_type(table.key_type, data.key_type, (*path, "key"), widening),
-                value_type=_merge_type(table.value_type, data.value_type, (*path, "value"), widening),
+                key_type=_merge_type(table.key_type, data.key_type, (*path, "key"), how),
+                value_type=_merge_type(table.value_type, data.value_type, (*path, "value"), how),
             )
     if table == _VOID:
         return as_nullable(data)
-    if widening.allows(table, data):
+    if how.widening.allows(table, data):
         return data
-    if not can_store(data, table):
-        raise _incompatible(data, table, path, "DELTA_FAILED_TO_MERGE_FIELDS")
+    if not how.stores(data, table):
+        raise _incompatible(data, table, path)
     return table
 
 
@@ -321,7 +362,7 @@ def _extra_column(column: StructField, table: StructType, path: tuple[str, ...])
     )
 
 
-def _incompatible(data: DataType, table: DataType, path: tuple[str, ...], code: str) -> SchemaMismatch:
+def _incompatible(data: DataType, table: DataType, path: tuple[str, ...]) -> SchemaMismatch:
     name = ".".join(path)
     remedy = (
         f"Set mergeSchema to make it {data}."
@@ -331,7 +372,7 @@ def _incompatible(data: DataType, table: DataType, path: tuple[str, ...], code: 
     )
     return SchemaMismatch(
         f"Column '{name}' has type {table} in the table and {data} in the data, which cannot be stored in it. {remedy}",
-        code=code,
+        code="DELTA_FAILED_TO_MERGE_FIELDS",
         column=name,
         table_type=str(table),
         data_type=str(data),

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
+from tahoe.argument_checks import checked_arguments
+
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
+    from tahoe.expr.condition_forms import Condition
     from tahoe.expr.tree.predicate import Predicate
     from tahoe.snapshot.scan import Scan
     from tahoe.snapshot.snapshot import Snapshot
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Readable", "skipping_of"]
 
 
+@checked_arguments
 class Readable(ABC):
     """Rows of a snapshot, in the forms that others take. All methods read one version, the newest unless another is named."""
 
@@ -29,7 +33,7 @@ class Readable(ABC):
 
     def to_arrow(
         self,
-        filter: str | Predicate | None = None,
+        filter: Condition | None = None,
         columns: Sequence[str] | None = None,
         *,
         version: int | None = None,
@@ -49,7 +53,7 @@ class Readable(ABC):
 
     def to_batches(
         self,
-        filter: str | Predicate | None = None,
+        filter: Condition | None = None,
         columns: Sequence[str] | None = None,
         *,
         limit: int | None = None,
@@ -69,7 +73,7 @@ class Readable(ABC):
 
     def to_pandas(
         self,
-        filter: str | Predicate | None = None,
+        filter: Condition | None = None,
         columns: Sequence[str] | None = None,
         *,
         limit: int | None = None,
@@ -84,7 +88,7 @@ class Readable(ABC):
 
     def to_polars(
         self,
-        filter: str | Predicate | None = None,
+        filter: Condition | None = None,
         columns: Sequence[str] | None = None,
         *,
         limit: int | None = None,
@@ -103,7 +107,7 @@ class Readable(ABC):
 
     def to_duckdb(
         self,
-        filter: str | Predicate | None = None,
+        filter: Condition | None = None,
         columns: Sequence[str] | None = None,
         *,
         limit: int | None = None,
@@ -139,7 +143,7 @@ class Readable(ABC):
 
     def _scan(
         self,
-        filter: str | Predicate | None,
+        filter: Condition | None,
         columns: Sequence[str] | None,
         version: int | None,
         timestamp: str | date | datetime | None,
@@ -155,7 +159,7 @@ class Readable(ABC):
         return snapshot.scan(predicate, columns, row_ids=row_ids, condition=condition.beyond_predicate)
 
 
-def skipping_of(filter: str | Predicate | None, snapshot: Snapshot) -> Predicate | None:
+def skipping_of(filter: Condition | None, snapshot: Snapshot) -> Predicate | None:
     """What files are skipped by for a filter as users give it. Raises `InvalidRequest` for text that is not understood."""
     if filter is None:
         return None

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Expression, columns
 from tahoe.expr.tree.predicate import Predicate, references
@@ -88,6 +89,7 @@ class BareVersion:
 
 
 @dataclass(frozen=True)
+@checked_arguments
 class Scan:
     """What must be read.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import CorruptTable, NotFound, Unsupported
 from tahoe.expr.tree.expression import Expression
 from tahoe.expr.tree.predicate import Predicate
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+@checked_arguments
 class Snapshot:
     """One version of one table.
 

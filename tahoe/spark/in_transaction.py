@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.utils import to_str
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.several_tables import HeldTable
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions
 from tahoe.spark.commands.delete import delete
@@ -55,6 +56,7 @@ class DeltaTableInTransaction:
         found = read_snapshot(self._spark, self._held.snapshot(), options=self._options)
         return found if self._alias is None else found.alias(self._alias)
 
+    @checked_arguments
     def alias(self, aliasName: str) -> DeltaTableInTransaction:
         """The same table under a name that conditions can use."""
         return DeltaTableInTransaction(self._spark, self._held, self._options, aliasName)
@@ -86,7 +88,7 @@ class DeltaTableInTransaction:
 
     def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
         """See `tahoe.DeltaTable.update`, and `append`."""
-        values = checked_expressions(set, "'set'")
+        values = checked_expressions(set, "set")
         checked_expression(condition)
         update(self._spark, self._held, values, condition, alias=self._alias, options=self._options)
 

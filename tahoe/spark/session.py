@@ -14,13 +14,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.spark.catalog.installed import give_names
 from tahoe.spark.catalog.jar_settings import leave_out_jar_settings
 from tahoe.spark.doors.catalog_methods import wrap_catalog
+from tahoe.spark.doors.input_files import wrap_input_files
 from tahoe.spark.doors.reading import wrap_reader
 from tahoe.spark.doors.reading_streams import wrap_stream_reader
 from tahoe.spark.doors.wrapping import ENABLED, is_enabled, takes_names, wrap
@@ -53,7 +55,11 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
             ``spark.tahoe.coordinator`` then has its URL, without its password. Sessions of Spark Connect have none.
     """
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
-        raise InvalidRequest(f"enable() takes a SparkSession, found {type(spark).__name__}.", code="TAHOE_NO_SPARK_SESSION")
+        raise InvalidRequest(
+            f"enable() takes a SparkSession as 'spark', found {type(spark).__name__}.",
+            code="TAHOE_NO_SPARK_SESSION",
+            parameter="spark",
+        )
     if is_classic(spark):
         install()
         give_names(spark)
@@ -67,13 +73,16 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
                 "tahoe.Table(path, coordinator=…).",
                 code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
             )
-        _wrap_connect()
+        from tahoe.spark.doors.connect import wrap_connect  # needs grpc, which classic sessions do not
+
+        wrap_connect()
         spark.conf.set(_FILTERS, "true")
     spark.conf.set(ENABLED, "true")
     UNIFORM_RUNTIME.slices = SparkSlices(spark)
     return spark
 
 
+@checked_arguments
 def configure_spark_with_delta_pip(
     spark_session_builder: SparkSession.Builder, extra_packages: list[str] | None = None
 ) -> SparkSession.Builder:
@@ -82,11 +91,6 @@ def configure_spark_with_delta_pip(
     The sessions that the builder makes are switched on (`enable`). The classes of delta-spark's JAR that its program names for
     ``spark.sql.extensions`` and ``spark.sql.catalog.spark_catalog`` are left out.
     """
-    if not isinstance(spark_session_builder, SparkSession.Builder):
-        raise TypeError(
-            f"configure_spark_with_delta_pip() takes a SparkSession.Builder as its first argument, found {type(spark_session_builder)}. "
-            "Give it the builder before getOrCreate() is called."
-        )
     if extra_packages:
         spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
     # Of this builder alone: others make sessions as Spark does.
@@ -109,6 +113,7 @@ def _wrap_classic() -> None:
     wrap_writer_v2()
     wrap_stream_writer()
     wrap_catalog()
+    wrap_input_files()
     wrap(SparkSession, "newSession", _new_session)
 
 
@@ -116,21 +121,3 @@ def _new_session(original: Callable[..., SparkSession], spark: Any) -> SparkSess
     """A new session beside one with Delta on has it too, as it has the same tables."""
     session = original(spark)
     return enable(session) if takes_names(spark) else session
-
-
-# -- sessions of Spark Connect -----------------------------------------------------------------------------------------------
-
-
-def _wrap_connect() -> None:
-    from pyspark.sql.connect.readwriter import DataFrameReader as ConnectReader
-
-    wrap(ConnectReader, "load", _load_portable)
-
-
-def _load_portable(
-    original: Callable[..., DataFrame], reader: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
-) -> DataFrame:
-    source = format or reader._format
-    if source is not None and source.lower() == "delta":
-        reader.option("pushFilters", "true")
-    return original(reader, path, format, *rest, **options)

@@ -42,7 +42,8 @@ from tahoe.store.location import is_outside, split_url, table_url
 from tahoe.store.log_store import Created, Entry, Exists, FolderStore, InFlight, LogStore, PutOutcome, Refused, Unanswered
 from tahoe.store.outside import OutsideFiles
 from tahoe.store.ranged_file import RangedFile
-from tahoe.store.refusals import remedy_of
+from tahoe.store.refusals import names_credentials, remedy_of
+from tahoe.store.reopened import reopened
 
 __all__ = ["Clients", "ObjectLogStore", "open_store"]
 
@@ -117,7 +118,7 @@ class ObjectLogStore:
         return f"ObjectLogStore({self._url!r})"
 
     def __reduce__(self) -> tuple[Callable[..., LogStore], tuple[str, dict[str, str]]]:
-        return open_store, (self._url, self._options)
+        return reopened, (self._url, self._options)
 
     @property
     def url(self) -> str:
@@ -318,7 +319,8 @@ class ObjectLogStore:
         try:
             return request()
         except (BaseError, OSError, ValueError, NotImplementedError) as error:
-            failure = _failure(error, verb, name, self._url)
+            named = names_credentials(self._scheme, [*dict(_environment()), *self._options])
+            failure = _failure(error, verb, name, self._url, named)
         raise failure  # outside of the handler: the store's own text must not follow as the error's context
 
 
@@ -484,7 +486,7 @@ def _outcome(error: Exception, scheme: str) -> PutOutcome:
     return Unanswered(kind)
 
 
-def _failure(error: Exception, verb: str, name: str, url: str) -> TahoeError:
+def _failure(error: Exception, verb: str, name: str, url: str, has_credentials: bool) -> TahoeError:
     kind = _kind(error)
     where: dict[str, Any] = {"table": url, "file": name}
     if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in kind:
@@ -496,5 +498,9 @@ def _failure(error: Exception, verb: str, name: str, url: str) -> TahoeError:
         )
     if isinstance(error, ValueError) and not isinstance(error, BaseError):
         return InvalidRequest(f"'{name}' is no name that the store of table '{url}' can hold.", code="TAHOE_STORE_NAME", **where)
-    code = "TAHOE_ACCESS_DENIED" if remedy_of(kind).startswith("Access") else None
-    return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy_of(kind)}", code=code, **where)
+    remedy = remedy_of(kind, split_url(url)[0], has_credentials=has_credentials)
+    if remedy.startswith("Access"):
+        return StorageFailure(
+            f"Table '{url}': {remedy} It was asked to {verb} '{name}': {kind}.", code="TAHOE_ACCESS_DENIED", **where
+        )
+    return StorageFailure(f"Table '{url}': could not {verb} '{name}': {kind}. {remedy}", **where)

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-__all__ = ["remedy_of"]
+__all__ = ["names_credentials", "remedy_of"]
 
 
-def remedy_of(kind: str) -> str:
-    """The remedy for a failure told as ``HTTP status 403 (AccessDenied)`` and the like."""
+def names_credentials(scheme: str, names: Iterable[str]) -> bool:
+    """Whether options or environment variables name credentials for a store, or say that it needs none.
+
+    Args:
+        scheme: of its URL.
+        names: of all options and variables that are set.
+    """
+    parts = _CREDENTIALS.get(scheme, _OF_AZURE)
+    return any(part in name.lower() for name in names for part in parts)
+
+
+def remedy_of(kind: str, scheme: str = "", *, has_credentials: bool = True) -> str:
+    """The remedy for a failure told as ``HTTP status 403 (AccessDenied)`` and the like.
+
+    Args:
+        scheme: of the store's URL.
+        has_credentials: whether options or the environment name some (`names_credentials`).
+    """
     status = re.match(r"HTTP status (\d{3})(?: \((\w+)\))?", kind)
     number, code = (int(status[1]), status[2] or "") if status else (0, "")
     if code == "NoSuchBucket":
         return "Make the bucket, or correct its name."
     if code in _BY_CODE:
         return f"Access was denied: {_BY_CODE[code]}"
+    if number in (401, 403) and not has_credentials:
+        return (
+            "Access was denied, as no credentials are given: neither storage_options nor the environment names any, and a role of this "
+            f"machine, if it has one, may not do this. Give credentials ({_EXAMPLES.get(scheme, _EXAMPLE_OF_AZURE)})."
+        )
     if number in (401, 403):
         return (
             "Access was denied, and trying again changes nothing. Check which credentials are in force (storage_options first, then the "
@@ -24,6 +46,13 @@ def remedy_of(kind: str) -> str:
     return "Try again when the store answers."
 
 
+_CREDENTIALS = {
+    "s3": ("access_key_id", "container_credentials", "web_identity_token", "skip_signature"),
+    "gs": ("service_account", "application_credentials", "bearer_token", "skip_signature"),
+}
+_OF_AZURE = ("_key", "_token", "client_secret", "client_id", "msi_", "federated", "skip_signature")
+_EXAMPLES = {"s3": "aws_access_key_id and aws_secret_access_key", "gs": "google_service_account"}
+_EXAMPLE_OF_AZURE = "azure_storage_account_name and azure_storage_account_key"
 _BY_CODE = {
     "InvalidAccessKeyId": "the store does not know the access key id. Correct it, and check that the endpoint is the one it belongs to.",
     "SignatureDoesNotMatch": "the secret key does not belong to the access key id. Correct it in storage_options or in the environment.",

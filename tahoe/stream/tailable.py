@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.clock import Clock
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Tailable"]
 
 
+@checked_arguments
 class Tailable(ABC):
     """A table that can be read as a stream; `tahoe.table.Table` has it."""
 

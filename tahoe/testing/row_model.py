@@ -145,7 +145,8 @@ def merged(target: Rows, source: Sequence[Row], merge: Merge) -> tuple[Rows, tup
         if pairs:
             acting = [(c, source[n]) for n in pairs if (c := _first(merge, "matched", row, source[n])) is not None]
             only_deletes = [c for c in merge.clauses if c.kind == "matched"] == [Clause("matched", "delete", None, None)]
-            if len(acting) > 1 and not only_deletes:
+            only_inserts = all(c.action == "insert" for c in merge.clauses)
+            if len(pairs) > 1 and not only_deletes and not only_inserts:
                 raise TwiceMatched
             chosen = acting[0] if acting else None
         else:

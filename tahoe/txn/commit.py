@@ -31,6 +31,7 @@ from tahoe.protocol.actions import Action, CommitInfo
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Entry, Exists, InFlight, LogStore, Refused, Unanswered
 from tahoe.store.refusals import remedy_of
+from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.conflict import rebase
 from tahoe.txn.evidence import gather, store_large_vectors
 from tahoe.txn.fairness import Turn
@@ -198,7 +199,8 @@ class Race:
 
     def committed(self, prepared: PreparedCommit) -> Committed:
         """What is told of the commit, which is in the log now."""
-        self.turn.withdraw()
+        with logged_after_commit("version %d of %s is committed, but others may wait for it", prepared.version, self.store.url):
+            self.turn.withdraw()
         snapshot = _snapshot(self.store, prepared, self.won)
         return Committed(prepared.version, snapshot, prepared.full_actions(), self.attempts, prepared, tuple(self.won))
 
@@ -342,12 +344,9 @@ def _snapshot(store: LogStore, prepared: PreparedCommit, won: Sequence[Winner]) 
 
 def _entry(store: LogStore, version: int, size: Callable[[], int], timestamp: int) -> Entry:
     """The commit's file; while storage does not tell, what is known of it. A refresh notices the difference and reads afresh."""
-    name = commit_name(version)
-    try:
+    name, entry = commit_name(version), None
+    with logged_after_commit("version %d of %s is committed, but its file cannot be looked at now", version, store.url):
         entry = store.head(name)
-    except StorageFailure as error:
-        logger.warning("version %d of %s is committed, but its file cannot be looked at now: %s", version, store.url, error)
-        entry = None
     return entry or Entry(name, size(), timestamp)
 
 

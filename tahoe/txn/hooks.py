@@ -5,7 +5,6 @@ A hook that fails is logged with the table and version, and the commit stands.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
@@ -16,13 +15,12 @@ from tahoe.log.checksum_writer import write_checksum_after
 from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.progress import Progress, silent
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed, RetryPolicy, commit
 from tahoe.txn.prepare import prepare
 from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["Hook", "checkpoint_snapshot", "commit_transaction", "default_hooks", "run_hooks", "write_checksum_anew"]
-
-logger = logging.getLogger(__name__)
 
 Hook = Callable[[Committed], None]
 
@@ -92,11 +90,11 @@ def write_checksum_anew(snapshot: Snapshot) -> None:
 def run_hooks(hooks: Sequence[Hook], committed: Committed) -> None:
     """Run what follows a commit, in order. A hook that fails is told in the log and fails nobody: the commit is made."""
     for hook in hooks:
-        try:
+        # What a hook leaves undone, a later commit's hook does.
+        with logged_after_commit(
+            "after version %d of %s: a post-commit hook failed", committed.version, committed.snapshot.store.url
+        ):
             hook(committed)
-        except Exception:
-            # The commit is in the log and was acknowledged: whatever a hook meets is told, and healed by a later commit's hook.
-            logger.exception("after version %d of %s: a post-commit hook failed", committed.version, committed.snapshot.store.url)
 
 
 def _asks_for_checkpoint(committed: Committed) -> bool:

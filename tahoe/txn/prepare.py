@@ -29,6 +29,7 @@ from tahoe.protocol.row_tracking import (
     materialized_columns,
     row_id_domain,
 )
+from tahoe.schema.depth import check_depth
 from tahoe.schema.mapping import check_mapping
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.coordinated import check_put_under_coordinator, with_timestamps
@@ -240,6 +241,9 @@ def _protocol(transaction: Transaction, metadata: Metadata) -> Protocol:
         return base
     asked = {key.lower(): value for key, value in metadata.configuration.items()}
     reader, writer = asked.get("delta.minreaderversion"), asked.get("delta.minwriterversion")
+    if writer and transaction.snapshot is None and transaction.protocol is None:
+        # The version that is asked for replaces the default of a new table, so that writer 1 and writer 7 stand for no feature.
+        base = Protocol(1, 1)
     if reader or writer:
         base = _raised(base, int(reader or 1), int(writer or 1), transaction.store.url)
     wanted = features_wanted_by(metadata)
@@ -324,6 +328,8 @@ def _text(value: bool) -> str:
 
 def _check(transaction: Transaction, config: TableConfig) -> None:
     adds, removes = transaction.adds, transaction.removes
+    if transaction.snapshot is None or config.metadata.schema_string != transaction.snapshot.metadata.schema_string:
+        check_depth(config.schema)
     # Where the feature is dropped, its domain goes with it.
     tracked = "rowTracking" in config.features
     if tracked and any(isinstance(action, DomainMetadata) and action.domain == DOMAIN for action in transaction.staged):

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import ForeignWriter, InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.progress import Progress, shown, silent
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
@@ -36,6 +37,7 @@ SYNC_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
 
+@checked_arguments
 class UniformHandle:
     """The Iceberg side of one table.
 

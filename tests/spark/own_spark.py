@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["CONNECTED", "run"]
+__all__ = ["CONNECTED", "ROOT", "run"]
 
 ROOT = Path(__file__).parents[2]
+_CONNECT_PORT = Path(tempfile.gettempdir(), "tahoe-tests-connect-port.lock")
+"""PySpark's local Spark Connect server always listens on port 15002, so programs that start one take turns."""
 
 CONNECTED = """
 import sys
@@ -28,6 +33,14 @@ def run(program: str, *arguments: str, seconds: float = 900) -> list[str]:
     Args:
         seconds: after which it counts as one that hangs.
     """
+    if ".remote(" in program:
+        with _CONNECT_PORT.open("w") as port:
+            fcntl.flock(port, fcntl.LOCK_EX)
+            return _lines(program, arguments, seconds)
+    return _lines(program, arguments, seconds)
+
+
+def _lines(program: str, arguments: Sequence[str], seconds: float) -> list[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONWARNINGS": "ignore"}
     outcome = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment, timeout=seconds, check=False

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.table import Table
 from tests.spark.test_reading import files_read
@@ -190,3 +190,55 @@ class TestRefusals:
 def test_a_golden_table_with_change_data_is_told_as_the_core_tells_it(spark: SparkSession):
     (path,) = ROOT.glob("**/reader_tests/generated/cdf/delta")
     assert counted(load(spark, str(path), startingVersion=0).toArrow()) == counted(Table(str(path)).changes(0))
+
+
+def test_a_range_without_an_end_ends_with_the_newest_version_at_each_query(spark, path):
+    properties = "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true'"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, n INT) USING delta TBLPROPERTIES ({properties})")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 1), (2, 2), (3, 3), (4, 4)")
+
+    def changes(**options):
+        return spark.read.format("delta").options(readChangeFeed=True, startingVersion=0, **options).load(path)
+
+    def rows(frame):
+        return sorted(map(tuple, frame.select("id", "n", "_change_type", "_commit_version").collect()), key=str)
+
+    open_end, ended = changes(), changes(endingVersion=1)
+    joined = open_end.join(changes(), "id").select("id")
+    open_end.createOrReplaceTempView("changes_without_an_end")
+    first = rows(ended)
+    statements = [
+        "INSERT INTO {t} VALUES (5, 5)",
+        "DELETE FROM {t} WHERE id = 1",  # vectors alone
+        "UPDATE {t} SET n = 0 WHERE id = 2",  # change data files
+        "DELETE FROM {t} WHERE id = 3",
+        "INSERT INTO {t} SELECT id + 10, n FROM {t}",
+        "OPTIMIZE {t}",
+        "ALTER TABLE {t} ADD COLUMN extra STRING",
+        "MERGE INTO {t} USING (SELECT 5 AS k) s ON id = k WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = 7",
+    ]
+    for statement in statements:
+        spark.sql(statement.format(t=f"delta.`{path}`"))
+        fresh = changes()
+        assert rows(open_end) == rows(fresh), statement
+        assert open_end.count() == fresh.count(), statement
+        late = "_commit_version > 2 AND id > 1"
+        assert rows(open_end.where(late)) == rows(fresh.where(late)), statement
+    assert rows(ended) == first
+    assert rows(spark.table("changes_without_an_end")) == rows(changes())
+    assert joined.count() == changes().join(changes(), "id").count()
+    assert open_end.columns == ["id", "n", "_change_type", "_commit_version", "_commit_timestamp"]
+
+
+def test_a_range_without_an_end_follows_a_partitioned_table_with_mapped_columns(spark, path):
+    properties = "'delta.enableChangeDataFeed' = 'true', 'delta.columnMapping.mode' = 'name'"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, `p q` STRING) USING delta PARTITIONED BY (`p q`) TBLPROPERTIES ({properties})"
+    )
+    frame = spark.sql(f"SELECT * FROM table_changes_by_path('{path}', 0)").where("`p q` = 'a'")
+    assert frame.count() == 0
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'a'), (2, 'b')")
+    assert [tuple(row)[:3] for row in frame.collect()] == [(1, "a", "insert")]
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN id TO key")
+    with pytest.raises(InvalidRequest, match="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"):
+        frame.select("*").collect()

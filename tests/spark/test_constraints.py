@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
+from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of, generated_values
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tahoe.spark.write.enforce import enforced, recomputed
 from tahoe.table import Table
@@ -123,6 +127,17 @@ class TestChecks:
         assert "EXPRESSION(v < 10)" in str(refused(path, spark.sql("select 10L v, named_struct('x', 4L) s")))
 
 
+def table_of_another_writer(path: Path, schema: StructType) -> Table:
+    """A new table with NOT NULL inside arrays and maps, which Tahoe creates no more than delta-spark."""
+    table = Table(path)
+    transaction = table.begin()
+    transaction.enforces = ENFORCED
+    metadata = new_metadata(schema, SYSTEM_CLOCK)
+    transaction.set_metadata(metadata)
+    table.commit(transaction, create_operation(metadata))
+    return table
+
+
 def test_what_must_not_be_null_is_the_same_with_and_without_spark(spark, tmp_path):
     needed = StructType((field("q", P("long"), nullable=False), field("r", P("long"))))
     deep = StructType((field("in", needed), field("z", P("long"))))
@@ -156,7 +171,7 @@ def test_what_must_not_be_null_is_the_same_with_and_without_spark(spark, tmp_pat
         "id long, s struct<in: struct<q: long, r: long>, z: long>, a array<struct<q: long, r: long>>, "
         "m map<string, struct<q: long, r: long>>"
     )
-    table = Table.create(tmp_path / "t", schema)
+    table = table_of_another_writer(tmp_path / "t", schema)
     config, refusals = table.snapshot().config, []
 
     def arrow_rows(*rows: dict[str, Any]) -> pa.Table:

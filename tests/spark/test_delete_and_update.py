@@ -205,7 +205,7 @@ class TestArguments:
             (lambda t: t.update(set={}), InvalidRequest, "at least one assignment"),
             (lambda t: t.update(set={"no": "1"}), InvalidRequest, "no"),
             (lambda t: t.update(set={"a.x": "1", "a": "null"}), InvalidRequest, "conflict"),
-            (lambda t: t.update(set={"id": "(select 1)"}), Unsupported, "Subqueries"),
+            (lambda t: t.update(set={"id": "id IN (select 1)"}), Unsupported, "Subqueries"),
             (lambda t: t.update(set={"id": "sum(id)"}), InvalidRequest, "Aggregate"),
             (lambda t: t.update(set={"a": "named_struct('x', 1)"}), SchemaMismatch, "fields"),
         ],
@@ -388,7 +388,7 @@ def test_a_value_that_its_column_cannot_hold_is_told_and_nothing_is_committed(sp
     table = make(path, {})
     version = table.version()
     attempts = {
-        "3000000001 (long) does not fit column 'p'": lambda: DeltaTable.forPath(spark, path).update(
+        "'3000000001' (long) does not fit column 'p'": lambda: DeltaTable.forPath(spark, path).update(
             "id = 1", {"p": "id + 3000000000"}
         ),
     }

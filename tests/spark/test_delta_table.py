@@ -194,4 +194,4 @@ def test_a_protocol_is_raised_and_never_lowered(spark, table):
 def test_arguments_of_another_type_are_refused_in_delta_sparks_words(table, call, words):
     with pytest.raises(ValueError, match=re.escape(words)) as error:
         call(table)
-    assert not isinstance(error.value, TahoeError)
+    assert isinstance(error.value, TahoeError) and error.value.code == "TAHOE_WRONG_ARGUMENT"

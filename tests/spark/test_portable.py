@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.exceptions import InvalidRequest, MetadataChangedException, Unsupported
@@ -183,6 +184,7 @@ path = sys.argv[1]
 frame = spark.range(100).selectExpr("id", "cast(id % 2 as int) p")
 frame.write.format("delta").mode("append").save(path)
 print("= read", spark.read.format("delta").load(path).count())
+spark.sql(f"CREATE TABLE earlier (id BIGINT, p INT) USING delta LOCATION '{path}'")  # by a client without Tahoe
 assert tahoe.enable(spark) is spark
 frame.write.format("delta").mode("append").save(path)
 print("= filtered", spark.read.format("delta").load(path).where("id >= 90").count())
@@ -217,6 +219,42 @@ table.uniform.upgrade()
 table.uniform.sync()
 UNIFORM_RUNTIME.slices = Watched(spark, least_files=1)
 print("= converted", table.uniform.sync(rebuild=True).files_added == len(table.snapshot().files()))
+def refused(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except Exception as error:
+        return "DELTA_OPERATION_NOT_ALLOWED" in str(error) and "df.write.format('delta').save(path)" in str(error)
+    return False
+statements = [
+    "CREATE TABLE later (id INT) USING delta",
+    f"CREATE TABLE IF NOT EXISTS later USING DELTA LOCATION '{path}'",
+    "CREATE OR REPLACE TABLE later USING delta AS SELECT 1 AS id",
+    "REPLACE TABLE earlier (id INT) USING delta",
+    "CREATE TABLE later LIKE earlier USING delta",
+    "ALTER TABLE earlier ADD COLUMN x INT",
+    "ALTER TABLE earlier SET TBLPROPERTIES ('a' = 'b')",
+    "ALTER TABLE default.earlier RENAME TO later",
+    "COMMENT ON TABLE earlier IS 'x'",
+    f"ALTER TABLE delta.`{path}` ADD COLUMN x INT",
+    "BEGIN CREATE TABLE later (id INT) USING delta; END",
+]
+outcomes = [refused(spark.sql, statement) for statement in statements]
+outcomes.append(refused(frame.write.format("delta").saveAsTable, "later"))
+outcomes.append(refused(frame.write.saveAsTable, "later", format="delta", mode="overwrite"))
+outcomes.append(refused(frame.writeTo("later").using("delta").create))
+outcomes.append(refused(frame.writeTo("later").using("delta").createOrReplace))
+outcomes.append(refused(spark.catalog.createTable, "later", source="delta", schema=frame.schema))
+stream = spark.readStream.format("rate").load().writeStream.option("checkpointLocation", path + "-at")
+outcomes.append(refused(stream.toTable, "later", format="delta"))
+spark.conf.set("spark.sql.sources.default", "delta")
+outcomes.append(refused(spark.sql, "CREATE TABLE later (id INT)"))
+spark.conf.unset("spark.sql.sources.default")
+print("= refused", sum(outcomes), "of", len(outcomes))
+print("= untouched", not spark.catalog.tableExists("later"), spark.sql("DESCRIBE earlier").count(), spark.catalog.tableExists("earlier"))
+spark.sql(f"CREATE TABLE plain (id INT) USING parquet LOCATION '{path}-plain'")
+spark.sql("ALTER TABLE plain SET TBLPROPERTIES ('a' = 'b')")
+frame.limit(1).write.format("parquet").option("path", path + "-other").saveAsTable("other")
+print("= others", spark.sql("DESCRIBE plain").count(), spark.table("other").count())
 """
 STREAMS_ON_CONNECT = """
 import sys
@@ -315,6 +353,9 @@ def test_on_spark_connect_reading_and_appending_need_no_code(path, tmp_path, jav
         "= numbered 10",
         "= encoded there 0",
         "= converted True",
+        "= refused 18 of 18",
+        "= untouched True 2 True",
+        "= others 1 1",
     ]
     assert Table(path).check() == []
 
@@ -362,17 +403,17 @@ def test_a_table_whose_commits_a_coordinator_ratifies_is_read_and_appended_to_wh
 
     def read(options: dict[str, str]) -> list[int]:
         source = DeltaDataSource(options)
-        reader = source.reader(pickle.loads(pickle.dumps(source)).schema())
-        there = pickle.loads(pickle.dumps(reader))
-        batches = (there.read(pickle.loads(pickle.dumps(part))) for part in reader.partitions())
+        reader = source.reader(pickle.loads(cloudpickle.dumps(source)).schema())
+        there = pickle.loads(cloudpickle.dumps(reader))
+        batches = (there.read(pickle.loads(cloudpickle.dumps(part))) for part in reader.partitions())
         return sorted(number for part in batches for batch in part for number in batch.column("id").to_pylist())
 
     assert (read(named), read({**named, "versionAsOf": "1"})) == ([1, 2, 3], [1, 2])
     assert read({**named, "readChangeFeed": "true", "startingVersion": "2"}) == [3]
     writer = DeltaDataSource(named).writer(to_spark_schema(table.schema()), overwrite=False)
-    assert url.encode() in pickle.dumps(writer)
-    message = pickle.loads(pickle.dumps(writer)).write(iter(pa.table({"id": [4]}).to_batches()))
-    pickle.loads(pickle.dumps(writer)).commit([message])
+    assert url.encode() in cloudpickle.dumps(writer)
+    message = pickle.loads(cloudpickle.dumps(writer)).write(iter(pa.table({"id": [4]}).to_batches()))
+    pickle.loads(cloudpickle.dumps(writer)).commit([message])
     assert table.version() == 3 and read(named) == [1, 2, 3, 4] and table.check(strict=True) == []
     # The processes of Spark's server may have it in their environment, with a password even; a plan may not.
     for use in (
@@ -427,7 +468,7 @@ def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start
         found = []
         for part in reader.partitions(place, end):
             # Workers get both as bytes.
-            batches = pickle.loads(pickle.dumps(reader)).read(pickle.loads(pickle.dumps(part)))
+            batches = pickle.loads(cloudpickle.dumps(reader)).read(pickle.loads(cloudpickle.dumps(part)))
             found += [row for batch in batches for row in batch.to_pylist()]
         if first and start.get("startingVersion") == "latest" and not ADMITS:
             assert found == []  # nothing has come yet

@@ -127,6 +127,24 @@ class TestSkipping:
     def test_input_files_are_the_live_files(self, spark, sales):
         assert len(load(spark, sales).inputFiles()) == 20
 
+    def test_input_files_are_those_that_the_filters_leave(self, spark, path):
+        frame = spark.range(100).selectExpr("id", "id % 2 AS p", "concat('v', id) AS `odd name`")
+        for low in (0, 50):
+            part = frame.where(f"id >= {low} AND id < {low + 50}").coalesce(1)
+            part.write.format("delta").mode("append").partitionBy("p").option("delta.columnMapping.mode", "name").save(path)
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+        spark.range(5).write.parquet(f"{path}-plain")
+        table, plain = load(spark, path), spark.read.parquet(f"{path}-plain")
+        assert set(table.where("p = 1").inputFiles()) < set(table.inputFiles())
+        counts = {"true": 4, "p = 1": 2, "id = 99": 1, "id > 50 AND p = 0": 1, "id = 1000": 0}
+        for condition, expected in counts.items():
+            assert len(table.where(condition).inputFiles()) == expected, condition
+        assert len(table.where("id > 50 AND p = 0").select("`odd name`").inputFiles()) == 1
+        assert set(plain.inputFiles()) < set(plain.join(table.where("p = 1"), "id").inputFiles())
+        assert len(table.where("p = 1").union(table.where("p = 0")).inputFiles()) == 4
+        assert spark.range(3).inputFiles() == [] and len(spark.read.parquet(f"{path}-plain").inputFiles()) >= 1
+        assert len(spark.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF 0 WHERE p = 1").inputFiles()) == 1
+
     def test_two_scans_of_one_version_share_an_exchange(self, spark, sales):
         one = load(spark, sales).groupBy("id").count()
         other = load(spark, sales).groupBy("id").count()

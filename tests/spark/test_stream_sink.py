@@ -128,7 +128,7 @@ class TestBatches:
         assert (row.id, row.at, row.s.asDict()) == (7, "5", {"a": 1, "b": None})
         land(home, {"id": 1 << 40, "at": 5, "s": {"a": 1}})
         error = stopped(data, home, path)
-        assert error.code == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+        assert error.code == "CAST_OVERFLOW_IN_TABLE_INSERT"
         assert Table(path).version() == 1
 
     def test_what_the_table_demands_holds(self, spark, home, path):

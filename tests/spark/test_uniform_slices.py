@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
 
@@ -46,32 +44,6 @@ def test_enable_offers_the_session_to_conversions(spark):
     offered = UNIFORM_RUNTIME.slices
     assert isinstance(offered, SparkSlices)
     assert offered.least_files == 100_000
-
-
-def test_a_worker_s_python_keeps_the_tahoe_that_it_has(spark):
-    """Ours is imported beside it, and taken out of sight again."""
-    from tahoe.spark import slice_encoder as ours
-
-    task = ours._task("{}", ours._code())
-
-    def look(parts: Iterator) -> Iterator:
-        import sys
-        from types import ModuleType
-
-        def _of_tahoe(modules: dict) -> set[str]:
-            # An earlier test's task may have imported some in this worker.
-            return {name for name in modules if name.startswith("tahoe.")}
-
-        theirs = sys.modules["tahoe"] = ModuleType("tahoe")
-        before = list(sys.path), _of_tahoe(sys.modules)
-        assert list(task(iter([]))) == []
-        kept = [name for name in sys.modules if name.startswith("_tahoe_")]
-        yield sys.modules.pop("tahoe") is theirs
-        yield sys.path == before[0]
-        yield len(kept) == 1
-        yield _of_tahoe(sys.modules) == before[1]
-
-    assert spark.sparkContext.parallelize([0], 1).mapPartitions(look).collect() == [True] * 4
 
 
 ON_A_CLUSTER = """

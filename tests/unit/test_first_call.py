@@ -118,6 +118,7 @@ def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
     ours = {".".join(each.split(".")[:2]) for each in imported if each.startswith("tahoe.")}
     assert ours <= {
         "tahoe.version",
+        "tahoe.argument_checks",
         "tahoe.exceptions",
         "tahoe.error_classes",
         "tahoe.ops",

@@ -61,6 +61,22 @@ def test_what_is_told_once_is_shown_after_two_seconds_though_nothing_more_is_tol
     assert "0/1" in text.getvalue() and text.getvalue().endswith("\x1b[2K")
 
 
+def test_a_terminal_that_is_closed_ends_the_bar_and_not_the_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    console, text = terminal()
+    clock = SeededClock()
+    with shown(clock, console=console) as progress:
+        clock.sleep(PATIENCE_MS / 1000)
+        progress("commits read", 1, 300)
+        text.close()
+        for done in range(2, 10):
+            clock.sleep(1)
+            progress("commits read", done, 300)
+            progress("files read", done, 300)
+    monkeypatch.setattr(sys, "stderr", text)
+    with shown(clock) as progress:
+        assert progress is silent
+
+
 def test_the_outer_operation_keeps_the_bar() -> None:
     console, text = terminal()
     with shown(SeededClock(), console=console) as outer, shown(SeededClock(), console=console) as inner:

@@ -31,6 +31,8 @@ from tahoe.ops.copies.parquet_folder import FoundTable, each_footer
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
+from tahoe.protocol.nan_bounds import with_statistics
+from tahoe.protocol.statistics.bounds import Leaf
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.schema.mapping import MAX_ID_KEY
@@ -99,10 +101,12 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
     columns = delta_schema(snapshot.schema, store.url)
     partitions = partitions_of(snapshot, columns, store.url, request.time_zone)
     schema, last_id = with_generated(columns, partitions, snapshot.last_column_id)
-    told, names = _statistics(store, snapshot.data, schema, partitions, request, progress)
+    indexed = indexed_columns(schema, [one.name for one in partitions], request.configuration)
+    told, names = _statistics(store, snapshot.data, schema, partitions, indexed, request, progress)
     if (renamed := delta_schema(snapshot.schema, store.url, names)) != columns:  # statistics are under physical names
         schema, last_id = with_generated(renamed, partitions, snapshot.last_column_id)
-        told, _ = _statistics(store, snapshot.data, schema, partitions, request, progress)
+        indexed = indexed_columns(schema, [one.name for one in partitions], request.configuration)
+        told, _ = _statistics(store, snapshot.data, schema, partitions, indexed, request, progress)
     dead = dead_rows(store, snapshot.data, snapshot.deletes)
     values = [partition_values(file, partitions, schema, store.url) for file in snapshot.data]
     files = [
@@ -110,7 +114,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
         for file, of_file in zip(snapshot.data, values, strict=True)
     ]
     files = [
-        _finished(add, stats if request.statistics else None, stats.num_records, dead.get(file.name))
+        _finished(add, stats if request.statistics else None, indexed, stats.num_records, dead.get(file.name))
         for add, stats, file in zip(files, told, snapshot.data, strict=True)
     ]
     properties = {
@@ -187,12 +191,12 @@ def _statistics(
     files: Sequence[IcebergFile],
     schema: StructType,
     partitions: Sequence[Partition],
+    indexed: Sequence[Leaf],
     request: IcebergRequest,
     progress: Progress,
 ) -> tuple[list[FileStatistics], dict[int, str]]:
     """Those of each file, by its footer, which also tells whether it is fit to be read by ids; of rows alone where none are wanted. And what
     the oldest file that has a column calls it, by the column's id."""
-    indexed = indexed_columns(schema, [one.name for one in partitions], request.configuration)
     prefix = string_prefix_length(request.configuration)
 
     def look(footer: FileMetaData, place: str) -> tuple[FileStatistics, dict[int, str], Bounds]:
@@ -226,9 +230,9 @@ def _check_rows(store: LogStore, file: IcebergFile, rows: int) -> None:
         )
 
 
-def _finished(add: AddFile, stats: FileStatistics | None, rows: int, dead: BitMap64 | None) -> AddFile:
-    """With statistics; with a vector where rows are dead, of which a file must tell how many rows it has."""
+def _finished(add: AddFile, stats: FileStatistics | None, indexed: Sequence[Leaf], rows: int, dead: BitMap64 | None) -> AddFile:
+    """With statistics; with a vector where rows are deleted, and then with the number of rows, which a file with a vector must state."""
     if not dead:
-        return replace(add, stats=None if stats is None else stats.to_json())
-    told = FileStatistics(rows) if stats is None else stats
-    return replace(add, stats=told.widened().to_json(), deletion_vector=inline_descriptor(dead))
+        return add if stats is None else with_statistics(add, stats, indexed)
+    stated = FileStatistics(rows) if stats is None else stats
+    return replace(with_statistics(add, stated.widened(), indexed), deletion_vector=inline_descriptor(dead))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tahoe.ops.copies.footer_schema import footer_schema, merged
 from tahoe.ops.copies.hive_paths import PartitionReader
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
+from tahoe.protocol.nan_bounds import has_greatest_float, with_stats_text
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.evolve import as_nullable
@@ -115,7 +116,8 @@ def parquet_table(store: LogStore, request: FolderRequest, progress: Progress = 
     schema = request.schema
     if schema is None or request.statistics:
         schema, told = _footers(store, entries, request, progress)
-        files = [replace(file, stats=stats) for file, stats in zip(files, told, strict=True)]
+        if request.statistics:
+            files = [with_stats_text(file, text, nan_counted=counted) for file, (text, counted) in zip(files, told, strict=True)]
     table_schema = _with_partition_columns(schema, request.partition_schema)
     names = tuple(request.partition_schema.names)
     return FoundTable(table_schema, names, files, store.url, properties=_properties(table_schema))
@@ -226,9 +228,9 @@ def _footer(store: LogStore, name: str) -> FileMetaData:
 
 def _footers(
     store: LogStore, entries: Sequence[Entry], request: FolderRequest, progress: Progress
-) -> tuple[StructType, list[str | None]]:
-    """The columns of all files together, and the statistics of each."""
-    schema, told = StructType(()), list[str | None]()
+) -> tuple[StructType, list[tuple[str, bool]]]:
+    """The columns of all files together, and of each the statistics and whether they count NaN, if these are wanted."""
+    schema, told = StructType(()), list[tuple[str, bool]]()
     names = [entry.name for entry in entries]
     seen = each_footer(store, names, lambda footer, place: _seen(footer, place, request), progress)
     for name, (found, stats) in zip(names, seen, strict=True):
@@ -245,13 +247,14 @@ def _footers(
     return schema, told
 
 
-def _seen(footer: FileMetaData, place: str, request: FolderRequest) -> tuple[StructType, str | None]:
+def _seen(footer: FileMetaData, place: str, request: FolderRequest) -> tuple[StructType, tuple[str, bool]]:
     schema = footer_schema(footer, place) if request.schema is None else request.schema
     if not request.statistics:
-        return schema, None
+        return schema, ("", False)
     indexed = indexed_columns(schema, request.partition_schema.names, request.configuration)
     prefix = string_prefix_length(request.configuration)
-    return schema, statistics_of_footer(footer, schema, indexed, prefix_length=prefix).to_json()
+    statistics = statistics_of_footer(footer, schema, indexed, prefix_length=prefix)
+    return schema, (statistics.to_json(), has_greatest_float(statistics, indexed))
 
 
 def _with_partition_columns(schema: StructType, partitions: StructType) -> StructType:

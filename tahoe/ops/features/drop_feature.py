@@ -32,6 +32,7 @@ from tahoe.protocol.actions import DomainMetadata, Metadata, Protocol
 from tahoe.protocol.features import TableFeature, dependents_of, feature_named, features_of, without_feature
 from tahoe.protocol.properties import is_table_property
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import checkpoint_snapshot, write_checksum_anew
 from tahoe.txn.transaction import Operation, Transaction
@@ -252,7 +253,8 @@ class _Drop:
             self._truncate_history()
         committed = self._drop()
         if self._has_barrier:
-            self._checkpoint(committed.snapshot)
+            with logged_after_commit("%s lost the feature, but not all is done that follows it", committed.snapshot.store.url):
+                self._checkpoint(committed.snapshot)
         return replace(planned, version=committed.version, protocol=committed.snapshot.protocol)
 
     def _checkpoint_of_new_version(self) -> None:

@@ -17,6 +17,7 @@ from tahoe.ops.features.plain_columns import is_mapped, stage_without_mapping
 from tahoe.ops.features.removals import Work
 from tahoe.ops.tables.alter import stage_set_properties, stage_unset_properties
 from tahoe.progress import Progress, silent
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.row_tracking import ENABLED, has_row_tracking
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -64,10 +65,10 @@ def unset_properties(
 ) -> int:
     """Unset properties of a table that is there; the version without them. As `set_properties`."""
     work, snapshot = Work(begin, commit, progress), begin().existing()
-    if _MODE.lower() in map(str.lower, names) and _remove_mapping(work, snapshot):
+    if _MODE.lower() in map(str.lower, names) and (committed := _remove_mapping(work, snapshot)) is not None:
         names = [name for name in names if name.lower() != _MODE.lower()]
         if not names:
-            return begin().existing().version
+            return committed.version
     return _committed(
         work, lambda transaction: stage_unset_properties(transaction, transaction.existing(), names, if_exists=if_exists)
     )
@@ -78,11 +79,12 @@ def _committed(work: Work, stage: Callable[[Transaction], Operation]) -> int:
     return int(work.commit(transaction, stage(transaction)).version)
 
 
-def _remove_mapping(work: Work, snapshot: Snapshot) -> bool:
-    """Whether columns were mapped and are no more. What Iceberg's side needs stays, and is refused by whoever sets the property."""
+def _remove_mapping(work: Work, snapshot: Snapshot) -> Committed | None:
+    """The commit by which columns are no longer mapped; None where they were not, or where Iceberg's side needs it: then setting the
+    property raises."""
     if not is_mapped(snapshot.config) or snapshot.config.iceberg_compat_version is not None:
-        return False
-    return work.do(
+        return None
+    return work.committed(
         lambda transaction: (
             stage_without_mapping(transaction, work.progress) if is_mapped(transaction.existing().config) else None
         )
@@ -112,6 +114,7 @@ def _batch(transaction: Transaction, *, number: int, files_per_commit: int) -> O
         return None
     adds = [add for add in add_files(snapshot.files()) if add.base_row_id is None][:files_per_commit]
     transaction.read_files(add.key for add in adds)
+    transaction.enforces = ENFORCED  # no row comes
     transaction.stage(*(replace(add, data_change=False) for add in adds))
     return Operation("ROW TRACKING BACKFILL", {"batchId": str(number)})
 

@@ -26,6 +26,7 @@ from tahoe.progress import Progress
 from tahoe.protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile
 from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
@@ -60,7 +61,11 @@ class Work:
     progress: Progress
 
     def do(self, stage: Stage) -> bool:
-        """Commit what `stage` stages; False where it staged nothing.
+        """As `committed`; whether there was a commit."""
+        return self.committed(stage) is not None
+
+    def committed(self, stage: Stage) -> Committed | None:
+        """Commit what `stage` stages; None where it staged nothing.
 
         Raises `DeltaConcurrentModificationException`: others won again and again.
         """
@@ -68,14 +73,12 @@ class Work:
             transaction = self.begin()
             operation = stage(transaction)
             if operation is None:
-                return False
+                return None
             try:
-                self.commit(transaction, operation)
+                return self.commit(transaction, operation)
             except DeltaConcurrentModificationException:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                continue
-            return True
         raise AssertionError("the last attempt returns or raises")
 
 
@@ -254,6 +257,7 @@ def _without_row_ids(work: Work) -> bool:
         if not adds:
             return None
         transaction.read_files(add.key for add in adds)
+        transaction.enforces = ENFORCED  # no row comes
         transaction.stage(*(replace(add, data_change=False, base_row_id=None, default_row_commit_version=None) for add in adds))
         return Operation("ROW TRACKING UNBACKFILL", {"batchId": "0"})
 

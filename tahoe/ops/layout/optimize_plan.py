@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.expr.tree.predicate import Predicate
+from tahoe.expr.condition_forms import Condition, stated
 from tahoe.lazy import pc
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
 from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_clustered
@@ -45,7 +45,7 @@ class OptimizeRequest:
         is_auto: it follows a write, which nobody asked to be followed by it.
     """
 
-    where: str | Predicate | None = None
+    where: Condition | None = None
     shown_where: tuple[str, ...] | None = None
     zorder_by: tuple[str, ...] = ()
     curve: str = "kd"
@@ -168,6 +168,7 @@ def _usual_target(snapshot: Snapshot) -> int:
 def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     """What an OPTIMIZE of a version will do. Raises `InvalidRequest` as `tahoe.ops.layout.optimize.optimize` says."""
     properties = snapshot.config.properties
+    request = replace(request, where=stated(request.where, snapshot.schema))
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.is_full)

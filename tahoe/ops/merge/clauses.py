@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.ops.merge.explained import MergeExplained
 from tahoe.ops.rows.defaults import with_defaults
 from tahoe.ops.rows.row_changes import RowsChanged
@@ -59,13 +61,13 @@ class Clause(Generic[Term]):
 
     Args:
         condition: None for every row of its kind.
-        values: column → expression; None for ``UPDATE SET *`` and ``INSERT *``.
+        values: pairs of a column and an expression; None for ``UPDATE SET *`` and ``INSERT *``.
     """
 
     kind: Kind
     action: Action
     condition: Term | None = None
-    values: Mapping[str, Term] | None = field(default_factory=dict)
+    values: tuple[tuple[str, Term], ...] | None = ()
 
     @property
     def is_star(self) -> bool:
@@ -94,17 +96,23 @@ def with_default_values(
     """
 
     def filled(clause: Clause[Any]) -> Clause[Any]:
-        if not any(map(is_keyword, (clause.values or {}).values())):
+        values = clause.values or ()
+        if not any(is_keyword(value) for _, value in values):
             return clause
-        return replace(clause, values=with_defaults(clause.values or {}, config, moment, alias))
+        return replace(clause, values=with_defaults(values, config, moment, alias))
 
     return tuple(map(filled, clauses))
 
 
-def may_match_often(clauses: Iterable[Clause[Any]]) -> bool:
-    """Whether it does not matter how many rows of the source match: only where every matched row is deleted."""
+def may_match_often(clauses: Sequence[Clause[Any]]) -> bool:
+    """Whether several rows of the source may match one row of the target: if all matched rows are deleted, or none can change.
+
+    Conditions of clauses do not count, as in delta-spark: a row with two matches is an error even where only one of them satisfies the
+    condition of a clause.
+    """
     matched = of_kind(clauses, Kind.MATCHED)
-    return len(matched) == 1 and matched[0].action == Action.DELETE and matched[0].condition is None
+    deletes_all = len(matched) == 1 and matched[0].action == Action.DELETE and matched[0].condition is None
+    return deletes_all or only_inserts(clauses)
 
 
 def check_clauses(clauses: Sequence[Clause[Any]]) -> None:
@@ -149,6 +157,7 @@ class MergeStatement:
 
 
 @dataclass(frozen=True, slots=True)
+@checked_arguments
 class MergeBuilder:
     """Clauses are added in the order in which they are tried; `execute` runs them, `explain` only looks. Each method gives a new builder.
 
@@ -160,9 +169,9 @@ class MergeBuilder:
     run: Callable[[MergeStatement], RowsChanged]
     look: Callable[[MergeStatement], MergeExplained]
 
-    def when_matched_update(self, set: Mapping[str, str], condition: str | None = None) -> MergeBuilder:
+    def when_matched_update(self, set: SqlValues, condition: str | None = None) -> MergeBuilder:
         """Give matched rows new values: column, or nested field → expression over both sides."""
-        return self._with(Clause(Kind.MATCHED, Action.UPDATE, condition, dict(set)))
+        return self._with(Clause(Kind.MATCHED, Action.UPDATE, condition, tuple(sql_texts(set).items())))
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeBuilder:
         """Give matched rows the source's values, column by column of the same name."""
@@ -172,17 +181,17 @@ class MergeBuilder:
         """Delete matched rows."""
         return self._with(Clause(Kind.MATCHED, Action.DELETE, condition))
 
-    def when_not_matched_insert(self, values: Mapping[str, str], condition: str | None = None) -> MergeBuilder:
+    def when_not_matched_insert(self, values: SqlValues, condition: str | None = None) -> MergeBuilder:
         """Insert a row for each row of the source that matches none: column → expression over the source; others are null."""
-        return self._with(Clause(Kind.NOT_MATCHED, Action.INSERT, condition, dict(values)))
+        return self._with(Clause(Kind.NOT_MATCHED, Action.INSERT, condition, tuple(sql_texts(values).items())))
 
     def when_not_matched_insert_all(self, condition: str | None = None) -> MergeBuilder:
         """Insert each row of the source that matches none, column by column of the same name."""
         return self._with(Clause(Kind.NOT_MATCHED, Action.INSERT, condition, None))
 
-    def when_not_matched_by_source_update(self, set: Mapping[str, str], condition: str | None = None) -> MergeBuilder:
+    def when_not_matched_by_source_update(self, set: SqlValues, condition: str | None = None) -> MergeBuilder:
         """Give rows of the target that no row of the source matches new values, over the target only."""
-        return self._with(Clause(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, dict(set)))
+        return self._with(Clause(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, tuple(sql_texts(set).items())))
 
     def when_not_matched_by_source_delete(self, condition: str | None = None) -> MergeBuilder:
         """Delete rows of the target that no row of the source matches."""

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, Reference, columns
-from tahoe.expr.tree.predicate import TRUE, Predicate
+from tahoe.expr.tree.implied import to_predicate
+from tahoe.expr.tree.predicate import TRUE, Predicate, all_of, any_of
 from tahoe.lazy import pc
 from tahoe.log.replay import add_files
 from tahoe.ops.merge.clauses import Action, Clause, Kind, MergeStatement, may_match_often, only_inserts, with_default_values
@@ -206,7 +207,14 @@ def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, Str
     condition = None if clause.condition is None else parse_condition(clause.condition, seen, statement.time_zone)
     if clause.values is None:
         return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema))
-    assignments = parse_assignments(clause.values, schema, seen, qualifier=statement.target_alias, time_zone=statement.time_zone)
+    assignments = parse_assignments(
+        clause.values,
+        schema,
+        seen,
+        qualifier=statement.target_alias,
+        time_zone=statement.time_zone,
+        inserts=clause.action == Action.INSERT,
+    )
     return _Step(clause, condition, assignments)
 
 
@@ -229,6 +237,7 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
         transaction.read_whole_table()
     else:
         predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
+        predicate = all_of([predicate, *_of_clauses(plan)])
         transaction.read(predicate)
     adds = add_files(snapshot.files_matching(predicate))
     rows, positions = read_target(snapshot, adds, plan.target_columns_to_match(), progress)
@@ -239,11 +248,12 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
     pairs = find_pairs(plan.on, target, source)
     _note_matched_rows(transaction, adds, positions, offsets, pairs)
 
+    if not may_match_often(statement.clauses) and len(pairs.target) != len(pairs.target.unique()):
+        raise ambiguous(snapshot.store.url)
     matched = plan.of(Kind.MATCHED)
     seen = context(target, pairs.target, source, pairs.source)
     changes = list(zip(matched, map(pairs.take, choose([step.condition for step in matched], seen)), strict=True))
-    changes = [(step, _each_once(found, statement, snapshot)) for step, found in changes]
-    _refuse_ambiguous([found for _, found in changes], snapshot)
+    changes = [(step, _each_once(found)) for step, found in changes]
 
     new = _others(source.count, pairs.source)
     inserting = plan.of(Kind.NOT_MATCHED)
@@ -254,6 +264,19 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
     for step, found in zip(by_source, choose([s.condition for s in by_source], context(target, alone, None, None)), strict=True):
         changes.append((step, Pairs(alone.take(found), pa.nulls(len(found), pa.int64()))))
     return _Match(adds, offsets, changes, inserts)
+
+
+def _of_clauses(plan: _Plan) -> list[Predicate]:
+    """Where all clauses are WHEN MATCHED: that the target's row fulfills the condition of one of them."""
+    statement, parts = plan.statement, []
+    for step in plan.steps:
+        if step.clause.kind != Kind.MATCHED or step.condition is None:
+            return []
+        part = to_predicate(step.condition, statement.target_alias, statement.time_zone)
+        if part is None:
+            return []
+        parts.append(part)
+    return [any_of(parts)]
 
 
 def _note_matched_rows(
@@ -267,19 +290,13 @@ def _note_matched_rows(
             transaction.read_rows(add.key, bitmap(places.take(pc.subtract(inside, start))))
 
 
-def _each_once(pairs: Pairs, statement: MergeStatement, snapshot: Snapshot) -> Pairs:
-    """One pair for each row of the target, where it does not matter which."""
-    if not may_match_often(statement.clauses) or not len(pairs.target):
+def _each_once(pairs: Pairs) -> Pairs:
+    """One pair for each row of the target: a DELETE of all matched rows takes any of them."""
+    if len(pairs.target) == len(pairs.target.unique()):
         return pairs
     first = pa.table({"row": pairs.target, "source": pairs.source}).group_by("row").aggregate([("source", "min")])
     first = first.sort_by("row").combine_chunks()
     return Pairs(first.column("row").combine_chunks(), first.column("source_min").combine_chunks())
-
-
-def _refuse_ambiguous(changes: Sequence[Pairs], snapshot: Snapshot) -> None:
-    rows = pa.concat_arrays([pairs.target for pairs in changes]) if changes else pa.nulls(0, pa.int64())
-    if len(rows) != len(rows.unique()):
-        raise ambiguous(snapshot.store.url)
 
 
 def _others(count: int, rows: pa.Array) -> pa.Array:

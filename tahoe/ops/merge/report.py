@@ -56,11 +56,11 @@ class Times:
 
 
 def ambiguous(table: str) -> InvalidRequest:
-    """The error for a row of the target that two rows of the source would change."""
+    """The error for a row of the target that two rows of the source match."""
     return InvalidRequest(
-        f"MERGE cannot be run on table {table}: more than one row of the source matches the same row of the target and "
-        "would update or delete it, and the result would depend on their order. Remove duplicates from the source, or narrow "
-        "the condition. Nothing was written.",
+        f"MERGE cannot be run on table {table}: more than one row of the source matches the same row of the target, and the result could "
+        "depend on their order. The conditions of WHEN clauses do not change that. Remove duplicates from the source, or narrow the "
+        "condition after ON. Nothing was written.",
         code="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         table=table,
     )

@@ -13,9 +13,9 @@ from tahoe.ops.merge.clauses import Action, Clause
 from tahoe.protocol.column_values.identity import refuse_explicit, refuse_update
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
-from tahoe.schema.evolve import check_writable, merge_schemas
-from tahoe.schema.types import DataType, StructType
-from tahoe.schema.widening import NO_WIDENING, Widening, widened
+from tahoe.schema.evolve import Storing, as_nullable, can_store, check_writable, merge_schemas
+from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from tahoe.schema.widening import NO_WIDENING, Widening, fresh, widened
 
 __all__ = ["StarPair", "check_identity", "evolved_schema", "star_pairs"]
 
@@ -36,24 +36,26 @@ def evolved_schema(
     clauses: Sequence[Clause[Any]],
     target_alias: str | None,
     widening: Widening = NO_WIDENING,
+    stores: Storing = can_store,
 ) -> StructType:
-    """The target's schema with the columns that its clauses may add: all of the source's for ``*``, else those assigned to. Columns that are
-    assigned to become as wide as the source's of the same name, where the table allows it.
+    """The target's schema with the columns, and the fields of structs, that its clauses may add: all of the source's for ``*``, else those
+    assigned to. Columns that are assigned to become as wide as the source's of the same name, where the table allows it.
+
+    Args:
+        stores: which types of the source may be written to which of the target.
 
     Raises:
         SchemaMismatch: types that cannot be brought together.
         InvalidRequest: an assignment to what is a column of neither.
     """
     if any(clause.is_star for clause in clauses):
-        return merge_schemas(target, source, widening)
-    whole = merge_schemas(target, StructType(tuple(column for column in source if target.find(column.name) is None)))
+        return merge_schemas(target, source, widening, stores)
+    whole = _with_fields(target, source)
     seen = whole if target_alias is None else {target_alias: whole}
-    places = [parse_expression(key, seen) for clause in clauses for key in clause.values or {}]
+    places = [parse_expression(key, seen) for clause in clauses for key, _ in clause.values or ()]
     paths = [place.path for place in places if isinstance(place, Reference)]
-    assigned_to = {path[0] for path in paths}
-    known = set(target.names)
-    evolved = StructType(tuple(column for column in whole if column.name in known or column.name in assigned_to))
-    wider: StructType = widened(evolved, _assigned(source, paths), widening)
+    given = _assigned(source, paths)
+    wider: StructType = widened(_with_fields(target, given), given, widening)
     return wider
 
 
@@ -69,6 +71,26 @@ def _assigned(source: StructType, paths: Sequence[tuple[str, ...]]) -> StructTyp
     return StructType(tuple(kept))
 
 
+def _with_fields(target: DataType, source: DataType) -> Any:
+    """The target's type with the fields that only the source's structs have, and the source's for void; other types stay as they are."""
+    match target, source:
+        case PrimitiveType("void"), _:
+            return as_nullable(source)
+        case StructType(), StructType():
+            pairs = ((field, source.find(field.name)) for field in target)
+            kept = (
+                field if other is None else replace(field, data_type=_with_fields(field.data_type, other.data_type))
+                for field, other in pairs
+            )
+            added = as_nullable(fresh(StructType(tuple(field for field in source if target.find(field.name) is None))))
+            return StructType((*kept, *added))
+        case ArrayType(element), ArrayType(other):
+            return replace(target, element_type=_with_fields(element, other))
+        case MapType(key, value), MapType(other_key, other_value):
+            return replace(target, key_type=_with_fields(key, other_key), value_type=_with_fields(value, other_value))
+    return target
+
+
 def check_identity(config: TableConfig, action: Action, assigned: Iterable[str]) -> None:
     """Refuse a clause that gives an identity column values which only the table gives.
 
@@ -82,13 +104,16 @@ def check_identity(config: TableConfig, action: Action, assigned: Iterable[str])
         refuse_explicit(config.schema, assigned, config.table)
 
 
-def star_pairs(action: Action, source: StructType, schema: StructType, *, evolving: bool) -> tuple[StarPair, ...]:
+def star_pairs(
+    action: Action, source: StructType, schema: StructType, *, evolving: bool, stores: Storing = can_store
+) -> tuple[StarPair, ...]:
     """What ``UPDATE SET *`` or ``INSERT *`` assigns: every column of the table, or with schema evolution those that the source has.
 
     With evolution, an update leaves fields of structs alone that the source's structs lack, as it leaves such columns alone.
 
     Args:
         schema: the table's, as it will be.
+        stores: as of `evolved_schema`.
 
     Raises:
         InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION``, a column that the source lacks, without evolution.
@@ -104,7 +129,7 @@ def star_pairs(action: Action, source: StructType, schema: StructType, *, evolvi
             column=missing[0],
         )
     given = [(column, found) for column in schema if (found := source.find(column.name)) is not None]
-    check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)))
+    check_writable(StructType(tuple(found for _, found in given)), StructType(tuple(column for column, _ in given)), stores)
     pairs = (StarPair((column.name,), column.data_type, (other.name,), other.data_type) for column, other in given)
     if not evolving or action != Action.UPDATE:
         return tuple(pairs)

@@ -1,7 +1,8 @@
 """ANALYZE TABLE … COMPUTE DELTA STATISTICS: the statistics of every file made anew of its rows, as the properties ask for them now.
 
-Wanted after CONVERT TO DELTA without statistics, after a change of ``delta.dataSkippingNumIndexedCols`` or ``…StatsColumns``, and where
-`tahoe check --deep` finds wrong ones. Files stay as they are; one commit, with ``dataChange`` false, gives those another text that need one.
+Wanted after CONVERT TO DELTA without statistics, after a change of ``delta.dataSkippingNumIndexedCols`` or ``…StatsColumns``, where
+`tahoe check --deep` finds wrong ones, and for greatest floats of other writers, which are not used (`tahoe.protocol.nan_bounds`). Files
+stay as they are; one commit, with ``dataChange`` false, gives those another text that need one.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from functools import partial
 import pyarrow as pa
 
 from tahoe.exceptions import DeltaConcurrentModificationException
-from tahoe.expr.tree.predicate import Predicate
+from tahoe.expr.condition_forms import Condition, stated
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.write.stored_layout import Layout
 from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.enforced import ENFORCED
+from tahoe.protocol.nan_bounds import has_greatest_float, is_nan_counted, with_stats_text
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
+from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.scan import BareVersion
@@ -65,7 +68,7 @@ def compute_statistics(
     begin: Callable[[], Transaction],
     commit: Callable[[Transaction, Operation], Committed],
     collect: Collect,
-    where: str | Predicate | None = None,
+    where: Condition | None = None,
     *,
     dry_run: bool = False,
     progress: Progress = silent,
@@ -88,9 +91,12 @@ def compute_statistics(
         transaction = begin()
         snapshot = transaction.existing()
         adds, changed = partition_files(snapshot, where), list[AddFile]()
+        config = snapshot.config
+        indexed = indexed_columns(config.schema, config.partition_columns, config.metadata.configuration)
         for done, (add, stats) in enumerate(zip(adds, collect(snapshot, adds), strict=True), start=1):
-            if not _same(add.stats, stats):
-                changed.append(replace(add, stats=stats, data_change=False))
+            nan_counted = has_greatest_float(FileStatistics.from_json(stats), indexed)
+            if not _same(add.stats, stats) or (nan_counted and not is_nan_counted(add.tags)):
+                changed.append(replace(with_stats_text(add, stats, nan_counted=nan_counted), data_change=False))
             progress("files read", done, len(adds))
         told = Analyzed(snapshot.store.url, None, len(adds), len(changed))
         if dry_run or not changed:
@@ -99,7 +105,7 @@ def compute_statistics(
         transaction.enforces = ENFORCED  # no row comes
         transaction.row_ids_kept = True
         transaction.stage(*changed)
-        shown = json.dumps([] if where is None else [str(where)], separators=(",", ":"))
+        shown = json.dumps([] if where is None else [str(stated(where, snapshot.schema))], separators=(",", ":"))
         try:
             return replace(told, version=commit(transaction, Operation("COMPUTE STATS", {"predicate": shown})).version)
         except DeltaConcurrentModificationException:

@@ -5,7 +5,7 @@ A value is cast to its column as a write casts it: a value that would change by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import Schemas, parse_expression
 from tahoe.expr.tree.expression import Expression, Reference
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.lazy import pc
 from tahoe.protocol.constraints import recomputed
@@ -44,21 +45,29 @@ class Assignment:
 
 
 def parse_assignments(
-    texts: Mapping[str, str], target: StructType, schemas: Schemas, *, qualifier: str | None = None, time_zone: str = "UTC"
+    texts: Sequence[tuple[str, str]],
+    target: StructType,
+    schemas: Schemas,
+    *,
+    qualifier: str | None = None,
+    time_zone: str = "UTC",
+    inserts: bool = False,
 ) -> tuple[Assignment, ...]:
     """The assignments of a SET or VALUES clause.
 
     Args:
-        texts: column or nested field (SQL, as ``a.b``) → expression.
+        texts: pairs of a column or nested field (SQL, as ``a.b``) and an expression.
         target: the schema that is assigned to.
         schemas: what the expressions may name.
         qualifier: a name that may stand before a column that is assigned to.
+        inserts: whether the values make new rows.
 
     Raises:
-        InvalidRequest: text that is not understood, ``DELTA_CONFLICT_SET_COLUMN`` where two assignments are to the same place.
+        InvalidRequest: text that is not understood; two assignments to the same place (`assigned_places`).
     """
     assignments: list[Assignment] = []
-    for place, text in zip(assigned_places(texts, target, qualifier), texts.values(), strict=True):
+    places = assigned_places((key for key, _ in texts), target, qualifier, inserts=inserts)
+    for place, (_, text) in zip(places, texts, strict=True):
         value = parse_expression(text, schemas, time_zone)
         if not isinstance(place.data_type, StructType | ArrayType | MapType):
             value = cast_to(value, place.data_type, time_zone)
@@ -66,10 +75,17 @@ def parse_assignments(
     return tuple(assignments)
 
 
-def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | None = None) -> list[Reference]:
+def assigned_places(
+    keys: Iterable[str], target: StructType, qualifier: str | None = None, *, inserts: bool = False
+) -> list[Reference]:
     """What the keys of a SET or VALUES clause name, each a column or a nested field.
 
-    Raises as `parse_assignments`.
+    Args:
+        inserts: whether the values make new rows.
+
+    Raises:
+        InvalidRequest: text that names no column; two assignments to the same place, ``DELTA_DUPLICATE_COLUMNS_ON_INSERT`` for new rows
+            and else ``DELTA_CONFLICT_SET_COLUMN``.
     """
     places: list[Reference] = []
     for key in keys:
@@ -81,14 +97,24 @@ def assigned_places(keys: Iterable[str], target: StructType, qualifier: str | No
         for other in places:
             shorter = min(len(other.path), len(place.path))
             if other.path[:shorter] == place.path[:shorter]:
-                raise InvalidRequest(
-                    f"There is a conflict from these SET columns: {'.'.join(other.path)}, {'.'.join(place.path)}. "
-                    "Assign to each place once.",
-                    code="DELTA_CONFLICT_SET_COLUMN",
-                    column=".".join(place.path),
-                )
+                raise _assigned_twice(other, place, inserts)
         places.append(place)
     return places
+
+
+def _assigned_twice(first: Reference, second: Reference, inserts: bool) -> InvalidRequest:
+    names = [quote_identifier(".".join(place.path)) for place in (first, second)]
+    if inserts:
+        return InvalidRequest(
+            f"Duplicate column names in INSERT clause: {', '.join(names)}. List each column once.",
+            code="DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+            column=".".join(second.path),
+        )
+    return InvalidRequest(
+        f"There is a conflict from these SET columns: [{', '.join(names)}]. Assign to each column or field once.",
+        code="DELTA_CONFLICT_SET_COLUMN",
+        column=".".join(second.path),
+    )
 
 
 def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignment], context: pa.Table) -> pa.Table:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import RowCondition, row_condition
-from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions
 from tahoe.progress import Progress, silent, tracked
@@ -43,7 +43,7 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
     return [add for add, met in zip(adds, mask.to_pylist(), strict=True) if met]
 
 
-def partition_files(snapshot: Snapshot, where: str | Predicate | None, time_zone: str = "UTC") -> list[AddFile]:
+def partition_files(snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC") -> list[AddFile]:
     """The live files of the partitions that are meant; all of them without a condition.
 
     Args:

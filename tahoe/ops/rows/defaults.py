@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TypeVar
 
 from tahoe.exceptions import InvalidRequest
@@ -16,18 +16,18 @@ Term = TypeVar("Term")
 
 
 def with_defaults(
-    values: Mapping[str, Term | str], config: TableConfig, moment: Moment, qualifier: str | None = None
-) -> dict[str, Term | str]:
+    values: Sequence[tuple[str, Term | str]], config: TableConfig, moment: Moment, qualifier: str | None = None
+) -> tuple[tuple[str, Term | str], ...]:
     """The values, with SQL text for each that is the word DEFAULT; NULL where the column has no default.
 
     Args:
-        values: column → expression.
+        values: pairs of a column and an expression.
         qualifier: a name that may stand before a column that is assigned to.
 
     Raises:
         InvalidRequest: DEFAULT for a field of a struct, or for what is no column; a default that cannot be used.
     """
-    return {key: _default(key, config, moment, qualifier) if is_keyword(term) else term for key, term in values.items()}
+    return tuple((key, _default(key, config, moment, qualifier) if is_keyword(term) else term) for key, term in values)
 
 
 def _default(key: str, config: TableConfig, moment: Moment, qualifier: str | None) -> str:

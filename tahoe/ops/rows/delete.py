@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.rows.conditions import find_changes, whole_files
@@ -35,7 +36,7 @@ __all__ = ["stage_delete", "stage_deleted_files", "stage_deleted_rows"]
 
 
 def stage_delete(
-    transaction: Transaction, where: str | Predicate | None = None, *, time_zone: str = "UTC", progress: Progress = silent
+    transaction: Transaction, where: Condition | None = None, *, time_zone: str = "UTC", progress: Progress = silent
 ) -> Staged:
     """Stage the deletion of the rows for which `where` is true; rows for which it is NULL stay.
 

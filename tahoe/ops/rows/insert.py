@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from tahoe.exceptions import InvalidRequest
+from tahoe.argument_checks import checked_arguments
+from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import And, Column, Comparison, IsNull, Literal, Or, Predicate
 from tahoe.lazy import pc
@@ -41,8 +43,8 @@ from tahoe.protocol.constraints import check_dependents, with_optional_generated
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
-from tahoe.schema.evolve import check_same_types, check_writable, merge_schemas, replace_schema
-from tahoe.schema.types import StructType
+from tahoe.schema.evolve import can_store, check_same_types, check_writable, merge_schemas, replace_schema
+from tahoe.schema.types import DataType, StructType
 from tahoe.schema.widening import NO_WIDENING
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import with_change_type
@@ -68,6 +70,7 @@ __all__ = [
 ]
 
 
+@checked_arguments
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How rows go in; the names are the writer options of Spark.
@@ -86,8 +89,9 @@ class WriteOptions:
         data_change: False when the rows are only laid out anew.
         automatic_widening: which types `merge_schema` makes wider in a table with ``delta.enableTypeWidening``; one of
             `tahoe.schema.widening.WIDENING_MODES`.
-        same_types: whether columns must have the types of the table's, as a DataFrame's must; else they are cast as SQL's INSERT
-            stores values, and a value that does not fit is an error.
+        same_types: whether columns must have the types of the table's, as a DataFrame's must; else values are cast, and one that does not
+            fit is an error.
+        stores: which types are cast to which; an engine that casts by itself decides more generously than SQL's store assignment.
     """
 
     mode: str = "append"
@@ -102,6 +106,7 @@ class WriteOptions:
     app: tuple[str, int] | None = None
     data_change: bool = True
     same_types: bool = False
+    stores: Callable[[DataType, DataType], bool] = can_store
     automatic_widening: str = "ALWAYS"
 
     def __post_init__(self) -> None:
@@ -237,21 +242,38 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         changed = with_schema(config, schema, transaction.clock, options.partition_by, files_stay=False)
     else:
         _check_partitioning(config, options.partition_by)
-        schema = config.schema
-        widening = config.automatic_widening(options.automatic_widening) if options.merge_schema else NO_WIDENING
-        if options.same_types and widening == NO_WIDENING:
-            check_same_types(data_schema, schema)
-        if options.merge_schema:
-            schema = merge_schemas(schema, data_schema, widening)
-            if options.same_types:
-                check_same_types(data_schema, schema)
-            check_dependents(config, schema)
-        check_writable(data_schema, with_optional_generated(schema))
+        with _named_with_id(config):
+            schema = _schema_with(config, data_schema, options)
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
     if changed != config.metadata:
         transaction.set_metadata(changed)
     _stage_clustering(transaction, snapshot, changed, options)
     return future_config(transaction)
+
+
+def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOptions) -> StructType:
+    """The schema of a table that is there, with what the data adds to it. Raises `SchemaMismatch`."""
+    schema = config.schema
+    widening = config.automatic_widening(options.automatic_widening) if options.merge_schema else NO_WIDENING
+    if options.same_types and widening == NO_WIDENING:
+        check_same_types(data_schema, schema)
+    if options.merge_schema:
+        schema = merge_schemas(schema, data_schema, widening, options.stores)
+        if options.same_types:
+            check_same_types(data_schema, schema)
+        check_dependents(config, schema)
+    check_writable(data_schema, with_optional_generated(schema), options.stores)
+    return schema
+
+
+@contextmanager
+def _named_with_id(config: TableConfig) -> Iterator[None]:
+    """Adds the table and its id to the message of a `SchemaMismatch`."""
+    try:
+        yield
+    except SchemaMismatch as error:
+        error.facts.update(table=config.table, table_id=config.metadata.id)
+        raise error.located(table=f"{config.table} (Table ID: {config.metadata.id})") from None
 
 
 def _stage_clustering(transaction: Transaction, snapshot: Snapshot, metadata: Metadata, options: WriteOptions) -> None:

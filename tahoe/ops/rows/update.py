@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from tahoe.exceptions import InvalidRequest
+from tahoe.expr.condition_forms import Condition
 from tahoe.expr.row_condition import row_condition
-from tahoe.expr.tree.predicate import Predicate
+from tahoe.expr.tree.python_values import SqlValues, sql_texts
 from tahoe.lazy import pc
 from tahoe.ops.rows.assignments import Assignment, assigned, parse_assignments
 from tahoe.ops.rows.conditions import find_changes
@@ -45,8 +46,8 @@ __all__ = ["stage_update", "stage_updated_rows"]
 
 def stage_update(
     transaction: Transaction,
-    values: Mapping[str, str],
-    where: str | Predicate | None = None,
+    values: SqlValues,
+    where: Condition | None = None,
     *,
     time_zone: str = "UTC",
     progress: Progress = silent,
@@ -54,8 +55,8 @@ def stage_update(
     """Stage new values for the rows for which `where` is true; the others stay as they are.
 
     Args:
-        values: column, or nested field as ``a.b`` → SQL expression over the row as it was.
-        where: SQL text, or a predicate; None for all rows.
+        values: column, or nested field as ``a.b`` → SQL expression over the row as it was, or a Python value.
+        where: None for all rows.
         time_zone: of the session, for texts that become timestamps.
         progress: told of files searched, and of files rewritten.
 
@@ -70,8 +71,8 @@ def stage_update(
         raise InvalidRequest("An UPDATE needs at least one assignment.", code="TAHOE_NOTHING_ASSIGNED", table=config.table)
     started = transaction.clock.now_ms()
     condition = row_condition(where, config.schema, time_zone)
-    values = with_defaults(values, config, Moment(started, time_zone))
-    assignments = parse_assignments(values, config.schema, config.schema, time_zone=time_zone)
+    texts = with_defaults(tuple(sql_texts(values).items()), config, Moment(started, time_zone))
+    assignments = parse_assignments(texts, config.schema, config.schema, time_zone=time_zone)
     refuse_update(config.schema, {one.path[0] for one in assignments}, config.table)
 
     def write(changes: Sequence[FileChange]) -> list[AddFile]:

@@ -16,6 +16,7 @@ from tahoe.protocol.clustering import refuse_enabling
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import COORDINATED
 from tahoe.protocol.iceberg_compat import deletes_form
+from tahoe.protocol.properties import same_key
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.coordinated import TIMESTAMP_PROPERTIES
 from tahoe.txn.prepare import future_config
@@ -51,9 +52,12 @@ def stage_unset_properties(
 
     Raises `InvalidRequest` (`DELTA_UNSET_NON_EXISTENT_PROPERTY`) for one that is not set, unless `if_exists`.
     """
-    known = {key.lower() for key in snapshot.metadata.configuration}
     has_comment = snapshot.metadata.description is not None
-    missing = [name for name in names if name.lower() not in known and not (name == "comment" and has_comment)]
+    missing = [
+        name
+        for name in names
+        if not any(same_key(name, key) for key in snapshot.metadata.configuration) and not (name == "comment" and has_comment)
+    ]
     if missing and not if_exists:
         raise InvalidRequest(
             f"Table {snapshot.store.url} has no property {', '.join(missing)} to unset. Leave it out, or write IF EXISTS.",

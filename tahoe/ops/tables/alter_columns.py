@@ -18,6 +18,7 @@ from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.create import with_schema
 from tahoe.ops.tables.dependents import refuse_altering, refuse_clustering, refuse_dependents, refuse_replacing
 from tahoe.ops.tables.replaceable import replaced_columns
+from tahoe.ops.tables.required import validate_not_null
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, check_default
 from tahoe.protocol.enforced import ENFORCED
@@ -60,7 +61,7 @@ class ColumnChange:
         path: of the column, or of a nested one.
         data_type: the type wanted.
         declared: with it, the type as declared where it holds a ``char(n)`` or a ``varchar(n)`` (`tahoe.schema.text_limits`).
-        nullable: True drops NOT NULL.
+        nullable: True drops NOT NULL; False sets it, after every row of the table was validated.
         comment: its description; empty for none.
         position: its new place among its siblings.
         default: the text of its default value; empty drops it.
@@ -148,12 +149,12 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
     """Stage that a column, or a field of a struct, gets another name. Files, statistics and partition values keep its physical name.
 
     Raises:
-        InvalidRequest: the table has no column mapping; a constraint or a generated column reads the column; `SchemaMismatch` where the
-            name is taken.
+        InvalidRequest: the table has no column mapping; a constraint or a generated column reads the column; ``FIELD_ALREADY_EXISTS``.
     """
     config = snapshot.config
-    _need_mapping(snapshot, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename is not supported for your Delta table")
     column = _existing(snapshot, path)
+    _refuse_name_in_use(snapshot, path, name)
+    _need_mapping(snapshot, "DELTA_UNSUPPORTED_RENAME_COLUMN", "Column rename is not supported for your Delta table")
     spelled = _spelled(snapshot.schema, path)
     refuse_dependents(config, path)
     if _holder(snapshot.schema, path) is None:
@@ -177,10 +178,12 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
     """Stage that comment, place, NOT NULL or type of columns change, each at most once.
 
     Raises:
-        InvalidRequest: NOT NULL would be set, or a type would change in a way that the files do not allow; more than the comment or the
-            place of an identity column would change.
+        InvalidRequest: a type would change in a way that the files do not allow; NOT NULL inside an array or a map; more than the comment
+            or the place of an identity column would change.
+        InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``: NOT NULL would be set on a column in which rows have NULL.
     """
     schema, told = snapshot.schema, []
+    _refuse_changing_twice(snapshot, changes)
     if any(change.default is not None or change.data_type is not None for change in changes):
         transaction.enforces = ENFORCED  # what the column demands is looked at here, and no row comes
     for change in changes:
@@ -195,6 +198,9 @@ def stage_change_columns(transaction: Transaction, snapshot: Snapshot, changes: 
     metadata = with_schema(snapshot.config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
+    required = [change.path for change in changes if change.nullable is False and _existing(snapshot, change.path).nullable]
+    if required:
+        validate_not_null(transaction, snapshot, [_spelled(snapshot.schema, path) for path in required])
     if len(told) == 1:
         return Operation("CHANGE COLUMN", {"column": _json(told[0][0]), **told[0][1]})
     return Operation("CHANGE COLUMNS", {"columns": _json([{**column, **where} for column, where in told])})
@@ -243,7 +249,7 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
         _check_type(snapshot, column, change.data_type, change.path)
     if change.data_type is not None and change.declared != column.metadata.get(DECLARED_TYPE):
         new = _with_declared(snapshot, column, new, change)
-    if (column.nullable and not new.nullable) or (in_collection and new.nullable != column.nullable):
+    if in_collection and new.nullable != column.nullable:
         raise _unsupported_change(snapshot, name, column, new)
     return new
 
@@ -304,10 +310,7 @@ def _unsupported_change(snapshot: Snapshot, name: str, old: StructField, new: St
         return f"{column.data_type}{'' if column.nullable else ' NOT NULL'}"
 
     if old.data_type == new.data_type:
-        remedy = (
-            "Rows that are there are not held against it; add a constraint instead: ALTER TABLE … ADD CONSTRAINT … CHECK "
-            f"({quote_identifier(name)} IS NOT NULL)."
-        )
+        remedy = "What an array or a map holds may always be NULL; NOT NULL is for columns and fields of structs."
     elif is_widening(old.data_type, new.data_type):
         remedy = "Set 'delta.enableTypeWidening' = 'true' on the table first; readers then need the feature typeWidening."
     else:
@@ -334,6 +337,32 @@ def _holder(schema: StructType, path: Path) -> StructType | None:
     parent = field_at(schema, path[:-1])
     at: DataType | None = schema if len(path) == 1 else None if parent is None else parent.data_type
     return at if isinstance(at, StructType) else None
+
+
+def _refuse_changing_twice(snapshot: Snapshot, changes: Sequence[ColumnChange]) -> None:
+    """A column and a field inside it are not changed together, either: the outcome would depend on the order."""
+    paths = [tuple(part.lower() for part in change.path) for change in changes]
+    for place, path in enumerate(paths):
+        met = next((other for other in paths[:place] if path[: len(other)] == other or other[: len(path)] == path), None)
+        if met is not None:
+            raise InvalidRequest(
+                f"ALTER TABLE CHANGE COLUMN is not supported for changing column {name_of(changes[place].path)} of table "
+                f"{snapshot.config.table} more than once, or together with its nested fields, in one statement. Write several.",
+                code=f"NOT_SUPPORTED_CHANGE_{'SAME' if met == path else 'PARENT_CHILD'}_COLUMN",
+                column=name_of(changes[place].path),
+            )
+
+
+def _refuse_name_in_use(snapshot: Snapshot, path: Path, name: str) -> None:
+    """Its own name is in use, too, in any case."""
+    holder = _holder(snapshot.schema, path)
+    if holder is not None and holder.find(name) is not None:
+        raise InvalidRequest(
+            f"Cannot rename column {name_of(path)} of table {snapshot.config.table}, because {quote_identifier(name)} already exists. Choose "
+            "another name.",
+            code="FIELD_ALREADY_EXISTS",
+            column=name_of(path),
+        )
 
 
 def _spelled(schema: StructType, path: Path) -> Path:

@@ -6,18 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.exceptions import InvalidRequest
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tahoe.schema.column_edits import Path, Position
-    from tahoe.schema.types import DataType, StructType
+    from tahoe.schema.schema_forms import SchemaLike, TypeLike
     from tahoe.txn.transaction import Operation, Transaction
 
 __all__ = ["Alterable"]
 
 
+@checked_arguments
 class Alterable(ABC):
     """Properties, constraints, clustering and columns of a table. Columns are named as in SQL: ``a``, ``a.b`` for a field of a struct, a name
     with a point in back-ticks."""
@@ -80,21 +80,19 @@ class Alterable(ABC):
 
         return self._altered(stage)
 
-    def add_columns(
-        self, columns: pa.Schema | StructType, *, inside: str = "", first: bool = False, after: str | None = None
-    ) -> int:
+    def add_columns(self, columns: SchemaLike, *, inside: str = "", first: bool = False, after: str | None = None) -> int:
         """Add columns, which are NULL in the rows that are there; the version that has them.
 
         Args:
+            columns: of pyarrow, of Delta, or names and types: ``{"id": "long"}``.
             inside: a struct that they come into; by default they are columns of the table.
             first, after: where the first of them goes, the others behind it; by default they come last.
         """
         from tahoe.ops.tables.alter_columns import stage_add_columns
-        from tahoe.schema.arrow import from_arrow_schema
         from tahoe.schema.column_edits import NewColumn, Position
-        from tahoe.schema.types import StructType
+        from tahoe.schema.schema_forms import schema_of
 
-        schema = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
+        schema = schema_of(columns)
         position, added = _position(first, after), []
         for column in schema:
             added.append(NewColumn(_path(inside), column, position))
@@ -126,7 +124,7 @@ class Alterable(ABC):
         *,
         comment: str | None = None,
         nullable: bool | None = None,
-        data_type: DataType | None = None,
+        data_type: TypeLike | None = None,
         default: str | None = None,
         first: bool = False,
         after: str | None = None,
@@ -134,14 +132,17 @@ class Alterable(ABC):
         """Change a column's comment, its place, its type, its default, or drop its NOT NULL (``nullable=True``); the version that has it.
 
         Args:
+            data_type: of Delta or pyarrow, or a name such as ``long`` or ``decimal(10,2)``.
             default: SQL text of the value that rows get which come without the column; empty for none. The table must have the feature:
                 ``set_properties({"delta.feature.allowColumnDefaults": "supported"})``.
 
         Raises: see `tahoe.ops.tables.alter_columns.stage_change_columns`.
         """
         from tahoe.ops.tables.alter_columns import ColumnChange, stage_change_columns
+        from tahoe.schema.schema_forms import type_of
 
-        change = ColumnChange(_path(name), data_type, nullable, comment, _position(first, after), default)
+        target = None if data_type is None else type_of(data_type, name)
+        change = ColumnChange(_path(name), target, nullable, comment, _position(first, after), default)
         return self._altered(lambda transaction: stage_change_columns(transaction, transaction.existing(), [change]))
 
     def sync_identity(self, name: str, *, may_lower: bool = False) -> int:
@@ -158,13 +159,12 @@ class Alterable(ABC):
             lambda transaction: stage_sync_identity(transaction, transaction.existing(), _path(name), may_lower=may_lower)
         )
 
-    def replace_columns(self, columns: pa.Schema | StructType) -> int:
+    def replace_columns(self, columns: SchemaLike) -> int:
         """Let the table have these columns: more, or in another order; see `tahoe.ops.tables.alter_columns.stage_replace_columns`."""
         from tahoe.ops.tables.alter_columns import stage_replace_columns
-        from tahoe.schema.arrow import from_arrow_schema
-        from tahoe.schema.types import StructType
+        from tahoe.schema.schema_forms import schema_of
 
-        schema = columns if isinstance(columns, StructType) else from_arrow_schema(columns)
+        schema = schema_of(columns)
         return self._altered(lambda transaction: stage_replace_columns(transaction, transaction.existing(), schema))
 
     def _with_properties(self, properties: Mapping[str, str]) -> int:

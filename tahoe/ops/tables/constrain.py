@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pyarrow as pa
 from tahoe.exceptions import InvalidRequest, InvariantViolation
 from tahoe.expr.compute.compute import compute_mask
 from tahoe.lazy import pc
-from tahoe.protocol.constraints import constraints_of
+from tahoe.protocol.constraints import Constraints, constraints_of
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.snapshot.scan import Scan
 from tahoe.snapshot.snapshot import Snapshot
@@ -17,25 +18,52 @@ from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.wording import counted
 
-__all__ = ["stage_add_constraint", "stage_drop_constraint"]
+__all__ = ["count_violations", "stage_add_constraint", "stage_drop_constraint"]
 
 _PREFIX = "delta.constraints."
+_RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
 
-def stage_add_constraint(transaction: Transaction, snapshot: Snapshot, name: str, condition: str) -> Operation:
+CountViolations = Callable[[Snapshot, Constraints], int]
+"""Counts the rows of a version that violate the one CHECK constraint of a `Constraints`."""
+
+
+def count_violations(snapshot: Snapshot, added: Constraints) -> int:
+    """Count violations with Tahoe's own evaluator; raises `Unsupported` if only Spark can evaluate the condition."""
+    added.require_evaluator()
+    [check], violations = added.checks, 0
+    for batch in Scan(snapshot, columns=tuple(sorted(added.columns)) or None).to_batches():
+        mask = compute_mask(check.condition, pa.Table.from_batches([batch]))
+        violations += pc.sum(pc.invert(mask)).as_py() or 0
+    return violations
+
+
+def stage_add_constraint(
+    transaction: Transaction, snapshot: Snapshot, name: str, condition: str, count: CountViolations = count_violations
+) -> Operation:
     """Stage a CHECK constraint, after holding every row of the table against it.
 
     Args:
-        name: any text without regard to case.
+        name: any text; the table has it in lower case.
         condition: SQL text.
+        count: how to count the rows that violate the constraint.
 
     Raises:
-        InvalidRequest: ``DELTA_CONSTRAINT_ALREADY_EXISTS``; a condition that is not understood or not boolean.
+        InvalidRequest: ``DELTA_CONSTRAINT_ALREADY_EXISTS``; ``DELTA_INVALID_CONSTRAINT_NAME`` for the name that the lengths of texts use; a
+            condition that is not understood or not boolean.
         Unsupported: a condition that holds what is not on the allow-list.
         InvariantViolation: ``DELTA_NEW_CHECK_CONSTRAINT_VIOLATION``, telling how many rows break it.
     """
     key = _PREFIX + name.lower()
-    if not name or _stored_key(snapshot, name) is not None:
+    if name == _RESERVED:
+        raise InvalidRequest(
+            f"Cannot use {name} as the name of a CHECK constraint of table {snapshot.config.table}: the lengths of char and varchar columns "
+            "use it. Choose another name.",
+            code="DELTA_INVALID_CONSTRAINT_NAME",
+            table=snapshot.config.table,
+            constraint=name,
+        )
+    if not name or key in snapshot.metadata.configuration:
         raise InvalidRequest(
             f"Table {snapshot.config.table} has a constraint '{name}' already, or the name is empty. Drop it first, or choose another.",
             code="DELTA_CONSTRAINT_ALREADY_EXISTS",
@@ -48,11 +76,7 @@ def stage_add_constraint(transaction: Transaction, snapshot: Snapshot, name: str
     config = future_config(transaction)
     transaction.ensure_writable(config, transaction.enforces)
     [added] = [one for one in constraints_of(config).checks if one.name == name.lower()]
-    wanted = sorted(replace(constraints_of(config), checks=(added,), generated=(), required=()).columns)
-    broken = 0
-    for batch in Scan(snapshot, columns=tuple(wanted) or None).to_batches():
-        mask = compute_mask(added.condition, pa.Table.from_batches([batch]))
-        broken += pc.sum(pc.invert(mask)).as_py() or 0
+    broken = count(snapshot, Constraints(config.table, checks=(added,)))
     if broken:
         raise InvariantViolation(
             f"{counted(broken, 'row')} of table {config.table} {'does' if broken == 1 else 'do'} not fulfil the new CHECK constraint "
@@ -77,5 +101,7 @@ def stage_drop_constraint(transaction: Transaction, snapshot: Snapshot, name: st
 
 
 def _stored_key(snapshot: Snapshot, name: str) -> str | None:
+    """The property of a constraint: the one in lower case, as statements make it, or else one that CREATE TABLE made in another case."""
     wanted = _PREFIX + name.lower()
-    return next((key for key in snapshot.metadata.configuration if key.lower() == wanted), None)
+    keys = sorted(snapshot.metadata.configuration, key=lambda key: key != wanted)
+    return next((key for key in keys if key.lower() == wanted), None)

@@ -13,7 +13,7 @@ from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import check_types_supported
 from tahoe.protocol.iceberg_compat import required_properties
-from tahoe.protocol.properties import TableProperties, validate_properties
+from tahoe.protocol.properties import TableProperties, same_key, validate_properties
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.collations import check_no_new_collations
@@ -102,8 +102,9 @@ def with_properties(config: TableConfig, properties: Mapping[str, str | None], c
     _refuse_constraints(config, properties)
     setting = validate_properties({key: value for key, value in properties.items() if value is not None})
     check_statistics_columns(config.schema, config.partition_columns, setting)
-    removed = {key.lower() for key, value in properties.items() if value is None}
-    kept = {key: value for key, value in config.metadata.configuration.items() if key.lower() not in removed}
+    removed = [key for key, value in properties.items() if value is None]
+    there = config.metadata.configuration
+    kept = {key: value for key, value in there.items() if not any(same_key(key, name) for name in removed)}
     wanted = {**kept, **setting}
     configuration = with_materialized_columns({**required_properties(wanted), **wanted}, clock)
     _check_mapping_change(config, configuration)
@@ -120,11 +121,11 @@ def with_kept_marks(wanted: Metadata, newest: Metadata) -> Metadata:
 
 def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None]) -> None:
     """A constraint comes by a way of its own, on which the rows that are there are held against it."""
-    for key in properties:
-        if key.lower().startswith("delta.constraints."):
+    for key, value in properties.items():
+        if key.lower().startswith("delta.constraints.") and value is not None:
             raise InvalidRequest(
-                f"'{key}' of table {config.table} is a CHECK constraint, no property to set or unset. Use ALTER TABLE ADD CONSTRAINT or "
-                "DROP CONSTRAINT (Table.add_constraint, Table.drop_constraint).",
+                f"'{key}' of table {config.table} is a CHECK constraint. The rows of the table are validated before one is added: use ALTER "
+                "TABLE … ADD CONSTRAINT (Table.add_constraint).",
                 code="DELTA_ADD_CONSTRAINTS",
                 table=config.table,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from tahoe.expr.tree.predicate import Predicate
+from tahoe.expr.condition_forms import Condition, stated
 from tahoe.ops.rows.conditions import partition_files
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
 from tahoe.ops.write.rewrite import footers, stage_rewrite
@@ -19,7 +19,7 @@ __all__ = ["files_to_purge", "stage_purge"]
 
 def stage_purge(
     transaction: Transaction,
-    where: str | Predicate | None = None,
+    where: Condition | None = None,
     progress: Progress = silent,
     *,
     shown_where: str | None = None,
@@ -39,6 +39,7 @@ def stage_purge(
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     snapshot = transaction.existing()
+    where = stated(where, snapshot.schema)
     adds = files_to_purge(snapshot, where, progress)
     if not adds:
         return None
@@ -48,7 +49,7 @@ def stage_purge(
     return replace(operation, parameters={**operation.parameters, "predicate": told})
 
 
-def files_to_purge(snapshot: Snapshot, where: str | Predicate | None = None, progress: Progress = silent) -> list[AddFile]:
+def files_to_purge(snapshot: Snapshot, where: Condition | None = None, progress: Progress = silent) -> list[AddFile]:
     """The files with a deletion vector, and those with columns that were dropped from the table."""
     config = snapshot.config
     adds = partition_files(snapshot, where)

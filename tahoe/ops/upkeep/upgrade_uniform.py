@@ -26,6 +26,7 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import check_iceberg_compat, deletes_form, uniform_is_enabled
 from tahoe.protocol.iceberg_upgrade import Upgrade
+from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
@@ -77,10 +78,12 @@ def upgrade_uniform(
         _set(begin, commit, operation, wanted)
         properties |= wanted
     rewritten, noted = _bring_files(begin, commit, compat_version, progress)
-    if not uniform_is_enabled(begin().existing().config.properties):
-        _set(begin, commit, "SET TBLPROPERTIES", {_ENABLED_FORMATS: "iceberg"})
+    newest = begin().existing()
+    version = newest.version
+    if not uniform_is_enabled(newest.config.properties):
+        version = _set(begin, commit, "SET TBLPROPERTIES", {_ENABLED_FORMATS: "iceberg"})
         properties[_ENABLED_FORMATS] = "iceberg"
-    return Upgrade(compat_version, begin().existing().version, properties, rewritten, noted)
+    return Upgrade(compat_version, version, properties, rewritten, noted)
 
 
 # -- properties --------------------------------------------------------------------------------------------------------------
@@ -107,12 +110,12 @@ def _steps(config: TableConfig, compat_version: int) -> _Steps:
     return steps
 
 
-def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, str]) -> None:
+def _set(begin: Begin, commit: Commit, operation: str, properties: Mapping[str, str]) -> int:
     transaction = begin()
     snapshot = transaction.existing()
     transaction.read_whole_table()
     transaction.set_metadata(with_properties(snapshot.config, properties, transaction.clock))
-    commit(transaction, Operation(operation, {"properties": json.dumps(properties, separators=(",", ":"))}))
+    return commit(transaction, Operation(operation, {"properties": json.dumps(properties, separators=(",", ":"))})).version
 
 
 def _planned(transaction: Transaction, snapshot: Snapshot, compat_version: int, steps: _Steps, progress: Progress) -> Upgrade:
@@ -232,11 +235,12 @@ def _has_layout(add: AddFile) -> bool:
 
 def _with_statistics(config: TableConfig, add: AddFile, footer: pq.FileMetaData) -> AddFile:
     configuration = config.metadata.configuration
+    indexed = indexed_columns(config.schema, config.partition_columns, configuration)
     statistics = statistics_of_footer(
         footer,
         config.schema,
-        indexed_columns(config.schema, config.partition_columns, configuration),
+        indexed,
         column_mapping_mode=config.column_mapping_mode,
         prefix_length=string_prefix_length(configuration),
     )
-    return replace(add, stats=(statistics if add.deletion_vector is None else statistics.widened()).to_json())
+    return with_statistics(add, statistics if add.deletion_vector is None else statistics.widened(), indexed)

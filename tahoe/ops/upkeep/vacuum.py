@@ -42,6 +42,7 @@ from tahoe.protocol.features import check_writable
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import split_url
 from tahoe.store.log_store import Entry, LogStore
+from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.wording import counted
@@ -117,7 +118,10 @@ def vacuum(
             emptied_before_ms = plan.cut_off_ms + min(0, plan.retention_ms - HOUR_MS)
             delete_empty_folders(store, partition_prefixes(newest.config), emptied_before_ms)
     version = None if done is None else done.end(deleted)
-    write_last_vacuum(store, plan.vacuumed_version)
+    with logged_after_commit(
+        "VACUUM of %s is done, but did not note how far it came; the next one reads more commits", store.url
+    ):
+        write_last_vacuum(store, plan.vacuumed_version)
     return Vacuumed(replace(plan, files=tuple(files)), deleted, version)
 
 

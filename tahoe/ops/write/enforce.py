@@ -40,6 +40,7 @@ class Enforcer:
     ) -> Enforcer:
         """For data of a schema. Raises for constraints that cannot be enforced, before a row is looked at."""
         constraints = constraints_of(config)
+        constraints.require_evaluator()
         given = {name.lower() for name in data_schema.names}
         absent = tuple(one.column.name for one in constraints.generated if one.column.name.lower() not in given)
         return cls(config.schema, constraints, LimitedTexts(config.schema, config.table), absent, completion)

@@ -18,6 +18,7 @@ from tahoe.ops.write.stored_layout import Layout
 from tahoe.ops.write.writer import file_name
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns, string_prefix_length
 from tahoe.schema.evolve import check_holds_data
 from tahoe.snapshot.give_back import GiveBack
@@ -87,14 +88,8 @@ def write_stream(
                     group, _ = following
                     del following
             size = sink.tell()
-    return AddFile(
-        path=encode_path(name),
-        partition_values=dict(partition_values),
-        size=size,
-        modification_time=now,
-        data_change=False,
-        stats=collected.statistics(footers[0]).to_json(),
-    )
+    add = AddFile(encode_path(name), dict(partition_values), size, modification_time=now, data_change=False)
+    return with_statistics(add, collected.statistics(footers[0]), indexed)
 
 
 def _row_groups(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Generator[tuple[pa.Table, bool], None, None]:

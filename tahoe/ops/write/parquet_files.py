@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -77,6 +78,7 @@ def parquet_bytes(table: pa.Table, codec: str, format_version: str, bloom_filter
     return content
 
 
+@contextmanager
 def parquet_writer(
     sink: Any,
     first: pa.Table,
@@ -86,7 +88,7 @@ def parquet_writer(
     *,
     are_all: bool = True,
     footers: list[pq.FileMetaData] | None = None,
-) -> pq.ParquetWriter:
+) -> Iterator[pq.ParquetWriter]:
     """What writes a Parquet file to a sink, row group by row group.
 
     Args:
@@ -94,7 +96,7 @@ def parquet_writer(
         are_all: no row group follows. Of one that does it is not known whether it holds NaN, so floats get no bounds then.
         footers: where the footer is put once the writer is closed.
     """
-    return pq.ParquetWriter(
+    writer = pq.ParquetWriter(
         sink,
         first.schema,
         use_dictionary=_columns_worth_a_dictionary(first),
@@ -107,6 +109,12 @@ def parquet_writer(
         write_statistics=_columns_with_honest_bounds(first, are_all),
         **bloom_filter_options(bloom_filters, first.num_rows),
     )
+    try:
+        yield writer
+        writer.close()
+    finally:
+        # After an error nothing is closed: a sink that failed would raise another error, about the footer, in the place of its own.
+        writer.is_open = False
 
 
 def _columns_with_honest_bounds(table: pa.Table, are_all: bool) -> bool | list[str]:

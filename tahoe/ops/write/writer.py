@@ -30,6 +30,7 @@ from tahoe.progress import Progress, silent
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import with_optional_generated
+from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.partition import hive_folder
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_table, string_prefix_length
 from tahoe.schema.arrow import from_arrow_schema, to_arrow_schema
@@ -204,14 +205,8 @@ class _Writer:
         # Arrow keeps what it no longer uses for later: beside the next file that would be the memory of another one.
         pa.default_memory_pool().release_unused()
         statistics = statistics_of_table(stored, self._config.schema, self._indexed, prefix_length=self._prefix_length)
-        return AddFile(
-            path=encode_path(name),
-            partition_values=values,
-            size=size,
-            modification_time=now_ms,
-            data_change=True,
-            stats=statistics.to_json(),
-        )
+        add = AddFile(encode_path(name), values, size, modification_time=now_ms, data_change=True)
+        return with_statistics(add, statistics, self._indexed)
 
     def _new_name(self, values: Mapping[str, str | None]) -> str:
         name = file_name(self._config, self._clock, values, f"{self._kind}-{len(self._names):05d}", SUFFIXES[self._codec])

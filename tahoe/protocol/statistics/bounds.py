@@ -19,9 +19,12 @@ from typing import Any, TypeAlias
 
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 
-__all__ = ["DEFAULT_PREFIX_LENGTH", "Leaf", "bound_of", "has_bounds", "truncate_max", "truncate_min"]
+__all__ = ["DEFAULT_PREFIX_LENGTH", "NAN_COUNTED", "Leaf", "bound_of", "has_bounds", "truncate_max", "truncate_min"]
 
 DEFAULT_PREFIX_LENGTH = 32
+
+NAN_COUNTED = "tahoe.nanCounted"
+"""The tag of a file whose greatest floats count NaN (`tahoe.protocol.nan_bounds`). Its value is ``true``."""
 
 Leaf: TypeAlias = tuple[StructField, ...]
 """A leaf column as the chain of fields that leads to it."""

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.after_writes import compact_after
 from tahoe.spark.catalog.dropped import tell_coordinator_of_names
-from tahoe.spark.catalog.dynamic_overwrite import plan_dynamic_overwrites
 from tahoe.spark.catalog.jar_settings import take_back_missing_catalog
 from tahoe.spark.catalog.known import KnownTables
+from tahoe.spark.catalog.planned_writes import plan_writes
 from tahoe.spark.catalog.raw_commands import refuse_raw_commands
 from tahoe.spark.catalog.relation_cache import relation_cache
 from tahoe.spark.catalog.session_catalog import session_catalog
@@ -47,7 +47,7 @@ def give_names(spark: SparkSession) -> None:
     # After it: what the log says is asked of the version that a plan was given.
     answer_from_log(spark)
     after_commits(partial(recache, spark), partial(compact_after, spark))
-    plan_dynamic_overwrites(spark)
+    plan_writes(spark)
     refuse_raw_commands(spark)
     tell_coordinator_of_names(spark)
     give_table_changes(spark)

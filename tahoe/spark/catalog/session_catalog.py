@@ -125,7 +125,7 @@ class _SessionCatalog:
         snapshot = _snapshot(table, travel)
         if writes:
             zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
-            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, zone)), table)
+            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, zone)), table, snapshot.config)
         if travel is not None:
             return self._told(entry, snapshot, Loaded(snapshot, None), travelled=True)
         shown = self._shown.get(tuple(parts))

@@ -50,6 +50,12 @@ class _TableChanges(Proxied):
                 code="INCORRECT_NUMBER_OF_ARGUMENTS",
                 function=self._name,
             )
+        if not _is_constant(spark, given[0]):
+            raise InvalidRequest(
+                f"The table of {self._name} must be a constant text, found {given[0].sql()}. Write its name in quotes.",
+                code="DELTA_UNSUPPORTED_EXPRESSION",
+                function=self._name,
+            )
         table = self._table(spark, _text(spark, given[0]))
         start, end = (self._bound(spark, one, name) for one, name in zip((*given[1:], None)[:2], ("start", "end"), strict=True))
         asked = ChangeRange(start[0], end[0], start[1], end[1])
@@ -77,7 +83,7 @@ class _TableChanges(Proxied):
         if expression is None:
             return None, None
         kind = str(expression.dataType().simpleString())
-        if not expression.deterministic() or not expression.references().isEmpty():
+        if not _is_constant(spark, expression):
             raise InvalidRequest(
                 f"The {name} of {self._name} must be constant, found {expression.sql()}. Write a version or a time.",
                 code="DELTA_CDC_NON_CONSTANT_ARGUMENT",
@@ -105,6 +111,12 @@ class _TableChanges(Proxied):
         """The interface that the JVM may call on this object."""
 
         implements = ("scala.Function1",)
+
+
+def _is_constant(spark: SparkSession, expression: JavaObject) -> bool:
+    """Whether it has one value, without columns and subqueries."""
+    subqueries = Jvm.of(spark).catalyst("trees.TreePattern").PLAN_EXPRESSION()
+    return bool(expression.deterministic() and expression.references().isEmpty() and not expression.containsPattern(subqueries))
 
 
 def _text(spark: SparkSession, expression: JavaObject) -> str | None:

@@ -1,6 +1,7 @@
 """A Delta table as Spark's writers see it: table, builder of a write, the write, and the relation that takes the rows, in one.
 
-Spark resolves INSERT, append and overwrite against the table's schema, casts, and hands over a DataFrame.
+Spark hands over the rows of INSERT, append and overwrite as a DataFrame with the query's own columns. Which of them are meant by their
+places, and which by name, the plan of the statement says (`tahoe.spark.catalog.planned_writes`).
 """
 
 from __future__ import annotations
@@ -9,28 +10,41 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.ops.rows.insert import WriteOptions
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.condition_text import condition_text
+from tahoe.spark.catalog.planned_writes import PLANNED
 from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import has_field
 from tahoe.spark.jvm.stand_ins import stand_in
-from tahoe.spark.names.settings import settings_of
+from tahoe.spark.names.settings import is_on, settings_of
+from tahoe.spark.write.arranged import Arrangement, arranged
 from tahoe.table import Table
 
-__all__ = ["writable"]
+__all__ = ["BY_DATAFRAME", "writable"]
 
+BY_DATAFRAME = "tahoe.byDataFrame"
+"""An option of writes by name that are not SQL's."""
+_EVOLVES_BY_NAME = "spark.databricks.delta.insert.byName.schemaEvolution.enabled"
+_NULLS_BY_DEFAULT = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 _SQL = "org.apache.spark.sql"
-# Spark asks for BATCH_WRITE where partitions are overwritten, though it then gets an append (`tahoe.spark.catalog.dynamic_overwrite`).
-_CAPABILITIES = ("V1_BATCH_WRITE", "BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
+# Spark asks for BATCH_WRITE where partitions are overwritten, though it then gets an append (`tahoe.spark.catalog.planned_writes`).
+# With ACCEPT_ANY_SCHEMA it neither casts nor counts the columns: what may be cast is more than Spark's own rule of store assignment allows,
+# and columns may be added.
+_CAPABILITIES = ("ACCEPT_ANY_SCHEMA", "V1_BATCH_WRITE", "BATCH_WRITE", "OVERWRITE_BY_FILTER", "TRUNCATE", "OVERWRITE_DYNAMIC")
 
 
-def writable(spark: SparkSession, shown: JavaObject, table: Table) -> JavaObject:
+def writable(spark: SparkSession, shown: JavaObject, table: Table, config: TableConfig) -> JavaObject:
     """The table for one statement to write to.
 
     Args:
         shown: Spark's ``V1Table`` of it, whose name, columns and partitioning it has.
+        config: of the version that the statement was analyzed with.
     """
-    answers = _WritableTable(spark, table)
+    answers = _WritableTable(spark, table, config, str(shown.name()))
     answers.itself = stand_in(spark, shown, answers, _METHODS, _INTERFACES)
     return answers.itself
 
@@ -41,10 +55,11 @@ _INTERFACES = (
     f"{_SQL}.connector.write.SupportsDynamicOverwrite",
     f"{_SQL}.connector.write.V1Write",
     f"{_SQL}.sources.InsertableRelation",
+    PLANNED,
 )
 _METHODS = (
     *("capabilities", "newWriteBuilder", "truncate", "canOverwrite", "overwrite", "overwriteDynamicPartitions", "build"),
-    *("toInsertableRelation", "description", "supportedCustomMetrics", "reportDriverMetrics", "insert"),
+    *("toInsertableRelation", "description", "supportedCustomMetrics", "reportDriverMetrics", "insert", "accept"),
 )
 
 
@@ -53,10 +68,12 @@ class _WritableTable:
 
     itself: JavaObject
 
-    def __init__(self, spark: SparkSession, table: Table) -> None:
-        self._spark, self._jvm, self._table = spark, Jvm.of(spark), table
+    def __init__(self, spark: SparkSession, table: Table, config: TableConfig, named: str) -> None:
+        self._spark, self._jvm, self._table, self._config, self._named = spark, Jvm.of(spark), table, config, named
         self._options: Mapping[str, str] = {}
         self._mode, self._where, self._by_partition = "append", "", False
+        self._by_name: bool | None = None
+        self._evolves = False
 
     # -- Table and SupportsWrite -------------------------------------------------------------------------------------------
 
@@ -100,6 +117,14 @@ class _WritableTable:
         """The write: itself."""
         return self.itself
 
+    # -- Consumer ----------------------------------------------------------------------------------------------------------
+
+    def accept(self, plan: JavaObject) -> None:
+        """The statement's plan, which this is the write of, before it is executed."""
+        self._by_name = bool(plan.isByName())
+        # Before 4.2, Spark has no INSERT WITH SCHEMA EVOLUTION.
+        self._evolves = has_field(plan, "withSchemaEvolution") and bool(plan.withSchemaEvolution())
+
     # -- V1Write and InsertableRelation ------------------------------------------------------------------------------------
 
     def toInsertableRelation(self) -> JavaObject:  # noqa: N802 - Spark's name
@@ -120,16 +145,25 @@ class _WritableTable:
 
     def insert(self, data: JavaObject, overwrite: bool) -> None:
         """Write the rows of a Dataset, in one commit."""
-        given = dict(self._options)
+        given, settings = dict(self._options), settings_of(self._spark)
+        is_statement = given.pop(BY_DATAFRAME, None) is None
         if self._where:
             given["replaceWhere"] = self._where
         if self._by_partition:
             given["partitionOverwriteMode"] = "dynamic"
-        request = insert_request(
-            "Overwrite" if self._mode == "overwrite" else "Append",
-            None,
-            given,
-            settings_of(self._spark),
-            same_types=False,  # Spark has cast the rows already, by its store assignment policy
+        mode = "Overwrite" if self._mode == "overwrite" else "Append"
+        request = insert_request(mode, None, given, settings, merge_schema=self._evolves, same_types=False, stores=store_anything)
+        rows = arranged(DataFrame(data, self._spark), self._config, self._arrangement(request.options, is_statement))
+        insert(self._table, rows, request)
+
+    def _arrangement(self, options: WriteOptions, is_statement: bool) -> Arrangement:
+        assert self._by_name is not None, "the plan of a write is known before it runs"
+        return Arrangement(
+            self._named,
+            self._by_name,
+            is_statement,
+            options.merge_schema,
+            is_on(self._spark, _EVOLVES_BY_NAME, usual=True),
+            is_on(self._spark, _NULLS_BY_DEFAULT, usual=True),
+            options.automatic_widening,
         )
-        insert(self._table, DataFrame(data, self._spark), request)

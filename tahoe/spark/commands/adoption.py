@@ -21,7 +21,7 @@ _OF_MAPPING = frozenset({"delta.columnMapping.maxColumnId", "delta.columnMapping
 
 def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping[str, str]) -> None:
     """Refuse a schema, partitioning or properties that differ from the table's. What was not given is not compared; where columns were
-    given, so was the partitioning, if only by its absence.
+    given, so was the partitioning, if only by its absence. Without columns no partitioning may be given.
 
     Args:
         properties: those that were said.
@@ -47,6 +47,13 @@ def check_agrees(snapshot: Snapshot, given: TableDefinition, properties: Mapping
             raise _refused(
                 snapshot, f"clustering columns are {there}, given were {said}", "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"
             )
+    elif given.partition_by or given.cluster_by:
+        raise InvalidRequest(
+            f"CREATE TABLE gives no columns, but a partitioning or clustering, for the Delta table at {snapshot.store.url}. Leave it out to "
+            "adopt the table as it is.",
+            code="DELTA_SCHEMA_NOT_PROVIDED",
+            table=snapshot.store.url,
+        )
     if properties:
         wanted, has = _comparable(validate_properties(properties)), _comparable(snapshot.metadata.configuration)
         if wanted != has:

@@ -6,7 +6,7 @@ go by the names of their fields. Nothing is run here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -24,15 +24,17 @@ from tahoe.spark.write.fitting import Place, fitted_value
 
 __all__ = ["parse_assignments", "with_assigned"]
 
+_IN_VALUES = ("ScalarSubquery",)
+
 
 def parse_assignments(
-    rows: DataFrame, texts: Mapping[str, str | Column], schema: StructType, alias: str | None, operation: str
+    rows: DataFrame, texts: Sequence[tuple[str, str | Column]], schema: StructType, alias: str | None, operation: str
 ) -> tuple[Assignment, ...]:
     """The assignments of a SET or VALUES clause.
 
     Args:
         rows: what the values see.
-        texts: column, or nested field as ``a.b`` → SQL text, or a column expression.
+        texts: pairs of a column, or nested field as ``a.b``, and its value: SQL text, or a column expression.
         schema: of the table that is assigned to.
         alias: a name that may stand before a column that is assigned to.
         operation: for errors.
@@ -41,15 +43,16 @@ def parse_assignments(
         InvalidRequest: a name that is no column; ``DELTA_CONFLICT_SET_COLUMN`` where two assignments are to the same place; a value with
             aggregates.
         SchemaMismatch: ``DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION`` where a struct has other fields than the column's.
-        Unsupported: a value with a subquery.
+        Unsupported: a value with another subquery than one of a single value.
         AnalysisException: PySpark's own, for what is no expression on the rows.
     """
     jvm = Jvm.of(rows.sparkSession)
     assignments = []
-    for place, given in zip(assigned_places(texts, schema, alias), texts.values(), strict=True):
+    places = assigned_places((key for key, _ in texts), schema, alias)
+    for place, (_, given) in zip(places, texts, strict=True):
         column = sf.expr(given) if isinstance(given, str) else given
         selected = rows.select(column.alias("value"))
-        check_expression(jvm, selected, given, f"an assignment of {operation}", may_be_chance=True)
+        check_expression(jvm, selected, given, f"an assignment of {operation}", may_be_chance=True, subqueries=_IN_VALUES)
         source = from_spark_schema(selected.schema).fields[0].data_type
         _check_fields(source, place.data_type, place.path)
         assignments.append(Assignment(place.path, Value(column, source)))

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 
-__all__ = ["check_clone", "check_kind", "checked_expression", "checked_expressions"]
+from tahoe.argument_checks import WrongArgument
+
+__all__ = ["check_clone", "check_kind", "checked_expression", "checked_expressions", "wrong_argument"]
 
 _KINDS = {int: "an int", str: "a string", bool: "a boolean", dict: "a dict"}
 
 
-def check_kind(given: object, name: str, kind: type, called: str | None = None) -> None:
-    """Raises `ValueError` for what is not of a type; a bool is no int.
+def wrong_argument(message: str, parameter: str) -> WrongArgument:
+    """The error, which names the parameter where delta-spark's words do not."""
+    named = message if parameter in message else f"{message} (parameter '{parameter}')"
+    return WrongArgument(named, parameter=parameter)
+
+
+def check_kind(value: object, name: str, kind: type, called: str | None = None, parameter: str | None = None) -> None:
+    """Raises `WrongArgument` for what is not of a type; a bool is no int.
 
     Args:
+        name: as the message calls the argument.
         called: the type's name in the message, where it is not that of `_KINDS`.
+        parameter: its name, where it is not the last word of `name`.
     """
-    if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
-        raise ValueError(f"{name} needs to be {called or _KINDS[kind]} but got '{type(given)}'.")
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        expected = called or _KINDS.get(kind) or f"a {kind.__name__}"
+        raise wrong_argument(f"{name} needs to be {expected} but got '{type(value)}'.", parameter or name.split()[-1])
 
 
 def check_clone(target: object, is_shallow: object, replace: object, properties: object) -> None:
-    """Raises `ValueError` for what CLONE cannot take."""
+    """Raises `WrongArgument` for what CLONE cannot take."""
     check_kind(target, "target", str)
     check_kind(is_shallow, "isShallow", bool)
     check_kind(replace, "replace", bool)
@@ -29,33 +40,36 @@ def check_clone(target: object, is_shallow: object, replace: object, properties:
     check_kind(properties, "properties", dict)
     assert isinstance(properties, dict)
     for key, value in properties.items():
-        check_kind(key, f"All property keys including {key}", str)
-        check_kind(value, f"All property values including {value}", str)
+        check_kind(key, f"All property keys including {key}", str, parameter="properties")
+        check_kind(value, f"All property values including {value}", str, parameter="properties")
 
 
-def checked_expression(given: object, name: str = "'condition'") -> str | Column | None:
-    """SQL text, a column expression, or None. Raises `TypeError` for anything else."""
-    if given is None or isinstance(given, str | Column):
-        return given
-    raise TypeError(
-        f"{name} must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type {type(given)}"
+def checked_expression(expression: object, name: str = "condition") -> str | Column | None:
+    """SQL text, a column expression, or None. Raises `WrongArgument` for anything else."""
+    if expression is None or isinstance(expression, str | Column):
+        return expression
+    raise wrong_argument(
+        f"'{name}' must be a Spark SQL Column or a string (expression in SQL syntax), found to be of type {type(expression)}",
+        name,
     )
 
 
-def checked_expressions(given: object, name: str) -> dict[str, str | Column]:
-    """Expressions by column. Raises `ValueError` for None, and `TypeError` for anything but a dict of texts and column expressions."""
-    if given is None:
-        raise ValueError(f"{name} cannot be None")
-    if type(given) is not dict:
-        raise TypeError(f"{name} must be a dict, found to be {type(given)}")
-    for key, value in given.items():
+def checked_expressions(expressions: object, name: str, method: str | None = None) -> tuple[tuple[str, str | Column], ...]:
+    """Pairs of a column and an expression. Raises `WrongArgument` for anything but a dict of texts and column expressions."""
+    where = f"'{name}'" if method is None else f"'{name}' in {method}"
+    if expressions is None:
+        raise wrong_argument(f"{where} cannot be None", name)
+    if type(expressions) is not dict:
+        raise wrong_argument(f"{where} must be a dict, found to be {type(expressions)}", name)
+    for key, value in expressions.items():
         if type(key) is not str:
-            raise TypeError(
-                f"Keys of dict in {name} must contain only strings with column names, found '{key}' of type '{type(key)}'"
+            raise wrong_argument(
+                f"Keys of dict in {where} must contain only strings with column names, found '{key}' of type '{type(key)}'", name
             )
         if not isinstance(value, str | Column):
-            raise TypeError(
-                f"Values of dict in {name} must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values, "
-                f"found '{value}' of type '{type(value)}'"
+            raise wrong_argument(
+                f"Values of dict in {where} must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values, "
+                f"found '{value}' of type '{type(value)}'",
+                name,
             )
-    return given
+    return tuple(expressions.items())

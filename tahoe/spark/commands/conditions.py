@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from py4j.java_gateway import is_instance_of
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -16,10 +17,25 @@ from tahoe.protocol.actions import AddFile
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import changes_of, with_positions
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.records import items
 from tahoe.spark.scan.relation import Alias, Condition, named, shape_of
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["Meant", "check_condition", "check_expression", "find_changes", "shown_in_history", "text_of", "whole_files"]
+__all__ = [
+    "Meant",
+    "Subqueries",
+    "check_condition",
+    "check_expression",
+    "find_changes",
+    "has_subquery",
+    "shown_in_history",
+    "text_of",
+    "whole_files",
+]
+
+Subqueries = Collection[str]
+"""Kinds of subqueries, by the names of Catalyst's expressions."""
+_SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +61,19 @@ _MOST_FIELDS = 25
 """Spark's default of ``spark.sql.debug.maxToStringFields``."""
 
 
-def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Column, alias: Alias | None, operation: str) -> str:
+def check_condition(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    condition: str | Column,
+    alias: Alias | None,
+    operation: str,
+    *,
+    subqueries: Subqueries = (),
+) -> str:
     """Refuse what no condition of a change of rows may hold, before a row is read.
+
+    Args:
+        subqueries: the kinds of subqueries that it may have.
 
     Returns:
         The condition as the history shows it (`shown_in_history`).
@@ -59,16 +86,19 @@ def check_condition(spark: SparkSession, snapshot: Snapshot, condition: str | Co
     """
     column = sf.expr(condition) if isinstance(condition, str) else condition
     selected = named(shape_of(spark, snapshot), alias).select(column.alias("condition"))
-    return check_expression(Jvm.of(spark), selected, condition, f"the condition of {operation}")
+    return check_expression(Jvm.of(spark), selected, condition, f"the condition of {operation}", subqueries=subqueries)
 
 
-def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False) -> str:
+def check_expression(
+    jvm: Jvm, selected: DataFrame, given: str | Column, where: str, *, may_be_chance: bool = False, subqueries: Subqueries = ()
+) -> str:
     """Refuse subqueries, aggregates and, unless they may be, functions that are not deterministic.
 
     Args:
         selected: the expression alone, selected from the rows that it sees.
         given: the expression, for the error.
         where: what it is part of, for the error.
+        subqueries: the kinds of subqueries that are allowed.
 
     Returns:
         The expression as the history shows it (`shown_in_history`).
@@ -81,7 +111,7 @@ def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: 
             expression=text,
         )
     expression = plan.projectList().apply(0)
-    if jvm.catalyst("expressions.SubqueryExpression").hasSubquery(expression):
+    if not set(_subqueries(jvm, expression)) <= set(subqueries):
         raise Unsupported(
             f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
             code="DELTA_UNSUPPORTED_SUBQUERY",
@@ -94,6 +124,22 @@ def check_expression(jvm: Jvm, selected: DataFrame, given: str | Column, where: 
             expression=text,
         )
     return shown_in_history(jvm, expression.child())
+
+
+def has_subquery(jvm: Jvm, expression: str | Column) -> bool:
+    """Whether an expression reads rows of a query, perhaps of the very table that is changed."""
+    column = sf.expr(expression) if isinstance(expression, str) else expression
+    return bool(jvm.expression(column).containsPattern(jvm.catalyst("trees.TreePattern").PLAN_EXPRESSION()))
+
+
+def _subqueries(jvm: Jvm, expression: JavaObject) -> Iterator[str]:
+    """The kinds of the subqueries in an expression."""
+    if not expression.containsPattern(jvm.catalyst("trees.TreePattern").PLAN_EXPRESSION()):
+        return
+    if is_instance_of(jvm.gateway, expression, _SUBQUERY):
+        yield str(expression.nodeName())
+    for child in items(expression.children()):
+        yield from _subqueries(jvm, child)
 
 
 def shown_in_history(jvm: Jvm, expression: JavaObject) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
 from tahoe.log.replay import add_files
@@ -17,11 +17,11 @@ from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.ops.tables.create import create_operation, new_metadata
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile, RemoveFile
-from tahoe.protocol.constraints import check_new
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.schema.types import StructType
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.stored_expressions import check_new_on_spark
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.prepare import future_config
@@ -71,7 +71,13 @@ class Rows:
 
 
 def create_table(
-    table: Table, definition: TableDefinition, how: str, rows: Rows | None = None, *, user_metadata: str | None = None
+    spark: SparkSession,
+    table: Table,
+    definition: TableDefinition,
+    how: str,
+    rows: Rows | None = None,
+    *,
+    user_metadata: str | None = None,
 ) -> None:
     """Make the table.
 
@@ -82,7 +88,7 @@ def create_table(
 
     Raises:
         InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; a schema, partitioning or property that no table can have; a generated column or
-            constraint that could not be enforced (`tahoe.protocol.constraints.check_new`).
+            constraint that could not be enforced (`tahoe.spark.write.stored_expressions.check_new_on_spark`).
         NotFound: ``DELTA_CANNOT_REPLACE_MISSING_TABLE``.
     """
     transaction = table.begin()
@@ -105,7 +111,7 @@ def create_table(
     transaction.set_metadata(metadata)
     transaction.enforces = ENFORCED
     clustered_by = stage_clustering(transaction, definition.cluster_by)
-    check_new(future_config(transaction))
+    check_new_on_spark(spark, future_config(transaction))
     metrics = _stage(transaction, rows)
     # What asks for features is the protocol's, and no property of the table that will be.
     operation = create_operation(

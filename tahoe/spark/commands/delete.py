@@ -10,7 +10,7 @@ from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.delete import stage_deleted_files, stage_deleted_rows
 from tahoe.ops.rows.row_changes import RowsChanged, Staged, snapshot_to_change
-from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, whole_files
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, has_subquery, whole_files
 from tahoe.spark.commands.row_changes import (
     committed,
     copy_rows,
@@ -19,14 +19,18 @@ from tahoe.spark.commands.row_changes import (
     rows_that_go,
     write_change_data,
 )
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.names.settings import is_on
 from tahoe.spark.scan.relation import Alias, condition_of
 from tahoe.spark.write.writer import FileOptions
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["delete", "stage_delete"]
+
+_ALLOWS_EXISTS = "spark.databricks.delta.delete.allowExistsSubquery"
 
 
 def delete(
@@ -46,7 +50,8 @@ def delete(
 
     Raises:
         InvalidRequest: a condition with aggregates, or one that may answer otherwise when asked again; an append-only table.
-        Unsupported: a condition with a subquery; a Spark Connect session; what the table demands of writers.
+        Unsupported: a condition with a subquery, but EXISTS where the session allows it; a Spark Connect session; what the table demands of
+            writers.
         DeltaConcurrentModificationException: another writer changed the same rows, and was first.
     """
     refuse_connect(spark, "DELETE")
@@ -74,7 +79,10 @@ def stage_delete(
     started = transaction.clock.now_ms()
     if condition is None:
         return stage_deleted_files(transaction, snapshot, add_files(snapshot.files()), None, None)
-    text = check_condition(spark, snapshot, condition, alias, "DELETE")
+    subqueries = ("Exists",) if is_on(spark, _ALLOWS_EXISTS) else ()
+    text = check_condition(spark, snapshot, condition, alias, "DELETE", subqueries=subqueries)
+    if has_subquery(Jvm.of(spark), condition):
+        transaction.read_whole_table()
     meaning = condition_of(spark, snapshot, condition, alias)
     whole = whole_files(snapshot, meaning)
     if whole is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,10 +19,22 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.local_rows import local_frame
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.table import Table
 
-__all__ = ["DETAIL", "HISTORY", "detail_frame", "detail_rows", "history_frame", "history_rows", "text_columns"]
+__all__ = [
+    "DETAIL",
+    "HISTORY",
+    "detail_frame",
+    "detail_rows",
+    "detail_rows_of_entry",
+    "history_frame",
+    "history_rows",
+    "text_columns",
+]
 
 
 def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -> DataFrame:
@@ -30,7 +43,7 @@ def history_frame(spark: SparkSession, table: Table, limit: int | None = None) -
     Args:
         limit: only so many.
     """
-    return spark.createDataFrame(history_rows(table, limit), HISTORY)
+    return local_frame(spark, history_rows(table, limit), HISTORY)
 
 
 def detail_frame(spark: SparkSession, table: Table, name: str | None = None) -> DataFrame:
@@ -39,7 +52,7 @@ def detail_frame(spark: SparkSession, table: Table, name: str | None = None) -> 
     Args:
         name: that the table has in the session's catalog.
     """
-    return spark.createDataFrame(detail_rows(table, name), DETAIL)
+    return local_frame(spark, detail_rows(table, name), DETAIL)
 
 
 def history_rows(table: Table, limit: int | None = None) -> list[tuple[Any, ...]]:
@@ -52,6 +65,26 @@ def detail_rows(table: Table, name: str | None = None) -> list[tuple[Any, ...]]:
     told = table.detail()
     told |= {"location": hadoop_path(told["location"]), "name": name or told["name"]}
     return [tuple(_plain(told[column.name], column.dataType) for column in DETAIL)]
+
+
+def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[Any, ...]]:
+    """The row of `detail_frame` for a table of another format: all that the catalog's entry has.
+
+    Args:
+        entry: the ``CatalogTable``.
+        name: with its catalog.
+    """
+    uri = entry.storage().locationUri()
+    known: dict[str, Any] = {
+        "format": str(entry.provider().get()) if entry.provider().isDefined() else None,
+        "name": name,
+        "description": str(entry.comment().get()) if entry.comment().isDefined() else "",
+        "location": str(uri.get().toString()) if uri.isDefined() else None,
+        "createdAt": datetime.fromtimestamp(entry.createTime() / 1000, UTC),
+        "partitionColumns": [str(column) for column in items(entry.partitionColumnNames())],
+        "properties": jvm.dictionary(entry.properties()),
+    }
+    return [tuple(known.get(column.name) for column in DETAIL)]
 
 
 def text_columns(*names: str) -> StructType:

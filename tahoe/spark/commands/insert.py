@@ -42,8 +42,8 @@ from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import condition_of
 from tahoe.spark.write.enforce import enforced, session_time_zone
-from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.idempotent import reset_version
+from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
+from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.table import Table
 from tahoe.txn.prepare import future_config
@@ -66,9 +66,8 @@ def insert(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | Non
         InvalidRequest, SchemaMismatch, Unsupported: before anything is written.
         DeltaConcurrentModificationException: another writer won; the files written are left to VACUUM.
     """
-    version = _inserted(table, data, request, told_as)
-    reset_version(data.sparkSession)
-    return version
+    with resetting_version(data.sparkSession):
+        return _inserted(table, data, request, told_as)
 
 
 def _inserted(table: Table, data: DataFrame, request: Insert, told_as: ToldAs | None) -> int | None:
@@ -110,7 +109,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
         snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, nullable_schema(from_spark_schema(data.schema)), options)
     completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
-    rows = enforced(data, config, completion=completion)
+    rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
     if snapshot is not None and options.replace_where is not None:
         check_condition(data.sparkSession, snapshot, options.replace_where, None, "replaceWhere")
         rows = _fulfilling(rows, options.replace_where or "", config)

@@ -35,11 +35,11 @@ from tahoe.spark.names.new_entries import (
 )
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.idempotent import reset_version
+from tahoe.spark.write.idempotent import resetting_version
 from tahoe.store.location import table_url
 from tahoe.table import Table
 
-__all__ = ["Creation", "make_table"]
+__all__ = ["Creation", "make_table", "refuse_other_location"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,21 @@ def make_table(spark: SparkSession, asked: Creation) -> Table | None:
     return table
 
 
+def refuse_other_location(spark: SparkSession, name: str, place: str, location: str | None) -> None:
+    """Raise `InvalidRequest` (``DELTA_TABLE_LOCATION_MISMATCH``) if a location is given for a table that is elsewhere.
+
+    Args:
+        place: the location of the table.
+        location: the given one; None for none.
+    """
+    if location is not None and _path_part(spark, location) != _path_part(spark, place):
+        raise InvalidRequest(
+            f"The location of table {name} is '{place}', and '{location}' was given. Leave the location out, or drop the table first.",
+            code="DELTA_TABLE_LOCATION_MISMATCH",
+            table=name,
+        )
+
+
 def _by_path(spark: SparkSession, asked: Creation, path: str) -> Table:
     if asked.location is not None and table_url(asked.location) != table_url(path):
         raise InvalidRequest(
@@ -143,12 +158,7 @@ def _over(spark: SparkSession, asked: Creation, identifier: JavaObject, entry: J
             table=name,
         )
     place = location_of(entry)
-    if asked.location is not None and _path_part(spark, asked.location) != _path_part(spark, place):
-        raise InvalidRequest(
-            f"The location of table {name} is '{place}', and '{asked.location}' was given. Leave the location out, or drop the table first.",
-            code="DELTA_TABLE_LOCATION_MISMATCH",
-            table=name,
-        )
+    refuse_other_location(spark, name, place, asked.location)
     table = table_at(spark, place, asked.options)
     if asked.query is None:
         _require_schema(asked, name)
@@ -169,8 +179,8 @@ def _make(spark: SparkSession, asked: Creation, table: Table, managed: bool) -> 
     rows = None
     if asked.query is not None:
         rows, definition = _rows(asked, request, definition)
-    create_table(table, definition, asked.how, rows, user_metadata=request.user_metadata)
-    reset_version(spark)
+    with resetting_version(spark):
+        create_table(spark, table, definition, asked.how, rows, user_metadata=request.user_metadata)
 
 
 def _rows(asked: Creation, request: Insert, definition: TableDefinition) -> tuple[Rows, TableDefinition]:

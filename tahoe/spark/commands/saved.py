@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.ops.tables.create import create_operation
 from tahoe.protocol.config import TableConfig
+from tahoe.schema.evolve import store_anything
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.insert import ToldAs, insert
-from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.commands.named import Creation, make_table, refuse_other_location
 from tahoe.spark.commands.write_options import insert_request
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
@@ -29,6 +30,7 @@ from tahoe.txn.transaction import Operation
 __all__ = ["Save", "save_as_table", "save_into"]
 
 _HOW = {"ErrorIfExists": "create", "Ignore": "createIfNotExists", "Append": "create", "Overwrite": "createOrReplace"}
+_FRAMES_ARE_CAST = "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts"
 _KEPT = ("predicate", "isDynamicPartitionOverwrite", "canOverwriteSchema", "canMergeSchema")
 
 
@@ -74,6 +76,8 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
     table = _table(spark, asked, entry)
     if table is None:
         return False
+    if replacing:
+        refuse_other_location(spark, ".".join(asked.name), table.url, path_option(asked.options))
     settings = settings_of(spark)
     request = insert_request(
         asked.mode,
@@ -82,7 +86,8 @@ def save_into(spark: SparkSession, asked: Save, *, replacing: bool = False) -> b
         settings,
         cluster_by=asked.cluster_by,
         merge_schema=asked.evolves,
-        same_types=replacing,
+        same_types=replacing or settings.get(_FRAMES_ARE_CAST) == "false",
+        stores=store_anything,
     )
     tells = replacing and request.options.replace_where is None
     insert(table, asked.data, request, _replacement(entry, asked.cluster_by or ()) if tells else None)

@@ -17,7 +17,7 @@ from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assigned_values import Assignment
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
-from tahoe.spark.commands.conditions import Meant, check_condition, find_changes
+from tahoe.spark.commands.conditions import Meant, check_condition, find_changes, has_subquery
 from tahoe.spark.commands.row_changes import (
     CHOSEN,
     committed,
@@ -45,7 +45,7 @@ __all__ = ["stage_update", "update"]
 def update(
     spark: SparkSession,
     table: Table,
-    values: Mapping[str, str | Column],
+    values: Sequence[tuple[str, str | Column]],
     condition: str | Column | None = None,
     *,
     alias: Alias | None = None,
@@ -55,7 +55,7 @@ def update(
 
     Args:
         spark: a classic session.
-        values: column, or nested field as ``a.b`` → SQL text or column expression over the row as it was.
+        values: pairs of a column, or nested field as ``a.b``, and its value: SQL text or a column expression over the row as it was.
         alias: a name that may stand for the table.
         options: Hadoop's, for the table's storage.
 
@@ -78,7 +78,7 @@ def update(
 def stage_update(
     transaction: Transaction,
     spark: SparkSession,
-    values: Mapping[str, str | Column],
+    values: Sequence[tuple[str, str | Column]],
     condition: str | Column | None,
     *,
     alias: Alias | None = None,
@@ -98,6 +98,8 @@ def stage_update(
         meaning = condition_of(spark, snapshot, condition, alias)
     seen = named(shape_of(spark, snapshot), alias)
     values = with_defaults(values, snapshot.config, Moment(started, session_time_zone(spark)), last_of(alias))
+    if any(has_subquery(Jvm.of(spark), value) for _, value in values):
+        transaction.read_whole_table()
     assignments = parse_assignments(seen, values, snapshot.schema, last_of(alias), "UPDATE")
     refuse_update(snapshot.schema, {one.path[0] for one in assignments}, snapshot.config.table)
     meant = Meant(spark, snapshot, condition, meaning, alias, dict(options or {}))

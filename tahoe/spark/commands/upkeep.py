@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
-from tahoe.ops.layout.optimize import Written, optimize, rewritten_here, written_as_cube
+from tahoe.ops.layout.optimize import Written, optimize, written_as_cube
 from tahoe.ops.layout.optimize_plan import OptimizePlan, OptimizeRequest
 from tahoe.ops.layout.optimize_report import Optimized, metrics_row
 from tahoe.ops.repair.statistics import collected_here, compute_statistics, statistics_of_file
@@ -34,11 +34,14 @@ from tahoe.protocol.actions import AddFile
 from tahoe.protocol.properties import parse_size
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.checked_arguments import check_kind
+from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
 from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
+from tahoe.spark.executors.bin_tasks import rewritten_bin
+from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
+from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.settings import is_on, look_at_settings
 from tahoe.spark.names.snapshots import moment
@@ -96,7 +99,6 @@ FSCK_ROW = "dataFilePath string, dataFileMissing boolean, deletionVectorPath str
 Row = tuple[str, dict[str, Any]]
 Value = TypeVar("Value")
 
-_MOST_TASKS = 1_000
 _DELTA = "spark.databricks.delta."
 _PREFIX = f"{_DELTA}optimize."
 
@@ -127,7 +129,8 @@ def optimize_table(
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
     request = replace(_request(spark, conditions, zorder_by), is_full=is_full)
-    return _row(spark, table, _optimized(spark, table, request).metrics)
+    row = _RowOf(spark, table)
+    return row.of(_optimized(spark, table, request).metrics)
 
 
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
@@ -150,7 +153,7 @@ class DeltaOptimizeBuilder:
         Args:
             partitionFilter: SQL text on partition columns.
         """
-        check_kind(partitionFilter, "Partition filter", str)
+        check_kind(partitionFilter, "Partition filter", str, parameter="partitionFilter")
         self._conditions = (*self._conditions, partitionFilter)
         return self
 
@@ -182,15 +185,15 @@ class DeltaOptimizeBuilder:
         return _optimized(self._spark, self._table, replace(request, dry_run=True))
 
     def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
-        rows = optimize_table(self._spark, self._table, self._conditions, zorder_by)
-        return self._spark.createDataFrame(rows, OPTIMIZE_ROW)
+        result = Result(self._spark, OPTIMIZE_ROW)
+        return result.of(optimize_table(self._spark, self._table, self._conditions, zorder_by))
 
 
 def _names(cols: Sequence[str | list[str] | tuple[str, ...]]) -> list[str]:
     names = cols[0] if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else cols
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
+            raise wrong_argument(f"Z-order column must be str. Found {name} with type {type(name)}", "cols")
     return [str(name) for name in names]
 
 
@@ -200,17 +203,24 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     Args:
         where: on partition columns; only these partitions.
     """
-    transaction = table.begin()
+    row, transaction = _RowOf(spark, table), table.begin()
     started = table.clock.now_ms()
     with shown(table.clock) as progress, told_once(spark):
         operation = stage_purge(transaction, where, progress, shown_where=None if where is None else _shown(spark, where))
+    metrics = _purged(transaction, transaction.existing(), started, table.clock.now_ms())
     if operation is not None:
         table.commit(transaction, operation)
-    return _row(spark, table, _purged(transaction, transaction.existing(), started, table.clock.now_ms()))
+    return row.of(metrics | {"endTimeMs": table.clock.now_ms()})
 
 
-def _row(spark: SparkSession, table: Table, metrics: dict[str, Any]) -> list[Row]:
-    return [(hadoop_path(table.url), metrics | {"totalClusterParallelism": spark.sparkContext.defaultParallelism})]
+class _RowOf:
+    """The row of `OPTIMIZE_ROW` of a table; Spark is asked before anything is committed."""
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        self._path, self._parallelism = hadoop_path(table.url), spark.sparkContext.defaultParallelism
+
+    def of(self, metrics: dict[str, Any]) -> list[Row]:
+        return [(self._path, metrics | {"totalClusterParallelism": self._parallelism})]
 
 
 def _purged(transaction: Transaction, snapshot: Snapshot, started: int, ended: int) -> dict[str, Any]:
@@ -279,9 +289,8 @@ def compute_statistics_of(spark: SparkSession, table: Table) -> None:
     def collect(snapshot: Snapshot, adds: Sequence[AddFile]) -> Iterator[str]:
         if table.url.startswith("memory:") or not adds:
             return collected_here(snapshot, adds)
-        read = partial(statistics_of_file, BareVersion(snapshot.store, snapshot.version, snapshot.config))
-        tasks = spark.sparkContext.parallelize(adds, min(len(adds), _MOST_TASKS))
-        return iter(tasks.map(read).collect())
+        version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+        return raised(run_each(spark.sparkContext, statistics_of_file, adds, version))
 
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown_jobs(spark, table.clock), told_once(spark):
@@ -376,35 +385,15 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
 # -- executors ---------------------------------------------------------------------------------------------------------------
 
 
-_UNSAID = Bin(())
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Writes a bin anew, wherever it is sent."""
-
-    version: BareVersion
-    plan: OptimizePlan
-
-    def __call__(self, one: Bin) -> Written | TahoeError:
-        """What was written, without the bin, which may be many files and is known where the answer goes. An error is an answer too, so
-        that it comes back as it is, and others are known to be taken back."""
-        try:
-            return replace(next(rewritten_here(SYSTEM_CLOCK, self.version, [one], self.plan)), bin=_UNSAID)
-        except TahoeError as error:
-            return error
-
-
 def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[Written]:
     """As `rewritten_here`, each bin by a task of its own; a large one that is clustered, and one of very many files, by many."""
     version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
     by_many = {place for place, one in enumerate(bins) if _is_for_many(spark, one, plan, len(bins))}
     alone = [one for place, one in enumerate(bins) if place not in by_many]
-    task, written = _Task(version, replace(plan, bins=())), list[Written]()
+    written = list[Written]()
     try:
-        if alone:
-            answers = _all(snapshot, spark.sparkContext.parallelize(alone, len(alone)).map(task).collect())
-            written += [replace(answer, bin=one) for answer, one in zip(answers, alone, strict=True)]
+        answers = run_each(spark.sparkContext, rewritten_bin, alone, version, replace(plan, bins=()), tasks=len(alone))
+        written += [replace(answer, bin=one) for answer, one in zip(_all(snapshot, answers), alone, strict=True)]
         for place in sorted(by_many):
             written.append(_by_many(spark, snapshot, version, bins[place], plan))
     except BaseException:

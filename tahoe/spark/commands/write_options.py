@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tahoe.knobs.of_options import writer_given
 from tahoe.knobs.of_sessions import session_has
 from tahoe.ops.rows.insert import WriteOptions
+from tahoe.schema.evolve import Storing, can_store
 from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop_options, illegal_option, widening_mode
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
@@ -50,6 +51,7 @@ def insert_request(
     cluster_by: Sequence[str] | None = None,
     merge_schema: bool = False,
     same_types: bool = True,
+    stores: Storing = can_store,
 ) -> Insert:
     """The request of ``df.write.format("delta")``.
 
@@ -59,6 +61,7 @@ def insert_request(
         settings: of the session; a writer's option wins over them.
         merge_schema: as asked by ``withSchemaEvolution()``.
         same_types: of a write by path; the reference casts what is written by a table's name (``saveAsTable``, ``writeTo``, ``insertInto``).
+        stores: which types are cast to which, where they need not be the same.
 
     Raises:
         InvalidRequest: options that exclude each other or have no such value.
@@ -85,6 +88,7 @@ def insert_request(
         app=application(given.get("txnappid"), given.get("txnversion")) or application_of_session(settings),
         data_change=boolean_option(given, "dataChange", True),
         same_types=same_types,
+        stores=stores,
         automatic_widening=widening_mode(settings.get(AUTOMATIC_WIDENING)),
     )
     files = FileOptions(

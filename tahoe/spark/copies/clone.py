@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tahoe.exceptions import InvalidRequest, NotFound, TahoeError
+from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.ops.copies.clone import Cloned, CloneRequest, clone
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, source_of_folder, source_of_snapshot
 from tahoe.ops.copies.copy_files import copied_here, copy_file
@@ -24,6 +24,7 @@ from tahoe.progress import Progress, shown
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_changes import refuse_connect, user_metadata_of
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
+from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
@@ -54,7 +55,6 @@ CLONE_ROW = (
 _LITTLE = 64 << 20
 """So many bytes, and so many files, the driver copies itself."""
 _FEW = 64
-_MOST_TASKS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,30 +206,10 @@ def _folder(spark: SparkSession, asked: AskedClone, progress: Progress) -> Clone
 # -- copies ------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Copies files, wherever it is sent."""
-
-    source: LogStore
-    target: LogStore
-
-    def __call__(self, one: FileCopy) -> bool | TahoeError:
-        """Whether it was there. An error is an answer too, so that it comes back as it is."""
-        try:
-            return copy_file(self.source, self.target, one)
-        except TahoeError as error:
-            return error
-
-
 def _copied(spark: SparkSession, source: LogStore, target: LogStore, copies: Sequence[FileCopy], progress: Progress) -> int:
     """A `tahoe.ops.copies.clone.Copier` by tasks of Spark."""
     little = len(copies) <= _FEW and sum(one.size or 0 for one in copies) <= _LITTLE
     if little or any(store.url.startswith("memory:") for store in (source, target)):
         return copied_here(source, target, copies, progress)
     with shown_jobs(spark):
-        tasks = spark.sparkContext.parallelize(copies, min(len(copies), _MOST_TASKS))
-        answers: list[bool | TahoeError] = tasks.map(_Task(source, target)).collect()
-    for answer in answers:
-        if isinstance(answer, TahoeError):
-            raise answer
-    return sum(answer is True for answer in answers)
+        return sum(raised(run_each(spark.sparkContext, copy_file, copies, source, target)))

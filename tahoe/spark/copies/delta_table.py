@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from tahoe.argument_checks import checked_arguments
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.checked_arguments import check_clone, check_kind
 from tahoe.spark.copies.clone import AskedClone, clone_named
@@ -30,6 +31,7 @@ class Copies:
 
         def __init__(self, spark: SparkSession, table: Table) -> None: ...
 
+    @checked_arguments
     def generate(self, mode: str) -> None:
         """Write lists of the live files for readers that know no log.
 

@@ -13,6 +13,7 @@ from pyspark.sql.readwriter import DataFrameWriterV2
 
 from tahoe.exceptions import Unsupported
 from tahoe.schema.types import StructType
+from tahoe.spark.catalog.writable import BY_DATAFRAME
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.saved import Save, save_into
@@ -42,6 +43,7 @@ def wrap_writer_v2() -> None:
         wrap(DataFrameWriterV2, name, _noting(note))
     for name, how in (("create", "create"), ("replace", "replace"), ("createOrReplace", "createOrReplace")):
         wrap(DataFrameWriterV2, name, _making(how))
+    wrap(DataFrameWriterV2, "overwrite", _overwrite)
     wrap(DataFrameWriterV2, "append", _saving("Append", {}))
     wrap(DataFrameWriterV2, "overwritePartitions", _saving("Overwrite", {"partitionOverwriteMode": "dynamic"}))
 
@@ -119,6 +121,14 @@ def _saving(mode: str, options: Mapping[str, str]) -> Callable[..., None]:
         save_into(spark, Save(parts, writer._df, mode, None, {**told.options, **options}))
 
     return call
+
+
+def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> None:
+    """Spark understands the condition; the table learns that columns are matched as a DataFrame's are."""
+    parts = parts_of(writer._spark, writer._tahoe_told.name) if takes_names(writer._spark) else None
+    if parts is not None and in_session_catalog(writer._spark, parts) and delta_entry(writer._spark, parts) is not None:
+        writer._jwriter.option(BY_DATAFRAME, "true")
+    original(writer, condition)
 
 
 def _column(spark: SparkSession, column: Column | str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions import captured
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession
@@ -38,6 +38,8 @@ __all__ = [
     "told_once",
     "without_task_failures",
 ]
+
+logger = logging.getLogger(__name__)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -171,7 +173,10 @@ def without_task_failures(spark: SparkSession) -> Iterator[None]:
         with _SILENCE:
             _SILENCED[0] -= 1
             if not _SILENCED[0]:
-                _restore_levels(loggers)
+                try:
+                    _restore_levels(loggers)
+                except Py4JError:  # the command itself may have succeeded
+                    logger.warning("The levels of Spark's loggers could not be restored", exc_info=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import copied, made
-from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, is_delta, table_identifier
+from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, entry_of, is_delta, table_identifier
 
 __all__ = [
     "delta_entry",
@@ -21,6 +21,7 @@ __all__ = [
     "in_session_catalog",
     "is_managed",
     "is_view",
+    "names_view",
     "new_entry",
     "raise_exists",
     "raise_missing",
@@ -100,6 +101,15 @@ def is_managed(entry: JavaObject) -> bool:
 def is_view(entry: JavaObject) -> bool:
     """Whether the name is one of a view."""
     return str(entry.tableType().name()) == "VIEW"
+
+
+def names_view(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Whether a name is that of a view: a temporary one, or one of the session's catalog."""
+    entry = entry_of(spark, parts)
+    if entry is not None:
+        return is_view(entry)
+    catalog = spark._jsparkSession.sessionState().catalog()
+    return len(parts) <= 2 and bool(catalog.isTempView(table_identifier(Jvm.of(spark), parts)))
 
 
 def refuse_odd_name(spark: SparkSession, identifier: JavaObject) -> None:

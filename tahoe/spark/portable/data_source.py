@@ -19,24 +19,23 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, MetadataChangedException, Unsupported
 from tahoe.expr.tree.predicate import Column, Comparison, In, IsNotNull, IsNull, Literal, Not, Predicate, StartsWith, all_of
 from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
-from tahoe.ops.write.writer import write_arrow
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
-from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
 from tahoe.snapshot.arrow_reader import ReadTask
-from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, changed_rows, feed, feed_schema
+from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.data_reader import DataFiles
-from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.executors import worker
+from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, rows_of_changes, rows_of_files, written_files
+from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.given import (
@@ -47,12 +46,14 @@ from tahoe.spark.portable.given import (
     table_of,
     table_over,
 )
+from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import WrittenFiles, binned, discard, filled_in, note_numbers
+from tahoe.spark.portable.tasks import binned, discard, filled_in, note_numbers
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.table import Table
+from tahoe.txn.after_commit import logged_after_commit
 
 __all__ = ["DeltaDataSource"]
 
@@ -60,7 +61,7 @@ _UNIFORM_SECONDS = 60.0
 _CATALOG_SECONDS = 5.0  # a catalog may never answer
 
 
-class DeltaDataSource(DataSource):
+class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
     Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), with three more. ``pushFilters`` (``true``)
@@ -68,6 +69,8 @@ class DeltaDataSource(DataSource):
     columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
     of a catalog-managed table, as `tahoe.SqlCoordinator` takes it; the processes that plan and commit ask it, those that read files do not.
     """
+
+    kind = "DataSource"
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._given = dict(options)
@@ -161,14 +164,18 @@ class DeltaDataSource(DataSource):
 
 
 @dataclass(frozen=True)
-class _Tasks(InputPartition):
+class _Tasks(Sent, InputPartition):
     """The files of one Spark task."""
+
+    kind = "InputPartition"
 
     tasks: tuple[ReadTask, ...]
 
 
-class _Reader(DataSourceReader):
+class _Reader(Sent, DataSourceReader):
     """Reads one snapshot; sent to the workers as a plain value, without the snapshot's files."""
+
+    kind = "DataSourceReader"
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._planned: Snapshot | None = snapshot
@@ -188,11 +195,11 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Tasks)
-        target = to_arrow_schema(self._schema)
-        for task in partition.tasks:
-            batches = self._files.read(task, self._schema, self._predicate)
-            for batch in located_batches(batches, self._store.url, self._version, task.name):
-                yield batch if batch.schema.equals(target) else batch.cast(target)
+        return rows_of_files(self._files, self._schema, self._predicate, self._store.url, self._version, partition.tasks)
+
+    def _task(self) -> Any:
+        known = self._files, self._schema, self._predicate, self._store.url, self._version
+        return sent_whole(worker.part, rows_of_files, *known)
 
 
 class _FilteringReader(_Reader):
@@ -206,14 +213,18 @@ class _FilteringReader(_Reader):
 
 
 @dataclass(frozen=True)
-class _ChangedFiles(InputPartition):
+class _ChangedFiles(Sent, InputPartition):
     """The changed files of one Spark task."""
+
+    kind = "InputPartition"
 
     files: tuple[ChangedFile, ...]
 
 
-class _ChangeReader(DataSourceReader):
+class _ChangeReader(Sent, DataSourceReader):
     """Reads the change data feed of a range of versions."""
+
+    kind = "DataSourceReader"
 
     def __init__(self, changes: Feed) -> None:
         self._planned: Feed | None = changes
@@ -231,11 +242,16 @@ class _ChangeReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _ChangedFiles)
-        return changed_rows(self._store, self._config, self._times, partition.files)
+        return rows_of_changes(self._store, self._config, self._times, partition.files)
+
+    def _task(self) -> Any:
+        return sent_whole(worker.part, rows_of_changes, self._store, self._config, self._times)
 
 
-class _Writer(DataSourceArrowWriter):
+class _Writer(Sent, DataSourceArrowWriter):
     """Writes files in the workers and commits on the driver's side, in another process than the one that planned."""
+
+    kind = "DataSourceArrowWriter"
 
     def __init__(self, table: Table, schema: StructType, request: Insert, given: Mapping[str, str]) -> None:
         transaction = table.begin()
@@ -248,28 +264,17 @@ class _Writer(DataSourceArrowWriter):
         self._filled_in = filled_in(self._config, self._schema.names, table.clock.now_ms())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        first = next(iterator, None)
-        if first is None:
-            return WrittenFiles(())
+        return written_files(self._target(), iterator)
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            yield first
-            yield from iterator
+    def _target(self) -> Target:
+        files = self._request.files
+        return Target(self._config, self._store, self._filled_in, files.max_records_per_file, files.compression)
 
-        files, completion = self._request.files, self._filled_in.of_this_task()
-        adds = write_arrow(
-            self._config,
-            self._store,
-            pa.RecordBatchReader.from_batches(first.schema, batches()),
-            SYSTEM_CLOCK,
-            max_rows_per_file=files.max_records_per_file,
-            compression=files.compression,
-            completion=completion,
-        )
-        return WrittenFiles(tuple(adds), furthest=completion.furthest)
+    def _task(self) -> Any:
+        return sent_whole(worker.message, written_files, self._target())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        files = [message for message in messages if isinstance(message, WrittenFiles)]
+        files = list(opened(messages, WrittenFiles))
         table = table_over(self._store, self._coordinated_by)
         transaction = table.begin()
         transaction.enforces = ENFORCED
@@ -289,11 +294,12 @@ class _Writer(DataSourceArrowWriter):
         operation = stage_adds(transaction, self._config, adds, None, self._request.options)
         table.commit(transaction, operation, user_metadata=self._request.user_metadata)
         # This process ends without looking back; what the commit set going must be done before.
-        UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
+        with logged_after_commit("table %s is written, but not converted", table.url):
+            UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        for message in messages:
-            for add in message.adds if isinstance(message, WrittenFiles) else ():
+        for written in opened(messages, WrittenFiles):
+            for add in written.adds:
                 discard(self._store, add)
 
 

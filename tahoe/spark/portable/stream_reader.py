@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -21,12 +20,14 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.exceptions import InvalidRequest, Unsupported
 from tahoe.log.history import parse_timestamp
-from tahoe.protocol.actions import AddFile
-from tahoe.schema.arrow import to_arrow_schema
-from tahoe.snapshot.changes import ChangedFile, changed_rows, feed_schema
-from tahoe.snapshot.scan import BareVersion, Scan
+from tahoe.snapshot.changes import ChangedFile, feed_schema
+from tahoe.snapshot.scan import BareVersion
+from tahoe.spark.executors import worker
+from tahoe.spark.executors.data_source_tasks import rows_of_batch
+from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
 from tahoe.spark.portable.given import option_of
+from tahoe.spark.portable.sent import Sent
 from tahoe.spark.portable.tasks import binned
 from tahoe.spark.stream.stream_options import no_travel, stream_options
 from tahoe.stream.admission import UNLIMITED
@@ -95,22 +96,28 @@ def _unsupported(option: str, why: str) -> Unsupported:
 
 
 @dataclass(frozen=True)
-class _Files(InputPartition):
+class _Files(Sent, InputPartition):
     """The files of one Spark task, each with the version that brought it."""
+
+    kind = "InputPartition"
 
     files: tuple[IndexedFile, ...]
 
 
 @dataclass(frozen=True)
-class _Changes(InputPartition):
+class _Changes(Sent, InputPartition):
     """The changed files of one Spark task, and when their versions were committed."""
+
+    kind = "InputPartition"
 
     files: tuple[ChangedFile, ...]
     times: Mapping[int, int]
 
 
-class _StreamReader(DataSourceStreamReader):
+class _StreamReader(Sent, DataSourceStreamReader):
     """Reads one table; sent to the workers as a plain value, which can only read."""
+
+    kind = "DataSourceStreamReader"
 
     def __init__(self, table: Table, read: BareVersion, options: SourceOptions) -> None:
         self._read = read
@@ -142,15 +149,11 @@ class _StreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task's files, or their changes."""
-        if isinstance(partition, _Changes):
-            yield from changed_rows(self._read.store, self._read.config, partition.times, partition.files)
-            return
-        assert isinstance(partition, _Files)
-        target = to_arrow_schema(self._read.schema)
-        for version, files in groupby(partition.files, lambda file: file.version):
-            scan = Scan(BareVersion(self._read.store, version, self._read.config))
-            for batch in scan.batches_of([file.action for file in files if isinstance(file.action, AddFile)]):
-                yield batch if batch.schema.equals(target) else batch.cast(target)
+        assert isinstance(partition, _Files | _Changes)
+        return rows_of_batch(self._read, partition.files, partition.times if isinstance(partition, _Changes) else None)
+
+    def _task(self) -> Any:
+        return sent_whole(worker.part, rows_of_batch, self._read)
 
 
 def _position(offset: dict[str, Any]) -> Position | None:

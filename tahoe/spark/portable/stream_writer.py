@@ -11,31 +11,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import InvalidRequest, MetadataChangedException, NotFound
 from tahoe.ops.rows.insert import prepare_schema
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch, demands
-from tahoe.ops.write.writer import write_arrow
 from tahoe.process import UNIFORM_RUNTIME
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.enforced import ENFORCED
 from tahoe.spark.commands.write_options import Insert
+from tahoe.spark.executors import worker
+from tahoe.spark.executors.data_source_tasks import FilledIn, Target, WrittenFiles, refused, written_files
+from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.given import option_of, partition_columns, refuse_geospatial, storage_settings
-from tahoe.spark.portable.tasks import WrittenFiles, discard, filled_in, note_numbers
+from tahoe.spark.portable.sent import Sent, opened
+from tahoe.spark.portable.tasks import discard, filled_in, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
+from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["stream_writer"]
@@ -64,8 +65,11 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
     return _KIND(table, schema, request, checkpoint, storage_settings(checkpoint, options))
 
 
-class _StreamWriter(DataSourceStreamWriter):
+class _StreamWriter(Sent, DataSourceStreamWriter):
     """Sent to the workers; another one of it, in a process of its own, commits."""
+
+    kind = "DataSourceStreamWriter"
+    _takes_batches = False
 
     def __init__(self, table: Table, schema: SparkStruct, request: Insert, checkpoint: str, storage: Mapping[str, str]) -> None:
         self._store = table.store
@@ -77,40 +81,26 @@ class _StreamWriter(DataSourceStreamWriter):
         self._config = self._config_now(table)
         self._filled_in = filled_in(self._config, self._schema.names, None)
 
-    def write_batches(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write what one task has."""
-        first = next(batches, None)
-        if first is None:
-            return WrittenFiles(())
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Write what one task has: Arrow's batches, or rows where this version of Spark gives no batches to the sink of a stream."""
         config, filled = self._config, self._filled_in
         if filled.identities:  # each batch begins where the one before it has left off
             config = self._config_now(Table(self._store.url, store=self._store))
             filled = filled_in(config, self._schema.names, None)
-        completion = filled.of_this_task()
-        adds = write_arrow(
-            config,
-            self._store,
-            pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)),
-            SYSTEM_CLOCK,
-            max_rows_per_file=self._request.files.max_records_per_file,
-            compression=self._request.files.compression,
-            completion=completion,
-        )
-        return WrittenFiles(tuple(adds), demands(config), completion.furthest)
+        return written_files(self._target(config, filled), iterator)
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Rows, where this version of Spark gives no Arrow batches to the sink of a stream."""
-        from pyspark.sql.conversion import LocalDataToArrowConversion
+    def _target(self, config: TableConfig, filled: FilledIn) -> Target:
+        files, rows = self._request.files, None if self._takes_batches else self._given
+        return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows)
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            while rows := list(islice(iterator, _ROWS)):
-                yield from LocalDataToArrowConversion.convert(rows, self._given, use_large_var_types=False).to_batches()
-
-        return self.write_batches(batches())
+    def _task(self) -> Any:
+        if self._filled_in.identities:
+            return sent_whole(worker.message, refused, self._store.url)
+        return sent_whole(worker.message, written_files, self._target(self._config, self._filled_in))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Commit the files of a batch, unless the table has it."""
-        files = [message for message in messages if isinstance(message, WrittenFiles)]
+        files = list(opened(messages, WrittenFiles))
         table = Table(self._store.url, store=self._store)
 
         def written(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
@@ -128,12 +118,13 @@ class _StreamWriter(DataSourceStreamWriter):
         if commit_batch(asked, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
             self.abort(messages, batchId)
         # This process ends without looking back; what the commit set going must be done before.
-        UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
+        with logged_after_commit("batch %d is written to table %s, but not converted", batchId, table.url):
+            UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, table.url)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Delete what was written."""
-        for message in messages:
-            for add in message.adds if isinstance(message, WrittenFiles) else ():
+        for written in opened(messages, WrittenFiles):
+            for add in written.adds:
                 discard(self._store, add)
 
     def _config_now(self, table: Table) -> TableConfig:
@@ -157,8 +148,8 @@ class _StreamWriter(DataSourceStreamWriter):
 if hasattr(datasource, "DataSourceStreamArrowWriter"):
 
     class _OfArrow(_StreamWriter, datasource.DataSourceStreamArrowWriter):
-        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-            return self.write_batches(iterator)
+        kind = "DataSourceStreamArrowWriter"
+        _takes_batches = True
 
     _KIND: type[_StreamWriter] = _OfArrow
 else:

@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pyspark import TaskContext
-from pyspark.sql.datasource import WriterCommitMessage
-
 from tahoe.exceptions import StorageFailure
-from tahoe.ops.write.completion import Defaults, TaskCompletion, refuse_incomplete
+from tahoe.ops.write.completion import Defaults, refuse_incomplete
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.default_values import constant_default
-from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
+from tahoe.protocol.column_values.identity import further, identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import ChangedFile
+from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
 from tahoe.stream.streamed_commit import IndexedFile
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["FilledIn", "WrittenFiles", "binned", "discard", "filled_in", "note_numbers"]
+__all__ = ["binned", "discard", "filled_in", "note_numbers"]
 
 _TASK_BYTES = 128 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class WrittenFiles(WriterCommitMessage):
-    """What one task has written.
-
-    Args:
-        asked: what of the table they were written for.
-        furthest: how far the task came with identity columns, by physical name.
-    """
-
-    adds: tuple[AddFile, ...]
-    asked: object = None
-    furthest: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class FilledIn:
-    """What tasks fill in: a value that is sent to them.
-
-    Args:
-        defaults, identities: of the columns that rows lack.
-        table: for errors.
-    """
-
-    defaults: Defaults
-    identities: tuple[IdentityColumn, ...]
-    table: str
-
-    def of_this_task(self) -> TaskCompletion:
-        """What fills in the rows of the task in which it is asked; Spark writes each partition of a query by one task, and commits one
-        attempt of it."""
-        return TaskCompletion(self.defaults, self.identities, _this_task() if self.identities else 0, self.table)
-
-
-def _this_task() -> int:
-    context = TaskContext.get()
-    assert context is not None, "rows are numbered by tasks of Spark"
-    return context.partitionId()
 
 
 _Sized = TypeVar("_Sized", ReadTask, ChangedFile, IndexedFile)

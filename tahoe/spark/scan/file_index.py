@@ -102,6 +102,11 @@ public class LogFiles implements org.apache.spark.sql.execution.datasources.File
     return all.toString();
   }
 
+  // One text, since each element of an array takes Python a call.
+  public String filesOf(scala.collection.immutable.Seq partition, scala.collection.immutable.Seq data) {
+    return (String) answer("filesOf", partition, data, texts(partition) + "\\n" + texts(data));
+  }
+
   public String[] inputFiles() { return (String[]) answer("inputFiles", null, null, null); }
 
   public long sizeInBytes() {
@@ -193,6 +198,11 @@ class FileIndex(Proxied):
         return self._follows
 
     @property
+    def hidden(self) -> tuple[StructField, ...]:
+        """The partition columns that the table does not have."""
+        return self._hidden
+
+    @property
     def has_vectors(self) -> bool:
         """Whether files may have deletion vectors."""
         return any(column.name == DELETED_ROWS for column in self._hidden)
@@ -206,12 +216,9 @@ class FileIndex(Proxied):
             snapshot.segment.last_modified_ms,
         )
 
-    def at(self, snapshot: Snapshot, *more: StructField) -> FileIndex:
-        """The same question to another version of the table.
-
-        Args:
-            more: hidden columns beside those that there are.
-        """
+    def renewed(self, snapshot: Snapshot) -> FileIndex:
+        """The same question to another version of the table, with the hidden columns that its files need besides."""
+        more = () if self.has_vectors or not has_vectors(snapshot) else (StructField(DELETED_ROWS, _BINARY),)
         return FileIndex(
             self._jvm,
             snapshot,
@@ -240,11 +247,14 @@ class FileIndex(Proxied):
 
     @answered
     def apply(self, question: str, partition_filters: JavaObject, data_filters: JavaObject, texts: str) -> JavaObject:
-        """The answer to a question of the JVM's: ``listFiles``, ``inputFiles`` or ``sizeInBytes``."""
+        """The answer to a question of the JVM's: ``listFiles``, ``filesOf``, ``inputFiles`` or ``sizeInBytes``."""
         match question:
-            case "listFiles":
+            case "listFiles" | "filesOf":
                 of_partitions, of_data = (text.split("\t") if text else [] for text in texts.split("\n"))
-                return self._list_files(_filters(of_partitions, partition_filters), _filters(of_data, data_filters))
+                files = self._files_of(_filters(of_partitions, partition_filters), _filters(of_data, data_filters))
+                if question == "filesOf":
+                    return "\n".join(self._listing(files).urls.to_pylist())
+                return list_files(self._jvm, self._listing(files))
             case "inputFiles":
                 # For ``DataFrame.inputFiles()``.
                 return self._jvm.array("java.lang.String", self._listing(self._matching(None)).urls.to_pylist())
@@ -252,15 +262,15 @@ class FileIndex(Proxied):
         assert question == "sizeInBytes", question
         return self._size
 
-    def _list_files(self, partition: Sequence[Filter], data: Sequence[Filter]) -> JavaObject:
-        """The files that a scan with these filters must read, by partition: a Scala `Seq` of ``PartitionDirectory``."""
+    def _files_of(self, partition: Sequence[Filter], data: Sequence[Filter]) -> pa.Table:
+        """The files that a scan with these filters must read."""
         exact = [(one, filter_predicate(one, self._names, exact=True)) for one in partition]
         loose = [filter_predicate(one, self._names, exact=False) for one in data]
         parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]
         files = self._matching(all_of(parts) if parts else None)
         for one in (one for one, part in exact if part is None):
             files = self._where(files, one.java())
-        return list_files(self._jvm, self._listing(files))
+        return files
 
     @property
     def text(self) -> str:

@@ -16,17 +16,17 @@ from threading import Lock
 from pyspark.sql import SparkSession
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.schema.types import PrimitiveType, StructField, StructType, schema_from_json
+from tahoe.schema.types import StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import add_optimizer_rule
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.stand_ins import PartialFunction, Proxied, answered
-from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_alive
-from tahoe.spark.scan.file_index import FileIndex, has_vectors
+from tahoe.spark.scan.changed_files import ROWS_THAT_COUNT, ChangedFilesIndex
+from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
-__all__ = ["follow_tables", "index_of"]
+__all__ = ["follow_tables", "index_of", "refuse_other_columns"]
 
 _RULE = """
 package tahoe;
@@ -79,7 +79,7 @@ class _Renewal(Proxied):
         versions = self._versions(tracker, number)
         older: dict[str, tuple[FileIndex, Snapshot]] = {}
         for text in texts.split("\n"):
-            index = FileIndex.of_text(text)
+            index = FileIndex.of_text(text) or ChangedFilesIndex.of_text(text)
             if index is None or index.follows is None:
                 continue
             url = index.follows.url
@@ -108,33 +108,34 @@ class _Renewal(Proxied):
         return query[1]
 
     def _renewed(self, leaf: JavaObject, index: FileIndex, snapshot: Snapshot) -> JavaObject:
-        _refuse_other_columns(index.snapshot, snapshot)
-        relation = leaf.relation()
-        if index.has_vectors or not has_vectors(snapshot):
-            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=index.at(snapshot).java))
-        # The first vectors since the plan was made: the rows that they kill go out below what was planned.
-        jvm, deleted_rows = self._jvm, StructField(DELETED_ROWS, PrimitiveType("binary"))
-        newest = index.at(snapshot, deleted_rows).java
-        shown = list(items(leaf.output()))
+        refuse_other_columns(index.snapshot, snapshot)
+        relation, newest = leaf.relation(), index.renewed(snapshot)
+        missing = tuple(column for column in newest.hidden if column not in index.hidden)
+        if not missing:
+            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=newest.java))
+        # The first vectors since the plan was made: the rows that do not count because of them go out below what was planned.
+        jvm, shown = self._jvm, list(items(leaf.output()))
         # Spark makes the position of a row in one way for a scan: as a column, or as a field of the struct that the query asked for.
         asked = next((one for one in shown if one.name() == METADATA and '"row_index"' in str(one.dataType().json())), None)
-        hidden = StructType((deleted_rows,) if asked is not None else (deleted_rows, ROW_INDEX))
+        known = next((one for one in shown if one.name() == ROW_INDEX.name), None)
+        hidden = StructType(missing if asked is not None or known is not None else (*missing, ROW_INDEX))
         in_files = schema_from_json(str(relation.dataSchema().json()))
-        if asked is None:
+        if len(hidden.fields) > len(missing):
             in_files = StructType((*in_files.fields, ROW_INDEX))
         wider = copied(
             relation,
             relation.sparkSession(),
-            location=newest,
-            partitionSchema=newest.partitionSchema(),
+            location=newest.java,
+            partitionSchema=newest.java.partitionSchema(),
             dataSchema=jvm.data_type(in_files.to_json()),
         )
         more = _attributes(jvm, hidden)
         scan = jvm.frame(relation.sparkSession(), copied(leaf, relation=wider, output=jvm.seq(*shown, *more)), self._spark)
-        position = jvm.column(more[1]) if asked is None else jvm.column(asked)["row_index"]
+        position = jvm.column(asked)["row_index"] if asked is not None else jvm.column(known if known is not None else more[-1])
         position = jvm.column(jvm.catalyst("expressions.KnownNotNull")(jvm.expression(position)))
-        living = scan.where(is_alive(jvm, jvm.column(more[0]), position))
-        return jvm.catalyst("plans.logical.Project")(jvm.seq(*shown), living._jdf.queryExecution().analyzed())
+        for column, attribute in zip(missing, more, strict=False):
+            scan = scan.where(ROWS_THAT_COUNT[column.name](jvm, jvm.column(attribute), position))
+        return jvm.catalyst("plans.logical.Project")(jvm.seq(*shown), scan._jdf.queryExecution().analyzed())
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -161,7 +162,7 @@ def _attributes(jvm: Jvm, columns: StructType) -> list[JavaObject]:
     return list(items(jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(columns.to_json()))))
 
 
-def _refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:
+def refuse_other_columns(planned: Snapshot, newest: Snapshot) -> None:
     """Refuse a plan whose columns are no longer there as they were; columns that came since do not harm it."""
     if planned.metadata.schema_string == newest.metadata.schema_string and planned.partition_columns == newest.partition_columns:
         return

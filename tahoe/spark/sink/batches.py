@@ -16,7 +16,7 @@ from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.jvm.job_progress import shown_jobs
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.enforce import enforced, session_time_zone
-from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.fitting import casts_of_inserts, nullable_schema
 from tahoe.spark.write.writer import write_files
 from tahoe.table import Table
 from tahoe.txn.transaction import Transaction
@@ -43,7 +43,7 @@ def write_batch(
 
     def write(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
         completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
-        rows = enforced(data, config, completion=completion)
+        rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
         with shown_jobs(data.sparkSession, transaction.clock):
             return write_files(rows, config, transaction.store, transaction.clock, request.files, completion=completion)
 

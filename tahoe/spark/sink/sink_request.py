@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tahoe.exceptions import Unsupported
 from tahoe.knobs.of_streams import stream_writer_given
+from tahoe.schema.evolve import can_coerce
 from tahoe.spark.commands.write_options import Insert, insert_request
 
 __all__ = ["sink_request"]
@@ -54,4 +55,6 @@ def sink_request(
     }
     # A batch in complete mode replaces all rows, whatever an overwrite replaces in this session.
     counted = {key: text for key, text in settings.items() if key not in (*_NUMBERS, _PARTITIONS)}
-    return insert_request(mode, partition_by or None, followed, counted, cluster_by=cluster_by, same_types=False)
+    return insert_request(
+        mode, partition_by or None, followed, counted, cluster_by=cluster_by, same_types=False, stores=can_coerce
+    )

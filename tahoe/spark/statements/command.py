@@ -7,31 +7,19 @@ Spark exchanges for their values.
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    DateType,
-    DecimalType,
-    MapType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
+from tahoe.spark.jvm.local_rows import scala_rows
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered
+from tahoe.txn.after_commit import logged_after_commit
 
 __all__ = ["Command", "as_plan"]
 
@@ -88,6 +76,7 @@ class Command:
         columns: of the answer; none for a statement without one.
         parameters: expressions whose values are known when the statement is executed.
         run_with: in the place of `run` where there are parameters: takes their values, expressions too.
+        is_query: it changes nothing. The rows of any other statement are made after its commit, and cannot fail it.
     """
 
     described: str
@@ -95,6 +84,7 @@ class Command:
     columns: StructType = field(default_factory=StructType)
     parameters: Sequence[JavaObject] = ()
     run_with: Callable[[Sequence[JavaObject]], Iterable[Sequence[Any]] | None] | None = None
+    is_query: bool = False
 
 
 def as_plan(spark: SparkSession, command: Command) -> JavaObject:
@@ -113,20 +103,16 @@ class _Rows(Proxied):
 
     @answered
     def apply(self, values: JavaObject) -> JavaObject:
-        """Run the command; its rows, made by Spark of JSON, on the driver, without a job."""
-        columns = ArrayType(self._command.columns)
-        command = self._command
+        """Run the command, and return its rows."""
+        command, jvm = self._command, Jvm.of(self._spark)
+        no_rows = jvm.seq()
         answer = command.run() if command.run_with is None else command.run_with(list(items(values)))
-        rows = [tuple(row) for row in answer or ()]
-        jvm, spark = Jvm.of(self._spark), self._spark
-        if not rows:
-            return jvm.seq()
-        text = sf.lit(json.dumps(_plain(rows, columns)))
-        one_row = jvm.catalyst("plans.logical.OneRowRelation")()
-        made = jvm.frame(spark._jsparkSession, one_row, spark).select(
-            sf.from_json(text, columns, {"timeZone": "UTC"}).alias("rows")
-        )
-        return made._jdf.head().getSeq(0).toSeq()
+        rows = list(answer or ())
+        if command.is_query:
+            return scala_rows(jvm, rows, command.columns)
+        with logged_after_commit("%s is committed, but its result could not be made, and is empty", command.described):
+            return scala_rows(jvm, rows, command.columns)
+        return no_rows
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -141,27 +127,3 @@ class _Runner(Proxied):
         """The interface that the JVM may call on this object."""
 
         implements = ("org.apache.spark.sql.connector.ExternalCommandRunner",)
-
-
-def _plain(value: Any, data_type: DataType) -> Any:
-    """A value as JSON that `from_json` reads back."""
-    if value is None:
-        return None
-    match data_type:
-        case StructType() if isinstance(value, dict):
-            return {column.name: _plain(value.get(column.name), column.dataType) for column in data_type}
-        case StructType():
-            return {column.name: _plain(one, column.dataType) for column, one in zip(data_type, value, strict=True)}
-        case ArrayType():
-            return [_plain(one, data_type.elementType) for one in value]
-        case MapType():
-            return {str(key): _plain(one, data_type.valueType) for key, one in value.items()}
-        case TimestampType():
-            instant = value if value.tzinfo is not None else value.astimezone()
-            assert isinstance(instant, datetime)
-            return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        case BinaryType():
-            return b64encode(value).decode()
-        case DateType() | TimestampNTZType() | DecimalType():
-            return str(value).replace(" ", "T")
-    return value

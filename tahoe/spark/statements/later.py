@@ -10,6 +10,7 @@ Such a statement is decided when it runs: on a Delta table it is the command of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from py4j import java_gateway
@@ -39,6 +40,7 @@ _COLUMNS: Mapping[str, StructType] = {
     "ShowTableProperties": SHOWN_PROPERTIES,
     **ANSWERS,
 }
+_QUERIES = {"ShowTableProperties", *ANSWERS}
 
 
 def with_name(spark: SparkSession, plan: JavaObject, *parts: str) -> JavaObject:
@@ -119,8 +121,10 @@ def _later(
             return command.run()
         return Jvm.of(spark).frame(spark._jsparkSession, bound, spark).collect()
 
-    columns = _COLUMNS.get(kind, StructType()) if known is None else known.columns
-    return Command(kind if known is None else known.described, lambda: None, columns, tuple(parameters), run_with)
+    if known is not None:
+        return replace(known, parameters=tuple(parameters), run_with=run_with)
+    columns, is_query = _COLUMNS.get(kind, StructType()), kind in _QUERIES
+    return Command(kind, lambda: None, columns, tuple(parameters), run_with, is_query)
 
 
 def _bound(spark: SparkSession, plan: JavaObject, parameters: Sequence[JavaObject], values: Sequence[JavaObject]) -> JavaObject:

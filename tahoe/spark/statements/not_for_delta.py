@@ -38,6 +38,8 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
     "AlterTableCollation": ("ALTER TABLE DEFAULT COLLATION", _NOT_ALLOWED, "Give collations in queries."),
     "AnalyzeTable": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
     "AnalyzeColumn": ("ANALYZE TABLE", _NOT_ALLOWED, "Statistics are collected with each write, and stand in the log."),
+    "CreateIndex": ("CREATE INDEX", _NOT_ALLOWED, "Cluster the table by the column instead: ALTER TABLE … CLUSTER BY (…)."),
+    "DropIndex": ("DROP INDEX", _NOT_ALLOWED, "A Delta table has no indexes."),
     "LoadData": ("LOAD DATA", _NOT_ALLOWED, "Read the files and INSERT their rows, so that the log knows them."),
     "ShowTablePartition": ("SHOW TABLE EXTENDED … PARTITION", _NOT_ALLOWED, "Use SHOW PARTITIONS."),
     "DescribeTablePartition": ("DESCRIBE TABLE PARTITION", _NOT_ALLOWED, "Use SHOW PARTITIONS, or DESCRIBE without PARTITION."),

@@ -7,10 +7,10 @@ from typing import cast
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from tahoe.exceptions import NotFound, Unsupported
+from tahoe.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.copies.clone import CloneRequest
-from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, history_rows
+from tahoe.spark.commands.frames import DETAIL, HISTORY, detail_rows, detail_rows_of_entry, history_rows
 from tahoe.spark.commands.upkeep import (
     FSCK_ROW,
     OPTIMIZE_ROW,
@@ -26,10 +26,13 @@ from tahoe.spark.commands.upkeep import (
 )
 from tahoe.spark.copies.clone import CLONE_ROW, AskedClone, clone_named
 from tahoe.spark.copies.convert import convert_named
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.names.entries import NamedTable, entry_of, table_named
+from tahoe.spark.names.new_entries import names_view
 from tahoe.spark.names.settings import assumes_if_exists, is_on
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import is_nothing
+from tahoe.spark.write.stored_expressions import add_constraint
 from tahoe.sql.parse import parse
 from tahoe.sql.statements import (
     AddConstraint,
@@ -52,6 +55,7 @@ from tahoe.sql.statements import (
     UpgradeUniform,
     Vacuum,
 )
+from tahoe.sql.table_name import TableName
 
 __all__ = ["own_command"]
 
@@ -79,8 +83,12 @@ def own_command(spark: SparkSession, text: str) -> Command | None:
         return Command("CONVERT TO DELTA", lambda: _convert(spark, statement))
     named = table_named(spark, statement.table.identifiers)
     if named is None:
-        if _may_be_column(spark, statement):
+        if _is_sparks(spark, statement):
             return None
+        _refuse_view(spark, _WORDS[type(statement)], statement.table)
+        if isinstance(statement, DescribeDetail) and (entry := entry_of(spark, statement.table.identifiers)) is not None:
+            name = str(entry.qualifiedName())
+            return Command("DESCRIBE DETAIL", lambda: detail_rows_of_entry(Jvm.of(spark), entry, name), DETAIL, is_query=True)
         if is_nothing(spark, statement.table.identifiers):
             raise NotFound(
                 f"There is no table '{statement.table}'. Check the name, or the database that is in use.",
@@ -118,12 +126,22 @@ _WORDS = {
 _MAY_LOWER = "spark.databricks.delta.identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled"
 
 
-def _may_be_column(spark: SparkSession, statement: Statement) -> bool:
-    """Whether it is one of Spark's after all: ``DESCRIBE history id`` is about a column of a table of that name."""
+def _is_sparks(spark: SparkSession, statement: Statement) -> bool:
+    """Whether it is a statement of Spark after all: ``DESCRIBE history id`` is about a column of a table of that name."""
+    if isinstance(statement, (AddConstraint, DropConstraint)):
+        return not names_view(spark, statement.table.identifiers)
     word = {DescribeDetail: "detail", DescribeHistory: "history"}.get(type(statement))
-    if word is None:
-        return isinstance(statement, (AddConstraint, DropConstraint))
-    return entry_of(spark, [word]) is not None
+    return word is not None and entry_of(spark, [word]) is not None
+
+
+def _refuse_view(spark: SparkSession, words: str, name: TableName) -> None:
+    """RESTORE has an error of its own, as on delta-spark."""
+    if words != _WORDS[Restore] and names_view(spark, name.identifiers):
+        raise InvalidRequest(
+            f"'{words}' expects a table but {name} is a view. Name the Delta table that the view reads.",
+            code="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+            table=str(name),
+        )
 
 
 def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Command:
@@ -131,11 +149,11 @@ def _command(spark: SparkSession, statement: Statement, named: NamedTable) -> Co
     match statement:
         case DescribeDetail():
             full_name = None if named.entry is None else named.full_name
-            return Command(words, lambda: detail_rows(table, full_name), DETAIL)
+            return Command(words, lambda: detail_rows(table, full_name), DETAIL, is_query=True)
         case DescribeHistory(_, limit):
-            return Command(words, lambda: history_rows(table, limit), HISTORY)
+            return Command(words, lambda: history_rows(table, limit), HISTORY, is_query=True)
         case AddConstraint(_, name, condition):
-            return Command(words, lambda: _done(table.add_constraint(name, condition)))
+            return Command(words, lambda: _done(add_constraint(spark, table, name, condition)))
         case DropConstraint(_, name, if_exists):
             quiet = if_exists or assumes_if_exists(spark)
             return Command(words, lambda: _done(table.drop_constraint(name, if_exists=quiet)))

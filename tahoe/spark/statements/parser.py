@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied
+from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.stand_ins import stand_in
 from tahoe.spark.statements.column_changes import COLUMN_STATEMENTS
 from tahoe.spark.statements.command import Command, as_plan
 from tahoe.spark.statements.creation import CREATION_STATEMENTS
 from tahoe.spark.statements.inserts import INSERT_STATEMENTS
+from tahoe.spark.statements.known_nodes import handler_of
 from tahoe.spark.statements.later import in_script, planned, taken_out, with_name
 from tahoe.spark.statements.like import LIKE_STATEMENTS
 from tahoe.spark.statements.not_for_delta import REFUSED_STATEMENTS
@@ -27,6 +28,7 @@ from tahoe.spark.statements.path_travel import travels_by_path, with_catalog
 from tahoe.spark.statements.rows import ROW_STATEMENTS
 from tahoe.spark.statements.shown import SHOWING_STATEMENTS
 from tahoe.spark.statements.table_properties import PROPERTY_STATEMENTS
+from tahoe.spark.statements.temporary_views import VIEW_STATEMENTS
 from tahoe.spark.statements.whole_table import LOCATION_STATEMENTS, TABLE_STATEMENTS
 from tahoe.spark.stream.in_sql import reads_streams, refuse_streams, with_streams
 
@@ -45,9 +47,11 @@ _STATEMENTS: Mapping[str, Statement] = {
     **REFUSED_STATEMENTS,
     **LIKE_STATEMENTS,
     **LOCATION_STATEMENTS,
+    **VIEW_STATEMENTS,
 }
-# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at.
-_QUERY = re.compile(r"\s*(?:select|from|values|table|set|use)\b", re.IGNORECASE)
+# A query by its first word, as nearly all texts are: what Spark makes of it is not looked at. ``FROM t INSERT INTO …`` is a statement.
+_QUERY = re.compile(r"\s*(?:(?:select|values|table|set|use)\b|from\b(?!.*\binsert\b))", re.IGNORECASE | re.DOTALL)
+_INSERTS = ("InsertIntoStatement", "UnresolvedInsert", "InsertIntoDir")
 
 
 def _named(statement: Statement) -> Statement:
@@ -69,7 +73,7 @@ class _Parser:
     """What Python answers."""
 
     def __init__(self, there: JavaObject, spark: SparkSession) -> None:
-        self._there, self._spark = there, spark
+        self._there, self._spark, self._jvm = there, spark, Jvm.of(spark)
 
     def parsePlan(self, text: str) -> JavaObject:  # noqa: N802 - Spark's name
         """The plan of a statement."""
@@ -98,15 +102,39 @@ class _Parser:
         if kind == "ExplainCommand":
             return copied(plan, logicalPlan=self._taken(plan.logicalPlan(), scripted=scripted))
         if kind == "CompoundBody":
-            return in_script(Jvm.of(self._spark), plan, lambda one: self._taken(one, scripted=True))
+            return in_script(self._jvm, plan, lambda one: self._taken(one, scripted=True))
         if kind == "ExecuteImmediateQuery":
             return taken_out(self._spark, plan, lambda text: self._delta_statement(text, scripted=scripted), scripted=scripted)
+        if kind == "UnresolvedWith":
+            return self._with(plan, scripted=scripted)
+        if kind == "Union" and str(plan.children().apply(0).nodeName()) in _INSERTS:
+            return self._each(plan, scripted=scripted)
         if kind == "PlanWithUnresolvedIdentifier":
-            around = str(with_name(self._spark, plan, "any").nodeName())
-            statement = _STATEMENTS.get(around)
-            return plan if statement is None else planned(self._spark, plan, around, _named(statement), scripted=scripted)
-        statement = _STATEMENTS.get(kind)
+            around = with_name(self._spark, plan, "any")
+            kind = str(around.nodeName())
+            statement = handler_of(_STATEMENTS, self._jvm, kind, around)
+            return plan if statement is None else planned(self._spark, plan, kind, _named(statement), scripted=scripted)
+        statement = handler_of(_STATEMENTS, self._jvm, kind, plan)
         return plan if statement is None else planned(self._spark, plan, kind, statement, scripted=scripted)
+
+    def _with(self, plan: JavaObject, *, scripted: bool) -> JavaObject:
+        """``WITH … INSERT``, UPDATE, DELETE or MERGE: the statement with Spark's own plan of each query that WITH names in it."""
+        child = plan.child()
+        kind = str(child.nodeName())
+        if kind not in ("Union", "PlanWithUnresolvedIdentifier") and handler_of(_STATEMENTS, self._jvm, kind, child) is None:
+            return plan
+        statement = self._jvm.catalyst("analysis.CTESubstitution").apply(plan)
+        if str(statement.nodeName()) in ("UnresolvedWith", "WithCTE"):
+            return plan
+        taken = self._taken(statement, scripted=scripted)
+        return plan if taken is statement else taken
+
+    def _each(self, plan: JavaObject, *, scripted: bool) -> JavaObject:
+        """``FROM … INSERT INTO a … INSERT INTO b …``: each INSERT by itself."""
+        before = list(items(plan.children()))
+        after = [self._taken(one, scripted=scripted) for one in before]
+        changed = any(one is not other for one, other in zip(before, after, strict=True))
+        return copied(plan, children=self._jvm.seq(*after)) if changed else plan
 
     def _delta_statement(self, text: str, *, scripted: bool) -> JavaObject | None:
         """The plan of a text that is a statement on a Delta table; None for any other."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
@@ -15,9 +14,10 @@ from tahoe.spark.commands.merge.builder import RESULT, DeltaMergeBuilder
 from tahoe.spark.commands.merge.statement import MergeRequest
 from tahoe.spark.commands.update import update
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
-from tahoe.spark.statements.targets import Target, target_of
+from tahoe.spark.statements.targets import Target
+from tahoe.spark.statements.views import row_target_of
 
 __all__ = ["AFFECTED", "ROW_STATEMENTS"]
 
@@ -26,10 +26,12 @@ AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 
 
 def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
+    target = row_target_of(spark, plan.table())
     if target is None:
         return None
     condition = _column(spark, plan.condition())
+    if not _is_always_true(plan.condition()):
+        target.check_columns(spark, [condition])
 
     def run() -> list[tuple[int | None]]:
         done = delete(spark, target.named.table, condition, alias=target.qualifiers, options=target.options)
@@ -39,11 +41,13 @@ def _delete(spark: SparkSession, plan: JavaObject) -> Command | None:
 
 
 def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.table())
+    target = row_target_of(spark, plan.table())
     if target is None:
         return None
     condition = _column(spark, plan.condition().get()) if plan.condition().isDefined() else None
-    values = dict(_assignments(spark, plan.assignments(), target))
+    values = tuple(_assignments(spark, plan.assignments(), target))
+    seen = [value for value in (condition, *(value for _, value in values)) if isinstance(value, Column)]
+    target.check_columns(spark, seen, [key for key, _ in values])
 
     def run() -> list[tuple[int | None]]:
         done = update(spark, target.named.table, values, condition, alias=target.qualifiers, options=target.options)
@@ -52,10 +56,11 @@ def _update(spark: SparkSession, plan: JavaObject) -> Command | None:
     return Command("UPDATE", run, AFFECTED)
 
 
-def _merge(spark: SparkSession, plan: JavaObject, source_of: Callable[[JavaObject], JavaObject] | None = None) -> Command | None:
-    target = target_of(spark, plan.targetTable())
+def _merge(spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = row_target_of(spark, plan.targetTable())
     if target is None:
         return None
+    target.check_all_columns(spark)
     clauses = [
         *(_clause(spark, Kind.MATCHED, one, target) for one in items(plan.matchedActions())),
         *(_clause(spark, Kind.NOT_MATCHED, one, target) for one in items(plan.notMatchedActions())),
@@ -63,31 +68,28 @@ def _merge(spark: SparkSession, plan: JavaObject, source_of: Callable[[JavaObjec
     ]
     on = _column(spark, plan.mergeCondition())
     evolving = bool(plan.withSchemaEvolution())
-    source = plan.sourceTable() if source_of is None else source_of(plan.sourceTable())
+    source = plan.sourceTable()
 
-    def run() -> list[Any]:
+    def run() -> list[tuple[int | None, ...]]:
         frame = Jvm.of(spark).frame(spark._jsparkSession, source, spark)
         request = MergeRequest(
-            frame, on, alias=target.qualifiers, clauses=tuple(clauses), schema_evolution=evolving, options=target.options
+            frame,
+            on,
+            alias=target.qualifiers,
+            clauses=tuple(clauses),
+            schema_evolution=evolving,
+            keeps_schema=bool(target.view),  # as in delta-spark
+            options=target.options,
         )
-        return DeltaMergeBuilder(spark, target.named.table, request).execute().collect()
+        return [DeltaMergeBuilder(spark, target.named.table, request).counted()]
 
     return Command("MERGE", run, RESULT)
-
-
-def _with(spark: SparkSession, plan: JavaObject) -> Command | None:
-    """``WITH … MERGE``: the source may read what the clause before it names."""
-    inner = plan.child()
-    if str(inner.nodeName()) != "MergeIntoTable":
-        return None
-    return _merge(spark, inner, lambda source: copied(plan, child=source))
 
 
 ROW_STATEMENTS: Mapping[str, Callable[[SparkSession, JavaObject], Command | None]] = {
     "DeleteFromTable": _delete,
     "UpdateTable": _update,
     "MergeIntoTable": _merge,
-    "UnresolvedWith": _with,
 }
 """By the name of the plan's node."""
 
@@ -99,9 +101,9 @@ def _clause(spark: SparkSession, kind: Kind, action: JavaObject, target: Target)
     name = str(action.getClass().getSimpleName())
     condition = _column(spark, action.condition().get()) if action.condition().isDefined() else None
     if name == "DeleteAction":
-        return Clause(kind, Action.DELETE, condition, {})
+        return Clause(kind, Action.DELETE, condition)
     done = Action.INSERT if name.startswith("Insert") else Action.UPDATE
-    values = None if name.endswith("StarAction") else dict(_assignments(spark, action.assignments(), target))
+    values = None if name.endswith("StarAction") else tuple(_assignments(spark, action.assignments(), target))
     return Clause(kind, done, condition, values)
 
 
@@ -129,6 +131,11 @@ def _without_qualifiers(parts: list[str], qualifiers: tuple[str, ...]) -> list[s
         if len(parts) > length and lowered[:length] == names[first:]:
             return parts[length:]
     return parts
+
+
+def _is_always_true(condition: JavaObject) -> bool:
+    """Whether it is the condition of a DELETE without one."""
+    return str(condition.nodeName()) == "Literal" and str(condition.sql()) == "true"
 
 
 def _column(spark: SparkSession, expression: JavaObject) -> Column:

@@ -30,7 +30,7 @@ from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.table_properties import shown_properties
-from tahoe.spark.statements.targets import target_of
+from tahoe.spark.statements.targets import Target, target_of
 
 __all__ = ["ANSWERS", "SHOWING_STATEMENTS"]
 
@@ -64,7 +64,7 @@ def _describe(spark: SparkSession, plan: JavaObject) -> Command | None:
         if is_extended:
             yield from _detail_rows(spark, named, snapshot)
 
-    return Command("DESCRIBE TABLE", run, ANSWERS["DescribeRelation"])
+    return Command("DESCRIBE TABLE", run, ANSWERS["DescribeRelation"], is_query=True)
 
 
 def _column_rows(snapshot: Snapshot) -> Iterator[Row]:
@@ -127,7 +127,7 @@ def _describe_column(spark: SparkSession, plan: JavaObject) -> Command | None:
         yield "data_type", data_type
         yield "comment", "NULL" if comment is None else comment
 
-    return Command("DESCRIBE TABLE … COLUMN", run, ANSWERS["DescribeColumn"])
+    return Command("DESCRIBE TABLE … COLUMN", run, ANSWERS["DescribeColumn"], is_query=True)
 
 
 def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -135,7 +135,20 @@ def _show_columns(spark: SparkSession, plan: JavaObject) -> Command | None:
     if target is None:
         return None
     table = target.named.table
-    return Command("SHOW COLUMNS", lambda: [(name,) for name in table.schema().names], ANSWERS["ShowColumns"])
+    _refuse_other_namespace(plan, target)
+    return Command("SHOW COLUMNS", lambda: [(name,) for name in table.schema().names], ANSWERS["ShowColumns"], is_query=True)
+
+
+def _refuse_other_namespace(plan: JavaObject, target: Target) -> None:
+    """``SHOW COLUMNS IN a.t IN b`` names two databases."""
+    stated = [str(part) for part in items(plan.namespace().get())] if plan.namespace().isDefined() else []
+    named = list(target.named.name.identifiers[:-1])
+    if stated and named and [part.lower() for part in stated[-1:]] != [part.lower() for part in named[-1:]]:
+        raise InvalidRequest(
+            f"SHOW COLUMNS with conflicting namespaces: `{'.'.join(stated)}` != `{'.'.join(named)}`. Leave one of them out.",
+            code="SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE",
+            table=str(target.named.name),
+        )
 
 
 def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
@@ -159,7 +172,7 @@ def _show_partitions(spark: SparkSession, plan: JavaObject) -> Command | None:
             table=str(named.name),
         )
     columns = StructType([_columns(snapshot)[name] for name in snapshot.partition_columns])
-    return Command("SHOW PARTITIONS", lambda: _partitions(named.table.snapshot(), wanted), columns)
+    return Command("SHOW PARTITIONS", lambda: _partitions(named.table.snapshot(), wanted), columns, is_query=True)
 
 
 def _partitions(snapshot: Snapshot, wanted: Mapping[str, str | None]) -> list[Row]:
@@ -183,7 +196,13 @@ def _show_create(spark: SparkSession, plan: JavaObject) -> Command | None:
     if target is None:
         return None
     named = target.named
-    return Command("SHOW CREATE TABLE", lambda: [(_creation(spark, named),)], ANSWERS["ShowCreateTable"])
+    if plan.asSerde():
+        raise InvalidRequest(
+            f"Operation not allowed: `SHOW CREATE TABLE … AS SERDE` is not supported for Delta tables: {named.name}. Leave AS SERDE out.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=str(named.name),
+        )
+    return Command("SHOW CREATE TABLE", lambda: [(_creation(spark, named),)], ANSWERS["ShowCreateTable"], is_query=True)
 
 
 def _creation(spark: SparkSession, named: NamedTable) -> str:

@@ -29,7 +29,7 @@ def _show(spark: SparkSession, plan: JavaObject) -> Command | None:
         return None
     key = str(plan.propertyKey().get()) if plan.propertyKey().isDefined() else None
     named = target.named
-    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, named, key).items()), SHOWN_PROPERTIES)
+    return Command("SHOW TBLPROPERTIES", lambda: sorted(_shown(spark, named, key).items()), SHOWN_PROPERTIES, is_query=True)
 
 
 def _set(spark: SparkSession, plan: JavaObject) -> Command | None:

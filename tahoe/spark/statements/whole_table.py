@@ -18,6 +18,7 @@ from tahoe.spark.names.new_entries import uri_of_text
 from tahoe.spark.names.settings import assumes_if_exists
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.targets import target_of
+from tahoe.spark.write.stored_expressions import add_constraint
 
 __all__ = ["LOCATION_STATEMENTS", "TABLE_STATEMENTS"]
 
@@ -62,7 +63,7 @@ def _add_check(spark: SparkSession, plan: JavaObject) -> Command | None:
         )
 
     def run() -> None:
-        table.add_constraint(name, condition)
+        add_constraint(spark, table, name, condition)
 
     return Command("ALTER TABLE … ADD CONSTRAINT", run)
 

@@ -28,32 +28,24 @@ from tahoe.schema.walk import geospatial_paths
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.write.fitting import cast_or_fail, fitted
+from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.numbered import identity_values
+from tahoe.spark.write.stored_expressions import check_functions, session_of_stored_expressions
 
 __all__ = ["enforced", "recomputed", "session_time_zone"]
-
-_MEANING = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.ansi.enforceReservedKeywords": "false",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
-    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-}
-"""Settings on which the meaning of an expression's text depends."""
-_BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
-"""One of them too, but deprecated: Spark warns whoever sets it, so it is set back only where somebody has set it."""
 
 _ASKED = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
 
 
 def enforced(
-    data: DataFrame, config: TableConfig, also: Sequence[str] = (), *, completion: Completion | None = None
+    data: DataFrame,
+    config: TableConfig,
+    also: Sequence[str] = (),
+    *,
+    completion: Completion | None = None,
+    casts: Casts = ANSI_CASTS,
 ) -> DataFrame:
     """Rows as the table takes them: its columns in its types, those numbered and computed that the data does not have, all checked.
 
@@ -65,16 +57,19 @@ def enforced(
         config: of the commit to come.
         also: further columns of the data, which go along as they are, after the table's.
         completion: the identity columns that the data does not have; without it, it has them all. `write_files` needs it too.
+        casts: how values are cast.
 
     Raises:
+        SchemaMismatch: as of `fitted`.
         Unsupported, InvalidRequest, CorruptTable: a rule that cannot be enforced, by name; nothing has been run then.
     """
     spark, jvm = data.sparkSession, Jvm.of(data.sparkSession)
     constraints = constraints_of(config, session_time_zone(spark))
+    check_functions(spark, constraints)
     given = {name.lower() for name in data.columns}
     if completion is None:
         refuse_incomplete(config, given, "This write", "Give the rows that column.")
-    rows = fitted(jvm, data, config.table, config.schema, also)
+    rows = fitted(jvm, data, config.table, config.schema, also, casts)
     if completion is not None and (filled := _filled_in(jvm, completion, config)):
         rows = _selected(rows, config, filled, rows.columns)
     if limited := limited_columns(spark, config):
@@ -101,6 +96,7 @@ def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]
         where: the rows to compute for, by the generated column's name as the table spells it; the others keep what they have.
     """
     constraints = constraints_of(config, session_time_zone(data.sparkSession))
+    check_functions(data.sparkSession, constraints)
     asked = [(name, f"{_ASKED}{number}") for number, name in enumerate(where)]
     rows = data.select("*", *(where[name].alias(flag) for name, flag in asked))
     flags = {name: sf.col(flag) for name, flag in asked}
@@ -183,13 +179,12 @@ def _types_on(reference: Reference, schema: StructType) -> Iterator[DataType]:
 
 
 def _selected(rows: DataFrame, config: TableConfig, changed: Mapping[str, Column], names: Sequence[str]) -> DataFrame:
-    """These columns, the changed ones computed under `_MEANING`."""
+    """These columns; the changed ones are computed in `session_of_stored_expressions`."""
     spark, jvm = rows.sparkSession, Jvm.of(rows.sparkSession)
     # Under aliases of their own, so that no alias that the data has had can be taken for a struct of that name.
     plain = [sf.col(quote_identifier(name)).alias(name) for name in rows.columns]
     absent = [sf.lit(None).alias(column.name) for column in config.schema if column.data_type == _VOID]
-    meaning = _MEANING if spark.conf.get(_BACKSLASHES, "false") == "false" else {**_MEANING, _BACKSLASHES: "false"}
-    frame = jvm.frame(jvm.session_with(spark, meaning), rows._jdf.queryExecution().analyzed(), spark)
+    frame = jvm.frame(session_of_stored_expressions(spark), rows._jdf.queryExecution().analyzed(), spark)
     frame = frame.select(*plain, *absent)
     # The condition, always true, is one that the optimizer must not move: below a limit, rows that are cut off would fail the job too.
     columns = {name: sf.when(sf.spark_partition_id() >= 0, values) for name, values in changed.items()}

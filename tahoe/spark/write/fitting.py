@@ -1,16 +1,17 @@
-"""A DataFrame's columns as those of a table: matched by name, cast as SQL stores values.
+"""A DataFrame's columns as those of a table: matched by name, cast by the session's policy of store assignment.
 
-Whether the types may go together has been decided before (`tahoe.schema.evolve.check_writable`); here it is done. Everything is an
-expression of Spark's own: nothing is run. What the table demands of the rows beyond their types is `tahoe.spark.write.enforce`'.
+Everything is an expression of Spark's own: nothing is run. What the table demands of the rows beyond their types is
+`tahoe.spark.write.enforce`'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -20,42 +21,88 @@ from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_
 from tahoe.schema.evolve import without_void
 from tahoe.schema.mapping import transform_fields
 from tahoe.schema.text_limits import DECLARED_TYPE, with_varchar
-from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
 
-__all__ = ["Place", "cast_or_fail", "fitted", "fitted_value", "nullable_schema", "stored"]
+__all__ = [
+    "ANSI_CASTS",
+    "Casts",
+    "Place",
+    "cast_or_fail",
+    "casts_of_inserts",
+    "fitted",
+    "fitted_value",
+    "nullable_schema",
+    "stored",
+]
 
-_VOID = PrimitiveType("void")
+_VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
+_STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class Casts:
+    """How values are cast.
+
+    Args:
+        policy: ``ANSI``: as SQL's CAST, and a value that does not fit is an error. ``STRICT``: types that every value fits only. ``LEGACY``:
+            as CAST did before ANSI, where a value that does not fit becomes NULL or another number.
+        overflow: the error class of a number that does not fit.
+    """
+
+    policy: str = "ANSI"
+    overflow: str = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+
+
+ANSI_CASTS = Casts()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column of a table, or a field inside of one, for errors to tell.
+    """A column of a table, or a field inside of one, for errors to name.
 
     Args:
         table: the table's URL.
         path: the names that lead there.
+        casts: how values for it are cast.
     """
 
     table: str
     path: tuple[str, ...] = ()
+    casts: Casts = ANSI_CASTS
+
+    @property
+    def name(self) -> str:
+        """The path as one name."""
+        return ".".join(self.path)
 
     def inside(self, name: str) -> Place:
         """The place of a field of this column."""
-        return Place(self.table, (*self.path, name))
+        return replace(self, path=(*self.path, name))
 
 
-def fitted(jvm: Jvm, data: DataFrame, table: str, schema: StructType, also: Sequence[str] = ()) -> DataFrame:
+def casts_of_inserts(spark: SparkSession) -> Casts:
+    """How the session's INSERTs cast, its streams, and writes of DataFrames by a table's name."""
+    return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), "CAST_OVERFLOW_IN_TABLE_INSERT")
+
+
+def fitted(
+    jvm: Jvm, data: DataFrame, table: str, schema: StructType, also: Sequence[str] = (), casts: Casts = ANSI_CASTS
+) -> DataFrame:
     """The rows with the table's columns, under their logical names and of their types; columns that the data lacks are null.
 
-    A value that its column cannot hold makes the query fail with `SchemaMismatch` (``DELTA_CAST_OVERFLOW_IN_TABLE_WRITE``).
+    A value that does not fit its column makes the query fail with `SchemaMismatch` (``CAST_INVALID_INPUT`` for text, the error class of
+    `casts` for a number).
 
     Args:
         table: the table's URL, for errors.
         schema: the table's, void columns included; those are left out, as data files do not have them.
         also: further columns of the data, which stay as they are, after the table's.
+
+    Raises:
+        SchemaMismatch: no value of the column's type in the data can be cast to the table's (``DATATYPE_MISMATCH``), or not by the policy.
     """
     source = from_spark_schema(SparkStruct([column for column in data.schema if column.name not in also]))
     if data.columns == [*schema.names, *also] and all(_fits(one, other) for one, other in zip(source, schema, strict=True)):
@@ -66,7 +113,7 @@ def fitted(jvm: Jvm, data: DataFrame, table: str, schema: StructType, also: Sequ
         if found is None:
             values = _null(jvm, target.data_type)
         else:
-            place = Place(table, (target.name,))
+            place = Place(table, (target.name,), casts)
             values = _value(jvm, sf.col(quote_identifier(found.name)), found.data_type, target.data_type, place)
         columns.append(values.alias(target.name))
     return data.select(*columns, *(sf.col(quote_identifier(name)) for name in also))
@@ -127,23 +174,52 @@ def _cast(jvm: Jvm, values: Column, data_type: DataType, mode: str) -> Column:
 
 
 def _cast_for(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
-    """A cast that fails with an error that tells column and value."""
+    """A cast that fails with an error that names the column and the value."""
     one, other = (jvm.data_type(to_spark_type(kind).json()) for kind in (source, target))
-    if jvm.catalyst("expressions.Cast").canUpCast(one, other):
+    cast = jvm.catalyst("expressions.Cast")
+    if cast.canUpCast(one, other):
         return cast_or_fail(jvm, values, target)
-
-    def made(texts: list[str | None]) -> SchemaMismatch:
-        name = ".".join(place.path)
-        return SchemaMismatch(
-            f"The value {texts[0]} ({source}) does not fit column '{name}' of table {place.table}, whose type is {target}. "
-            "Correct the value or cast it; nothing was committed.",
-            code="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-            table=place.table,
-            column=name,
-        )
-
-    failing = raising_with_values(made)([values])
+    if place.casts.policy == "STRICT":
+        raise _no_cast(source, target, place, "CANNOT_UP_CAST_DATATYPE")
+    if place.casts.policy == "LEGACY" and cast.canCast(one, other):
+        return _cast(jvm, values, target, "LEGACY")
+    if not cast.canAnsiCast(one, other):
+        value = jvm.catalyst("expressions.BoundReference")(0, one, True)
+        failure = cast(value, other, jvm.option(None), jvm.catalyst("expressions.EvalMode").ANSI()).checkInputDataTypes()
+        raise _no_cast(source, target, place, f"DATATYPE_MISMATCH.{failure.errorSubClass()}")
+    failing = raising_with_values(lambda texts: _misfit(texts[0], source, target, place))([values])
     return sf.when(values.isNotNull(), sf.coalesce(_cast(jvm, values, target, "TRY"), failing))
+
+
+def _no_cast(source: DataType, target: DataType, place: Place, code: str) -> SchemaMismatch:
+    policy = f" under {_STORE_ASSIGNMENT} {place.casts.policy}" if place.casts.policy != "ANSI" else ""
+    return SchemaMismatch(
+        f"Column '{place.name}' of table {place.table} has type {target}, and values of type {source} cannot be cast to it{policy}. "
+        f"Give values of type {target}.",
+        code=code,
+        table=place.table,
+        column=place.name,
+        table_type=str(target),
+        data_type=str(source),
+    )
+
+
+def _misfit(text: str | None, source: DataType, target: DataType, place: Place) -> SchemaMismatch:
+    is_malformed = source == _STRING and not (isinstance(target, DecimalType) and _is_number(text or ""))
+    return SchemaMismatch(
+        f"The value {text!r} ({source}) does not fit column '{place.name}' of table {place.table}, whose type is {target}. "
+        "Correct the value or cast it; nothing was committed.",
+        code="CAST_INVALID_INPUT" if is_malformed else place.casts.overflow,
+        table=place.table,
+        column=place.name,
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text.strip()).is_finite()
+    except InvalidOperation:
+        return False
 
 
 def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:

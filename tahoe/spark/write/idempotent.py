@@ -5,7 +5,8 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -13,9 +14,10 @@ from tahoe.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import already_written
 from tahoe.ops.rows.row_changes import RowsChanged
 from tahoe.spark.names.settings import is_on
+from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["application", "application_of_session", "once", "reset_version"]
+__all__ = ["application", "application_of_session", "once", "resetting_version"]
 
 _APP, _VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 _RESETS = f"{_VERSION}.autoReset.enabled"
@@ -54,16 +56,20 @@ def once(spark: SparkSession, transaction: Transaction, run: Callable[[], RowsCh
     asked = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
     if asked is None:
         return run()
-    if already_written(transaction, asked):
-        done = RowsChanged(None, 0, 0, 0, {})
-    else:
+    with resetting_version(spark):
+        if already_written(transaction, asked):
+            return RowsChanged(None, 0, 0, 0, {})
         transaction.stage_app(*asked)
-        done = run()
-    reset_version(spark)
-    return done
+        return run()
 
 
-def reset_version(spark: SparkSession) -> None:
-    """Forget the number, where the session asks for that, so that the next operation is not taken for the same."""
-    if is_on(spark, _RESETS):
-        spark.conf.unset(_VERSION)
+@contextmanager
+def resetting_version(spark: SparkSession) -> Iterator[None]:
+    """Run an operation, and then forget the number, where the session asks for that, so that the next operation is not taken for the same.
+    An operation that fails leaves it.
+    """
+    resets = is_on(spark, _RESETS)
+    yield
+    if resets:
+        with logged_after_commit("The operation is done, but the setting %s could not be unset", _VERSION):
+            spark.conf.unset(_VERSION)

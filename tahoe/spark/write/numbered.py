@@ -3,23 +3,19 @@
     task p of n ─► base + (p + k·n)·step for its row number k from 0
 
 No task needs to know what another one does, and no two give one value; there are gaps where tasks have not equally many rows, as in the
-reference. How far the values came is read from the footers of the files (`furthest_of_file`).
+reference. How far the values came is read from the footers of the files (`tahoe.spark.executors.footers`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from tahoe.exceptions import CorruptTable
 from tahoe.protocol.column_values.identity import IdentityColumn, overflow
-from tahoe.protocol.statistics.file_statistics import FileStatistics
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising
 
-__all__ = ["furthest_of_file", "identity_values"]
+__all__ = ["identity_values"]
 
 _ROW_OF_TASK = (1 << 33) - 1
 """The bits of `monotonically_increasing_id` that count the rows of a task; above them stands its number."""
@@ -35,30 +31,6 @@ def identity_values(jvm: Jvm, column: IdentityColumn, table: str) -> Column:
     beyond = sf.try_multiply(number, sf.lit(column.step).cast("long"))
     value = sf.try_add(beyond, sf.lit(column.base).cast("long"))
     return sf.coalesce(value, raising(overflow(column.name, table)).cast("long"))
-
-
-def furthest_of_file(statistics: FileStatistics, columns: Iterable[IdentityColumn], file: str) -> Mapping[str, int]:
-    """By physical name the values that lie furthest among those of a file.
-
-    Args:
-        statistics: of these columns.
-
-    Raises:
-        CorruptTable: a footer without them, which Spark writes for every column of whole numbers.
-    """
-    found = {}
-    for one in columns:
-        bounds = statistics.max_values if one.step > 0 else statistics.min_values
-        if one.physical_name not in bounds:
-            raise CorruptTable(
-                f"File {file}, which Spark has just written, does not say between which values its column '{one.name}' lies. Write again "
-                "without options that turn statistics of Parquet off.",
-                code="TAHOE_NO_BOUNDS",
-                file=file,
-                column=one.name,
-            )
-        found[one.physical_name] = int(bounds[one.physical_name])
-    return found
 
 
 def _tasks(jvm: Jvm) -> Column:

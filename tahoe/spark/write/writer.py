@@ -18,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,28 +30,26 @@ from pyspark.sql import functions as sf
 from tahoe.clock import Clock
 from tahoe.exceptions import CorruptTable, InvalidRequest, StorageFailure, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.lazy import pq
 from tahoe.ops.write.bloom_filters import bloom_filter_columns
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.writer import CHANGE_DATA_FOLDER
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.column_values.identity import IDENTITY, IdentityColumn
+from tahoe.protocol.column_values.identity import IDENTITY
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
 from tahoe.protocol.partition import HIVE_NULL, deserialize, hive_folder, serialize
-from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, string_prefix_length
 from tahoe.schema.evolve import check_holds_data, without_void
-from tahoe.schema.mapping import explode, nested_ids_of
+from tahoe.schema.mapping import explode
 from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType
+from tahoe.spark.executors.footers import Describe, DescribedFile, WrittenFile, described_file
+from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.write.fitting import stored
-from tahoe.spark.write.numbered import furthest_of_file
 from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
-from tahoe.spark.write.parquet_ids import with_nested_ids
 from tahoe.store.location import encode_path, local_path
-from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.log_store import LogStore
 
 __all__ = ["FileOptions", "write_files"]
 
@@ -61,6 +62,7 @@ _LONGEST_NAME = 255
 _BLOOM = "parquet.bloom.filter.enabled#"
 # Fewer footers are read here, in threads; more by Spark's executors.
 _FOOTERS_ON_DRIVER = 2_000
+_TASKS = 64
 _DEMANDING = ("delta.invariants", "delta.generationExpression")
 _THREADS = 16
 
@@ -112,7 +114,8 @@ def write_files(
         completion: the identity columns whose values the job hands out; told what it came to.
 
     Returns:
-        The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted.
+        The actions that add the files; empty files are not kept. Nothing is committed. When the job fails, what it wrote is deleted,
+        and so are folders that were made for it.
     """
     check_holds_data(config.schema)
     if store.url.startswith("memory:"):
@@ -122,16 +125,18 @@ def write_files(
         )
     layout = _Layout.of(config)
     folder = f"{CHANGE_DATA_FOLDER}/{clock.uuid()}" if change_data else clock.uuid()
+    new_folders = _not_there(local_path(store.url))
     try:
         _run(data, layout, hadoop_url(f"{store.url}/{folder}"), config, options)
         written = sorted(_written(store, folder, layout.partition), key=lambda one: one.entry.name)
-        described = _described(written, _Describe(store, config, () if completion is None else completion.identities), data)
+        described = _described(written, Describe.of(store, config, () if completion is None else completion.identities), data)
         adds = [one.add for one in described]
         if completion is not None:
             completion.note(one.furthest for one in described)
         placed = _placed(store, adds, config, clock, change_data)
     except BaseException:
         _discard(store, folder)
+        _remove_empty(new_folders)
         raise
     if local_path(store.url) is not None:
         _discard(store, folder)
@@ -202,12 +207,6 @@ def _named(column: StructField) -> Column:
     return sf.col(quote_identifier(column.name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    entry: Entry
-    partition_values: dict[str, str | None]
-
-
 def _run(data: DataFrame, layout: _Layout, target: str, config: TableConfig, options: FileOptions) -> None:
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out: Any = layout.applied(data)
@@ -245,7 +244,7 @@ def _may_refuse_rows(config: TableConfig) -> bool:
     )
 
 
-def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> Iterator[_Written]:
+def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> Iterator[WrittenFile]:
     for entry in store.walk(folder):
         *folders, name = entry.name.removeprefix(f"{folder}/").split("/")
         if name.startswith((".", "_")) or any(part.startswith("_temporary") for part in folders):
@@ -255,7 +254,7 @@ def _written(store: LogStore, folder: str, partition: Sequence[StructField]) -> 
         for column in partition:
             if not column.nullable and values[column.physical_name] is None:
                 raise null_found((column.name,), store.url)
-        yield _Written(entry, values)
+        yield WrittenFile(entry, values)
 
 
 def _partition_text(values: Column, data_type: DataType) -> Column:
@@ -292,61 +291,16 @@ def _logged(text: str, data_type: DataType) -> str | None:
     return serialize(deserialize(text, data_type), data_type)
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """What is known of a file.
-
-    Args:
-        furthest: values of identity columns that it was to hand out (`tahoe.spark.write.numbered.furthest_of_file`).
-    """
-
-    add: AddFile
-    furthest: Mapping[str, int]
-
-
-def _described(written: Sequence[_Written], describe: _Describe, data: DataFrame) -> list[_Described]:
+def _described(written: Sequence[WrittenFile], describe: Describe, data: DataFrame) -> list[DescribedFile]:
     """An action for each file that holds rows, with statistics from its footer."""
-    if len(written) <= _FOOTERS_ON_DRIVER:
-        if local_path(describe.store.url) is not None:
-            adds = [describe(one) for one in written]
-        else:
-            with ThreadPoolExecutor(_THREADS) as pool:
-                adds = list(pool.map(describe, written))
+    if len(written) > _FOOTERS_ON_DRIVER:
+        found = list(raised(run_each(data.sparkSession.sparkContext, described_file, written, describe, tasks=_TASKS)))
+    elif local_path(describe.store.url) is not None:
+        found = [described_file(describe, file) for file in written]
     else:
-        adds = data.sparkSession.sparkContext.parallelize(written, 64).map(describe).collect()
-    return [add for add in adds if add is not None]
-
-
-class _Describe:
-    """Reads one file's footer; may be sent to an executor."""
-
-    def __init__(self, store: LogStore, config: TableConfig, numbered: Sequence[IdentityColumn]) -> None:
-        self.store = store
-        self._numbered = tuple(numbered)
-        self._numbers = [(column,) for column in config.schema if column.name in {one.name for one in numbered}]
-        self._config = config
-        configuration = config.metadata.configuration
-        self._indexed = indexed_columns(config.schema, config.partition_columns, configuration)
-        self._prefix_length = string_prefix_length(configuration)
-        self._patches = config.iceberg_compat_version is not None and any(map(nested_ids_of, _all_fields(config.schema)))
-
-    def __call__(self, one: _Written) -> _Described | None:
-        entry = one.entry
-        with self.store.open_input(entry.name) as source:
-            metadata = pq.read_metadata(source)
-        if metadata.num_rows == 0:
-            return None
-        size = entry.size
-        if self._patches:
-            content = with_nested_ids(self.store.get(entry.name), self._config.schema)
-            self.store.put(entry.name, content)
-            size = len(content)
-        statistics = statistics_of_footer(metadata, self._config.schema, self._indexed, prefix_length=self._prefix_length)
-        add = AddFile(entry.name, one.partition_values, size, entry.modified_ms, True, stats=statistics.to_json())
-        if not self._numbered:
-            return _Described(add, {})
-        numbers = statistics_of_footer(metadata, self._config.schema, self._numbers)
-        return _Described(add, furthest_of_file(numbers, self._numbered, entry.name))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(partial(described_file, describe), written))
+    return [file for file in found if file is not None]
 
 
 def _placed(store: LogStore, adds: Sequence[AddFile], config: TableConfig, clock: Clock, change_data: bool) -> list[AddFile]:
@@ -393,6 +347,20 @@ def _make_folder(root: str, name: str) -> None:
 
 def _with_path(add: AddFile, name: str) -> AddFile:
     return replace(add, path=encode_path(name))
+
+
+def _not_there(root: str | None) -> list[Path]:
+    """A table's folder and those above it, as far as they do not exist; none in an object store, which has no folders."""
+    folders = [] if root is None else [Path(root), *Path(root).parents]
+    return list(takewhile(lambda one: not one.exists(), folders))
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for one in folders:
+        try:
+            one.rmdir()
+        except OSError:  # another writer has put something there
+            return
 
 
 def _discard(store: LogStore, folder: str) -> None:

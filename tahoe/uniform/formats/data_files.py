@@ -14,6 +14,7 @@ from tahoe.exceptions import CorruptTable, Unsupported
 from tahoe.lazy import pc
 from tahoe.protocol.actions import AddFile, DeletionVectorDescriptor
 from tahoe.protocol.iceberg_compat import DELETES_PROPERTY
+from tahoe.protocol.nan_bounds import is_float, is_nan_counted
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.collations import is_collated
 from tahoe.schema.types import StructField, StructType
@@ -49,7 +50,7 @@ _LIMITS = {
     pa.timestamp("us").id: (_FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1),
 }
 FILES_COLUMNS = (
-    *("path", "partitionValues", "size", "stats", "stats_parsed", "deletionVector"),
+    *("path", "partitionValues", "size", "stats", "stats_parsed", "tags", "deletionVector"),
     *("baseRowId", "defaultRowCommitVersion"),
 )
 """What is asked of a row of the files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` where there is one)."""
@@ -123,7 +124,10 @@ class FileEncoder:
         for add in adds:
             stats = _parse(add.stats, add.path) if add.stats else None
             lineage = (add.base_row_id, add.default_row_commit_version)
-            yield self.encode(add.path, add.partition_values, add.size, stats, add.deletion_vector, lineage)
+            counts_nan = is_nan_counted(add.tags)
+            yield self.encode(
+                add.path, add.partition_values, add.size, stats, add.deletion_vector, lineage, counts_nan=counts_nan
+            )
 
     def encode_table(self, files: pa.Table) -> Iterator[DataFile]:
         """Rows of a files table, of the columns `FILES_COLUMNS` as far as it has them."""
@@ -134,10 +138,11 @@ class FileEncoder:
             filled = (name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows)
             columns = {name: _values(batch.column(name)) for name in filled}
             rows = zip(*(columns.get(name, nothing) for name in FILES_COLUMNS), strict=True)
-            for path, values, size, text, struct, vector, base_row_id, commit_version in rows:
+            for path, values, size, text, struct, tags, vector, base_row_id, commit_version in rows:
                 stats = _parse(text, path) if text else struct
                 descriptor = None if vector is None else _descriptor(vector)
-                yield self.encode(path, values or {}, size, stats, descriptor, (base_row_id, commit_version))
+                lineage, counts_nan = (base_row_id, commit_version), is_nan_counted(tags)
+                yield self.encode(path, values or {}, size, stats, descriptor, lineage, counts_nan=counts_nan)
 
     def encode(
         self,
@@ -147,6 +152,8 @@ class FileEncoder:
         stats: Mapping[str, Any] | None,
         vector: DeletionVectorDescriptor | None = None,
         lineage: tuple[int | None, int | None] = (None, None),
+        *,
+        counts_nan: bool = False,
     ) -> DataFile:
         """One file.
 
@@ -154,6 +161,7 @@ class FileEncoder:
             partition_values: the specification's strings by physical name.
             stats: the parsed statistics; values are JSON's or Python's.
             lineage: the file's ``baseRowId`` and ``defaultRowCommitVersion``.
+            counts_nan: whether its greatest floats count NaN (`tahoe.protocol.nan_bounds`); those of other files are left out.
 
         Raises `CorruptTable` where the number of records, or in format version 3 a row id, is not known: IcebergCompat demands them.
         """
@@ -163,7 +171,7 @@ class FileEncoder:
         url = self._file_url(path)
         values, partition = self._partition_of(partition_values, path)
         parts = [_HEAD, encode_string(url), _FORMAT, partition, encode_long(record_count), encode_long(size), _NONE]
-        self._metrics(stats, record_count, parts)
+        self._metrics(stats, record_count, parts, counts_nan)
         sequence_number = None
         if self._has_lineage:
             first_row_id, sequence_number = lineage
@@ -188,7 +196,7 @@ class FileEncoder:
                 self._partitions[texts] = known
         return known
 
-    def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes]) -> None:
+    def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes], counts_nan: bool) -> None:
         """Value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
         if not self._value_keys:
             parts.append(_NONE * 5 + _UNUSED)
@@ -201,7 +209,7 @@ class FileEncoder:
             null_counts = _struct_at(stats.get("nullCount"), path)
             least = _struct_at(stats.get("minValues"), path)
             greatest = _struct_at(stats.get("maxValues"), path)
-            for name, key, lower_bound, upper_bound in columns:
+            for name, key, lower_bound, upper_bound, has_no_nan in columns:
                 found = null_counts.get(name)
                 if type(found) is int and found >= 0:
                     nulls.append(key + encode_long(found))
@@ -209,7 +217,7 @@ class FileEncoder:
                 if found is not None and (bound := lower_bound(found)) is not None:
                     lower.append(key + encode_bytes(bound))
                 found = greatest.get(name)
-                if found is not None and (bound := upper_bound(found)) is not None:
+                if found is not None and (has_no_nan or counts_nan) and (bound := upper_bound(found)) is not None:
                     upper.append(key + encode_bytes(bound))
         parts += [_SOME, encode_long(len(self._value_keys)), count.join(self._value_keys), count, _NONE]
         parts += [_map(nulls), _NONE, _map(lower), _map(upper), _UNUSED]
@@ -241,12 +249,13 @@ def joined_summaries(spec: Spec, many: Sequence[tuple[PartitionSummary, ...]]) -
 
 
 class _Column(NamedTuple):
-    """One column with statistics: its physical name, its id as a map key, and how its bounds are made."""
+    """One column with statistics: its physical name, its id as a map key, and how its bounds are made. `has_no_nan` is False of floats."""
 
     name: str
     key: bytes
     lower: Callable[[Any], bytes | None]
     upper: Callable[[Any], bytes | None]
+    has_no_nan: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +301,8 @@ def _column(column: StructField) -> _Column:
     codec = codec_of(column.data_type)
     key = encode_long(column.field_id or 0)
     if is_collated(column):  # the order of a collation is not the order of bytes that Iceberg compares by
-        return _Column(column.physical_name, key, _no_bound, _no_bound)
-    return _Column(column.physical_name, key, codec.lower, codec.upper)
+        return _Column(column.physical_name, key, _no_bound, _no_bound, True)
+    return _Column(column.physical_name, key, codec.lower, codec.upper, not is_float(column.data_type))
 
 
 def _within_python(values: pa.Array) -> pa.Array:

@@ -272,8 +272,8 @@ def test_a_writer_that_dies_between_ratifying_and_publishing_has_committed(
 ) -> None:
     """He dies at each of the steps after the coordinator has ratified; readers, a checkpoint and the next writer find his commit."""
 
-    class Dies(Exception):
-        pass
+    class Dies(BaseException):
+        """No error that a commit could survive: the end of the process."""
 
     class Mortal(SqlCoordinator):
         calls = 0

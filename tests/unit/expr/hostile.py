@@ -69,7 +69,6 @@ EXPRESSIONS: dict[str, str] = {
     f"size(map_filter(map(1, 2), (k, v) -> {_SET} = 'x')) = 1": "map_filter",
     f"forall(array(1), x -> {_SET} = 'x')": "forall",
     "xpath_string('<a/>', 'document(\"file:///etc/passwd\")') = 'x'": "xpath_string",
-    "from_json('{}', 'a INT').a = 1": "from_json",
     "java_method('a', 'b'); DROP TABLE t": "",
     f"true -- {_SET}\n AND {_SET} = 'x'": "reflect",
     f"id > 0 /* harmless */ AND {_SET} = 'x'": "reflect",

@@ -155,25 +155,27 @@ def test_columns_with_statistics_must_be_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "versions"),
+    ("asked", "of_new", "of_old"),
     [
-        ({"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}, (1, 2)),  # which stand for no feature
-        ({"delta.minReaderVersion": "2"}, (1, 2)),
-        ({"delta.minWriterVersion": "7"}, (1, 2)),
-        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "3"}, (1, 3)),
-        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "6"}, (2, 6)),
-        ({"delta.feature.DELETIONvectors": "Enabled"}, (3, 7)),
+        ({"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}, (1, 1), (1, 2)),  # which stand for no feature
+        ({"delta.minReaderVersion": "1", "delta.minWriterVersion": "1"}, (1, 1), (1, 2)),
+        ({"delta.minReaderVersion": "2"}, (1, 2), (1, 2)),
+        ({"delta.minWriterVersion": "7"}, (1, 1), (1, 2)),
+        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "3"}, (1, 3), (1, 3)),
+        ({"delta.minReaderVersion": "2", "delta.minWriterVersion": "6"}, (2, 6), (2, 6)),
+        ({"delta.feature.DELETIONvectors": "Enabled"}, (3, 7), (3, 7)),
     ],
 )
-def test_versions_of_the_protocol_are_upgraded_by_properties_and_lose_nothing(tmp_path: Path, asked, versions) -> None:
+def test_properties_set_the_versions_of_a_new_table_and_upgrade_those_of_another(tmp_path: Path, asked, of_new, of_old) -> None:
     new = Table.create(tmp_path / "new", pa.schema([("id", pa.int64())]), properties=asked)
     old = Table.create(tmp_path / "old", pa.schema([("id", pa.int64())]))
     old.set_properties(asked)
-    for table in (new, old):
+    for table, versions in ((new, of_new), (old, of_old)):
         table.append(pa.table({"id": [1]}))
         protocol = table.snapshot().protocol
         assert (protocol.min_reader_version, protocol.min_writer_version) == versions
-        assert {"appendOnly", "invariants"} <= table.snapshot().config.features
+        features = table.snapshot().config.features
+        assert ({"appendOnly", "invariants"} <= features) == (versions != (1, 1))
         assert table.check() == []
 
 

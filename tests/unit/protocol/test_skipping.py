@@ -23,6 +23,7 @@ from tahoe.expr.tree.predicate import (
     StartsWith,
 )
 from tahoe.protocol.skipping import keep, stats_predicate, wanted_statistics
+from tahoe.protocol.statistics.bounds import NAN_COUNTED
 from tahoe.protocol.statistics.collect import stats_arrow_type
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructField, StructType
@@ -51,12 +52,14 @@ SCHEMA = StructType(
 PARTITIONED = ["p", "q"]
 
 
-def files_of(*statistics: str | None, partitions: list[dict[str, str | None]] | None = None) -> pa.Table:
+def files_of(*statistics: str | None, partitions: list[dict[str, str | None]] | None = None, counts_nan: bool = True) -> pa.Table:
+    tags = [[(NAN_COUNTED, "true")] if counts_nan else None] * len(statistics)
     values = partitions or [{"p": "1", "q": "2020-01-01"}] * len(statistics)
     return pa.table(
         {
             "partitionValues": pa.array([list(each.items()) for each in values], pa.map_(pa.string(), pa.string())),
             "stats": pa.array(statistics, pa.string()),
+            "tags": pa.array(tags, pa.map_(pa.string(), pa.string())),
         }
     )
 
@@ -186,6 +189,41 @@ def test_nan_in_the_statistics_of_spark_is_no_upper_bound() -> None:
     assert kept("x > CAST('NaN' AS DOUBLE)", bounds("x", 1.0, 2.0)) == [False]
     assert kept("x = 0.0", bounds("x", -0.0, -0.0)) == [True]
     assert kept("x = -0.0", bounds("x", 0.0, 0.0)) == [True]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x > 5", True),
+        ("x >= 5", True),
+        ("x = 5", True),
+        ("x IN (5, 6)", True),
+        ("x != 1", True),
+        ("NOT (x < 5)", True),
+        ("x > 5 OR id > 100", True),
+        ("x = CAST('NaN' AS DOUBLE)", True),
+        ("x < 1", False),
+        ("x <= 0.5", False),
+        ("x = 0.5", False),
+        ("x IN (0, 0.5)", False),
+        ("x > 5 AND x < 1", False),
+    ],
+)
+def test_greatest_floats_are_not_used_of_files_without_the_tag(condition: str, expected: bool) -> None:
+    """NaN is greater than 5, and writers that leave it out state 1.0 as the greatest of 1.0 and NaN."""
+    assert kept(condition, bounds("x", 1.0, 1.0), counts_nan=False) == [expected]
+    if "!=" not in condition and "id" not in condition:
+        assert kept(condition, bounds("x", 1.0, 1.0), counts_nan=True) == [False]
+    wide = bounds("id", 1, 4), bounds("id", 6, 9)
+    assert kept("id > 5", *wide, counts_nan=False) == [False, True]
+
+
+def test_tags_count_file_by_file() -> None:
+    one, other = files_of(bounds("x", 1.0, 1.0)), files_of(bounds("x", 1.0, 1.0), counts_nan=False)
+    both = pa.concat_tables([other, one, other])
+    predicate = row_condition("x > 5", SCHEMA).predicate
+    assert keep(predicate, both, SCHEMA, PARTITIONED).to_pylist() == [True, False, True]
+    assert keep(predicate, both.drop_columns(["tags"]), SCHEMA, PARTITIONED).to_pylist() == [True, True, True]
 
 
 def test_infinity_is_read_as_unknown() -> None:

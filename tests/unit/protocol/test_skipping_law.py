@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tahoe.protocol.partition import serialize
 from tahoe.protocol.skipping import keep
+from tahoe.protocol.statistics.bounds import NAN_COUNTED
 from tahoe.protocol.statistics.collect import indexed_columns, statistics_of_footer, statistics_of_table, stats_arrow_type
 from tahoe.protocol.statistics.stats_json import parse_statistics
 from tahoe.schema.arrow import to_arrow_schema
@@ -41,10 +42,13 @@ def from_footer(data: pa.Table, schema: StructType, decimals_as_integers: bool) 
 
 
 def files_table(statistics: list[str], partitions: list[dict[str, str | None]]) -> pa.Table:
+    """Files of which Tahoe collected the statistics."""
+    tags = [[(NAN_COUNTED, "true")]] * len(statistics)
     return pa.table(
         {
             "partitionValues": pa.array([list(each.items()) for each in partitions], pa.map_(pa.string(), pa.string())),
             "stats": pa.array(statistics, pa.string()),
+            "tags": pa.array(tags, pa.map_(pa.string(), pa.string())),
         }
     )
 

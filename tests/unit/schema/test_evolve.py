@@ -6,6 +6,7 @@ import pytest
 
 from tahoe.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.evolve import (
+    can_coerce,
     can_store,
     check_column_names,
     check_duplicates,
@@ -13,6 +14,7 @@ from tahoe.schema.evolve import (
     check_writable,
     merge_schemas,
     replace_schema,
+    store_anything,
     without_void,
 )
 from tahoe.schema.mapping import ID_KEY, PHYSICAL_NAME_KEY
@@ -79,7 +81,7 @@ def test_a_nested_field_that_the_table_lacks_is_named_with_its_path():
 )
 def test_types_that_do_not_go_together_are_named_with_the_column_and_the_remedy(data, parts):
     error = refused(data)
-    assert error.code == "DELTA_METADATA_MISMATCH"
+    assert error.code == "DELTA_FAILED_TO_MERGE_FIELDS"
     for part in (*parts, "Cast", "overwriteSchema"):
         assert part in str(error)
 
@@ -254,3 +256,31 @@ def test_void_columns_are_left_out_of_files_at_every_depth():
     schema = struct(a=P("long"), v=VOID, s=struct(x=P("long"), v=VOID))
     check_holds_data(schema)
     assert without_void(schema) == struct(a=P("long"), s=struct(x=P("long")))
+
+
+@pytest.mark.parametrize(
+    ("source", "allowed"),
+    [
+        ("string", {"byte", "integer", "double", "decimal(4,2)", "date", "timestamp", "timestamp_ntz", "binary", "string"}),
+        ("long", {"byte", "integer", "double", "decimal(4,2)", "string"}),
+        ("boolean", {"string", "boolean"}),
+        ("date", {"date", "timestamp", "string"}),
+        ("timestamp", {"date", "timestamp", "string"}),
+        ("timestamp_ntz", {"timestamp_ntz", "string"}),
+        ("binary", {"binary", "string"}),
+    ],
+)
+def test_rows_of_streams_are_cast_as_spark_casts_unasked(source, allowed):
+    names = ("byte", "integer", "double", "boolean", "date", "timestamp", "timestamp_ntz", "binary", "string")
+    types = [*(P(name) for name in names), DecimalType(4, 2)]
+    assert {str(target) for target in types if can_coerce(P(source), target)} == allowed
+
+
+def test_another_rule_of_what_is_stored_goes_for_nested_fields_and_for_merged_schemas():
+    table, data = struct(s=struct(a=P("integer"))), struct(s=struct(a=P("string"), b=P("date")))
+    with pytest.raises(SchemaMismatch, match=r"'s\.a'"):
+        check_writable(struct(s=struct(a=P("string"))), table)
+    check_writable(struct(s=struct(a=P("string"))), table, store_anything)
+    with pytest.raises(SchemaMismatch, match=r"'s\.a'"):
+        merge_schemas(table, data)
+    assert merge_schemas(table, data, stores=store_anything) == struct(s=struct(a=P("integer"), b=P("date")))

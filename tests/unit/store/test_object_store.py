@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import socket
 import threading
@@ -20,6 +21,7 @@ from tahoe.store import object_store
 from tahoe.store.log_store import Created, Exists, InFlight, PutOutcome, Refused, Unanswered
 from tahoe.store.object_store import ObjectLogStore, open_store
 from tahoe.store.refusals import remedy_of
+from tahoe.table import Table
 
 COMMIT = "_delta_log/00000000000000000000.json"
 CANARIES = ("CANARY-KEY-ID", "CANARY-SECRET", "CANARY-TOKEN")
@@ -337,6 +339,28 @@ def test_denied_access_is_called_so_and_not_told_to_be_tried_again(s3: ScriptedS
     assert f"HTTP status {answer}" in error.message
     assert "Access was denied" in error.message
     assert "Try again" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no credentials are given.*aws_access_key_id"),
+        ({"aws_access_key_id": "k", "aws_secret_access_key": "s"}, "whether they may read"),
+    ],
+)
+def test_denied_access_says_first_whether_credentials_are_missing_or_lack_permission(
+    s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], message: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    endpoint = {
+        "aws_endpoint": s3.options["aws_endpoint"],
+        "aws_region": "r",
+        "aws_metadata_endpoint": s3.options["aws_endpoint"],
+    }
+    s3.answers = dict.fromkeys(["GET", "PUT", "HEAD", "DELETE", "POST"], 403)
+    with pytest.raises(StorageFailure, match=f"^.TAHOE_ACCESS_DENIED. Table 's3://bucket/t': Access was denied.*{message}"):
+        Table("s3://bucket/t", storage_options={**endpoint, **options}).version()
 
 
 def _failure_of(call: Callable[[], object]) -> StorageFailure | None:

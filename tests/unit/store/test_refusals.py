@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.store.refusals import remedy_of
+from tahoe.store.refusals import names_credentials, remedy_of
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,19 @@ from tahoe.store.refusals import remedy_of
 )
 def test_a_remedy_goes_by_status_and_code_alone(kind: str, begins: str) -> None:
     assert remedy_of(kind).startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "example", "named"),
+    [
+        ("s3", "aws_access_key_id", ["AWS_ACCESS_KEY_ID", "access_key_id", "aws_skip_signature", "AWS_WEB_IDENTITY_TOKEN_FILE"]),
+        ("gs", "google_service_account", ["GOOGLE_APPLICATION_CREDENTIALS", "service_account_path"]),
+        ("az", "azure_storage_account_key", ["AZURE_STORAGE_ACCOUNT_KEY", "sas_token", "AZURE_CLIENT_SECRET"]),
+    ],
+)
+def test_missing_credentials_are_called_so(scheme: str, example: str, named: list[str]) -> None:
+    assert all(names_credentials(scheme, [name]) for name in named)
+    assert not names_credentials(scheme, ["aws_region", "AWS_ENDPOINT", "azure_storage_account_name"])
+    remedy = remedy_of("HTTP status 403 (AccessDenied)", scheme, has_credentials=False)
+    assert remedy.startswith("Access was denied, as no credentials are given") and example in remedy
+    assert "SlowDown" not in remedy_of("HTTP status 503 (SlowDown)", scheme, has_credentials=False)

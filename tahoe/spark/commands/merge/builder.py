@@ -13,9 +13,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.merge.explained import MergeExplained
-from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions
+from tahoe.spark.commands.checked_arguments import checked_expression, checked_expressions, wrong_argument
 from tahoe.spark.commands.merge.merge import explain_merge, merge
 from tahoe.spark.commands.merge.statement import MergeRequest
+from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.spark.names.settings import is_on
 from tahoe.table import Table
@@ -39,15 +40,15 @@ def merge_builder(
     """What `DeltaTable.merge` returns.
 
     Raises:
-        ValueError, TypeError: arguments that are none, in delta-spark's words.
+        WrongArgument: arguments of other types, in delta-spark's words.
     """
     if source is None:
-        raise ValueError("'source' in merge cannot be None")
+        raise wrong_argument("'source' in merge cannot be None", "source")
     if not isinstance(source, DataFrame):
-        raise TypeError("Type of 'source' in merge must be DataFrame.")
+        raise wrong_argument("Type of 'source' in merge must be DataFrame.", "source")
     on = checked_expression(condition)
     if on is None:
-        raise ValueError("'condition' in merge cannot be None")
+        raise wrong_argument("'condition' in merge cannot be None", "condition")
     return DeltaMergeBuilder(spark, table, MergeRequest(source, on, alias=alias, options=options))
 
 
@@ -75,7 +76,7 @@ class DeltaMergeBuilder:
         Args:
             set: column, or nested field as ``a.b`` → value over both sides. It must be given.
         """
-        return self._with(Kind.MATCHED, Action.UPDATE, condition, checked_expressions(set, "'set' in whenMatchedUpdate"))
+        return self._with(Kind.MATCHED, Action.UPDATE, condition, checked_expressions(set, "set", "whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Give matched rows the source's values, column by column of the same name."""
@@ -83,7 +84,7 @@ class DeltaMergeBuilder:
 
     def whenMatchedDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Delete matched rows."""
-        return self._with(Kind.MATCHED, Action.DELETE, condition, {})
+        return self._with(Kind.MATCHED, Action.DELETE, condition, ())
 
     def whenNotMatchedInsert(
         self, condition: str | Column | None = None, values: Mapping[str, str | Column] | None = None
@@ -94,7 +95,7 @@ class DeltaMergeBuilder:
             values: column → value over the source; other columns are null, or generated. It must be given.
         """
         return self._with(
-            Kind.NOT_MATCHED, Action.INSERT, condition, checked_expressions(values, "'values' in whenNotMatchedInsert")
+            Kind.NOT_MATCHED, Action.INSERT, condition, checked_expressions(values, "values", "whenNotMatchedInsert")
         )
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
@@ -109,12 +110,12 @@ class DeltaMergeBuilder:
         Args:
             set: column, or nested field as ``a.b`` → value over the target. It must be given.
         """
-        values = checked_expressions(set, "'set' in whenNotMatchedBySourceUpdate")
+        values = checked_expressions(set, "set", "whenNotMatchedBySourceUpdate")
         return self._with(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Delete rows of the target that no row of the source matches."""
-        return self._with(Kind.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition, {})
+        return self._with(Kind.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition, ())
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Let the clauses add columns that only the source has."""
@@ -122,9 +123,13 @@ class DeltaMergeBuilder:
 
     def execute(self) -> DataFrame:
         """Run it; one row that counts the rows. See `tahoe.spark.commands.merge.merge.merge` for what it raises."""
+        result = Result(self._spark, RESULT)
+        return result.of([self.counted()])
+
+    def counted(self) -> tuple[int | None, ...]:
+        """Run it; the values of `RESULT`."""
         done = merge(self._spark, self._table, self._evolving())
-        counts = (done.num_affected_rows, done.num_updated_rows, done.num_deleted_rows, done.num_inserted_rows)
-        return self._spark.createDataFrame([counts], RESULT)
+        return done.num_affected_rows, done.num_updated_rows, done.num_deleted_rows, done.num_inserted_rows
 
     def explain(self) -> MergeExplained:
         """What `execute` would do now, clause by clause. Nothing is written; raises what `execute` raises before it writes."""
@@ -132,12 +137,16 @@ class DeltaMergeBuilder:
 
     def _evolving(self) -> MergeRequest:
         """The request; a setting of the session may ask for schema evolution too, and says what that widens."""
+        if self._request.keeps_schema:
+            return replace(self._request, schema_evolution=False)
         automatic = is_on(self._spark, AUTO_MERGE)
         if not automatic and not self._request.schema_evolution:
             return self._request
         mode = widening_mode(self._spark.conf.get(AUTOMATIC_WIDENING, None))
         return replace(self._request, schema_evolution=True, automatic_widening=mode)
 
-    def _with(self, kind: Kind, action: Action, condition: Any, values: Mapping[str, str | Column] | None) -> DeltaMergeBuilder:
+    def _with(
+        self, kind: Kind, action: Action, condition: Any, values: tuple[tuple[str, str | Column], ...] | None
+    ) -> DeltaMergeBuilder:
         clause = Clause(kind, action, checked_expression(condition), values)
         return DeltaMergeBuilder(self._spark, self._table, replace(self._request, clauses=(*self._request.clauses, clause)))

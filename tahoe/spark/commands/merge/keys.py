@@ -1,5 +1,5 @@
-"""Which files of the target may hold rows that a row of the source matches: by what the condition says of the target alone, and by the
-source's own keys, which one job over the held source tells.
+"""Which files of the target may have rows that the MERGE changes: by what the conditions say of the target alone, and by the keys of the
+source, which one job over the held source finds.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -15,10 +17,11 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import FALSE, Comparison, In, Literal, Predicate, all_of
 from tahoe.expr.tree.predicate import Column as PredicateColumn
+from tahoe.ops.merge.clauses import Kind
 from tahoe.schema.mapping import without_mapping
 from tahoe.schema.types import DataType, DecimalType
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.commands.merge.statement import Plan
+from tahoe.spark.commands.merge.statement import Plan, conjuncts
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.translate import Names, to_column
 from tahoe.spark.scan.file_index import opaque_columns
@@ -142,15 +145,33 @@ _LARGEST: Mapping[str, int] = {"byte": 2**7 - 1, "short": 2**15 - 1, "integer": 
 
 
 def _of_target_alone(snapshot: Snapshot, plan: Plan, jvm: Jvm) -> Predicate:
-    """What the condition says of the target alone."""
+    """What the condition, and those of the clauses, say of the target alone."""
     shape = plan.sides.target
     mine = shape._jdf.queryExecution().analyzed().outputSet()
     parts = [jvm.column(part) for part in plan.parts if part.references().subsetOf(mine)]
+    parts += _of_clauses(plan, mine, jvm)
     if not parts:
         return all_of([])
     for part in parts:
         shape = shape.where(part)
     return all_of(condition_of_plan(snapshot, shape._jdf.queryExecution().optimizedPlan()).predicates)
+
+
+def _of_clauses(plan: Plan, mine: JavaObject, jvm: Jvm) -> list[Column]:
+    """Where all clauses are WHEN MATCHED: that the target's row fulfills the condition of one of them.
+
+    Args:
+        mine: the attributes of the target.
+    """
+    conditions = []
+    for step in plan.steps:
+        if step.kind != Kind.MATCHED or step.condition is None:
+            return []
+        parts = [part for part in conjuncts(jvm.expression(step.condition)) if part.references().subsetOf(mine)]
+        if not parts:
+            return []
+        conditions.append(reduce(and_, map(jvm.column, parts)))
+    return [reduce(or_, conditions)]
 
 
 def _keys(snapshot: Snapshot, plan: Plan) -> Iterator[_Key]:

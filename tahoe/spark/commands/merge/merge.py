@@ -26,6 +26,7 @@ from tahoe.spark.commands.merge.match import held, is_upsert, numbered, pairs_of
 from tahoe.spark.commands.merge.pairs import found_in
 from tahoe.spark.commands.merge.statement import MergeRequest, Sides, evolved, resolved
 from tahoe.spark.commands.merge.write import Matched
+from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.commands.row_changes import committed, refuse_connect, with_positions
 from tahoe.spark.jvm.errors import told_once
 from tahoe.spark.jvm.job_progress import shown_jobs
@@ -92,12 +93,13 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
     if not only_inserts(request.clauses):
         snapshot.config.refuse_if_append_only()
     started = transaction.clock.now_ms()
-    moment = Moment(started, session_time_zone(spark))
-    request = replace(request, clauses=with_default_values(request.clauses, snapshot.config, moment, last_of(request.alias)))
+    moment, zone = StatementMoment(spark), session_time_zone(spark)
+    clauses = with_default_values(request.clauses, snapshot.config, Moment(started, zone), last_of(request.alias))
+    request = replace(request, source=moment.frame(request.source), clauses=clauses)
     columns = nullable_schema(from_spark_schema(request.source.schema))
     config = evolved(transaction, snapshot, request, columns)
     shape = Sides(named(shape_of(spark, snapshot), request.alias), request.source)
-    plan = resolved(request, shape, columns, config.schema)
+    plan = resolved(request, shape, columns, config.schema, moment)
     for step in plan.steps:
         check_identity(config, step.action, {one.path[0] for one in step.assignments})
     with held(numbered(request.source)) as kept:
@@ -111,11 +113,11 @@ def _matched(transaction: Transaction, spark: SparkSession, request: MergeReques
             transaction.read(predicate)
         files = snapshot.files_matching(predicate)
         rows = with_row_ids(with_positions(spark, snapshot, files, request.options, metadata=False), snapshot.config)
-        plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema)
+        plan = resolved(request, Sides(named(rows, request.alias), sent_to_all(kept)), columns, config.schema, moment)
         upsert = is_upsert(plan, snapshot.config, config)
         with held(pairs_of(plan, snapshot.config, config, only_places=upsert)) as pairs:
             found = found_in(plan, snapshot, files, pairs, ask_once=upsert)
-            if found.taken.ambiguous and not may_match_often(request.clauses):
+            if found.ambiguous and not may_match_often(request.clauses):
                 raise ambiguous(snapshot.store.url)
             for change in found.met:
                 # What is written depends on the rows that matched, changed or not.

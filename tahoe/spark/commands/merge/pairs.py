@@ -29,14 +29,16 @@ class PairsFound:
     """Which rows of the target match, and which a clause takes.
 
     Args:
-        taken: the rows that a clause takes; ambiguous where rows of the source take one twice.
+        taken: the rows that a clause takes.
         met: the rows that match, taken or not; empty for a MERGE that rests on all rows, WHEN NOT MATCHED BY SOURCE.
+        ambiguous: whether two rows of the source match one row of the target, whichever clause takes them.
         by_clause: for each clause's number the rows that fall to it.
         once: whether it is known that no row of the source matches two rows.
     """
 
     taken: Found
     met: list[FileChange]
+    ambiguous: bool
     by_clause: dict[int, int]
     once: bool
 
@@ -63,12 +65,9 @@ def _found_here(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held) ->
         mine = mine.group_by([FILE, ROW]).aggregate([(CLAUSE, "min")]).rename_columns([FILE, ROW, CLAUSE])
     counts = {one["values"]: one["counts"] for one in mine[CLAUSE].value_counts().to_pylist()}
     matched = places.filter(pc.is_valid(places[SOURCE_ROW]))
-    if plan.of(Kind.NOT_MATCHED_BY_SOURCE):
-        met = []
-    else:
-        met = taken.changes if all_taken else changes_in(snapshot, files, matched).changes
+    met = taken if all_taken else changes_in(snapshot, files, matched)
     once = pc.count_distinct(matched[SOURCE_ROW]).as_py() == len(matched)
-    return PairsFound(taken, met, counts, once)
+    return PairsFound(taken, _met(plan, met), met.ambiguous, counts, once)
 
 
 def _found_by_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Held, ask_once: bool) -> PairsFound:
@@ -80,12 +79,14 @@ def _found_by_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: 
         counts = {row[0]: row[1] for row in single.groupBy(CLAUSE).count().collect()}
     else:
         counts = {step.number: sum(len(change.dead) for change in taken.changes) for step in changing}
-    by_source = bool(plan.of(Kind.NOT_MATCHED_BY_SOURCE))
-    if by_source or (changing and changing[-1].condition is None):
-        met = [] if by_source else taken.changes
-    else:
-        met = changes_of(snapshot, files, pairs.frame).changes
-    return PairsFound(taken, met, counts, ask_once and _is_once(pairs))
+    matched = plan.of(Kind.MATCHED)
+    takes_all = bool(matched) and matched[-1].condition is None
+    met = taken if takes_all else changes_of(snapshot, files, pairs.frame.where(sf.col(SOURCE_ROW).isNotNull()))
+    return PairsFound(taken, _met(plan, met), met.ambiguous, counts, ask_once and _is_once(pairs))
+
+
+def _met(plan: Plan, matched: Found) -> list[FileChange]:
+    return [] if plan.of(Kind.NOT_MATCHED_BY_SOURCE) else matched.changes
 
 
 def _is_once(pairs: Held) -> bool:

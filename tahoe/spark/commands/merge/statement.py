@@ -22,11 +22,12 @@ from tahoe.ops.merge.schema import evolved_schema, star_pairs
 from tahoe.ops.rows.assignments import assigned_places
 from tahoe.ops.tables.create import with_schema
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.evolve import check_duplicates, check_writable
+from tahoe.schema.evolve import can_coerce, check_duplicates, check_writable, store_anything
 from tahoe.schema.types import DataType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.assigned_values import Assignment, Value
 from tahoe.spark.commands.conditions import check_expression, text_of
+from tahoe.spark.commands.moment import StatementMoment
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.scan.relation import Alias, last_of
@@ -34,7 +35,7 @@ from tahoe.spark.write.fitting import nullable_schema
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Transaction
 
-__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "evolved", "resolved"]
+__all__ = ["OUR_PREFIX", "MergeRequest", "Plan", "Sides", "Step", "conjuncts", "evolved", "resolved"]
 
 Term = str | Column
 
@@ -50,6 +51,7 @@ class MergeRequest:
         source: read once.
         on: where it is true, a row of the source matches a row of the target.
         alias: a name that may stand for the target in all expressions.
+        keeps_schema: whether the target keeps its columns whatever the session's settings are.
         automatic_widening: which types schema evolution makes wider, in a table with type widening; one of
             `tahoe.schema.widening.WIDENING_MODES`.
         options: Hadoop's, for the target's storage.
@@ -59,6 +61,7 @@ class MergeRequest:
     on: Term
     clauses: tuple[Clause[Term], ...] = ()
     schema_evolution: bool = False
+    keeps_schema: bool = False
     automatic_widening: str = "ALWAYS"
     alias: Alias | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +70,7 @@ class MergeRequest:
     def shown(self) -> tuple[Clause[str], ...]:
         """The clauses with their conditions as texts, for those who read the history."""
         return tuple(
-            Clause(one.kind, one.action, None if one.condition is None else text_of(one.condition), {}) for one in self.clauses
+            Clause(one.kind, one.action, None if one.condition is None else text_of(one.condition)) for one in self.clauses
         )
 
     def check(self) -> None:
@@ -145,19 +148,20 @@ def evolved(transaction: Transaction, snapshot: Snapshot, request: MergeRequest,
     schema = config.schema
     if request.schema_evolution:
         widening = config.automatic_widening(request.automatic_widening)
-        schema = evolved_schema(schema, source, request.clauses, last_of(request.alias), widening)
+        schema = evolved_schema(schema, source, request.clauses, last_of(request.alias), widening, can_coerce)
     if schema == config.schema:
         return config
     transaction.set_metadata(with_schema(config, schema, transaction.clock))
     return future_config(transaction)
 
 
-def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: StructType) -> Plan:
+def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: StructType, moment: StatementMoment) -> Plan:
     """The statement on these frames.
 
     Args:
         source: the schema of the source's own columns.
         schema: of the table as it will be.
+        moment: of all queries of the MERGE.
 
     Raises:
         InvalidRequest: ``DELTA_MERGE_UNRESOLVED_EXPRESSION`` for what names no column that it may see; aggregates, conditions that are
@@ -166,7 +170,7 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
         SchemaMismatch: a value whose type does not fit.
         ParseException: PySpark's own, for text that is no SQL.
     """
-    resolver = _Resolver(Jvm.of(sides.target.sparkSession), request, sides, source, schema)
+    resolver = _Resolver(Jvm.of(sides.target.sparkSession), request, sides, source, schema, moment)
     on = resolver.condition(request.on, Kind.MATCHED, "the search condition of a MERGE")
     drafts = [resolver.draft(clause) for clause in request.clauses]
     selections = [on, *(one for draft in drafts for one in (draft.condition, draft.values) if one is not None)]
@@ -183,7 +187,7 @@ def resolved(request: MergeRequest, sides: Sides, source: StructType, schema: St
             )
         steps.append(Step(number, clause.kind, clause.action, condition, assignments))
     (searched,) = bound[id(on)]
-    return Plan(sides, resolver.jvm.column(searched), tuple(_conjuncts(searched)), tuple(steps))
+    return Plan(sides, resolver.jvm.column(searched), tuple(conjuncts(searched)), tuple(steps))
 
 
 @dataclass(frozen=True)
@@ -228,6 +232,7 @@ class _Resolver:
     sides: Sides
     source: StructType
     schema: StructType
+    moment: StatementMoment
 
     def draft(self, clause: Clause[Term]) -> _Draft:
         where = f"WHEN {clause.kind.words} THEN {clause.action.name} of a MERGE"
@@ -238,11 +243,12 @@ class _Resolver:
             return _Draft(condition, star=self._star(clause))
         if not clause.values:
             return _Draft(condition)
-        places = self._places(clause.values, clause.action, where)
-        values = self._selected(list(clause.values.values()), clause.kind, where)
+        places = self._places([key for key, _ in clause.values], clause.action, where)
+        values = self._selected([value for _, value in clause.values], clause.kind, where)
         for place, given in zip(places, values.types, strict=True):
             name = place.path[-1]
-            check_writable(StructType((StructField(name, given),)), StructType((StructField(name, place.data_type),)))
+            wanted = StructType((StructField(name, place.data_type),))
+            check_writable(StructType((StructField(name, given),)), wanted, store_anything)
         return _Draft(condition, values, [place.path for place in places])
 
     def condition(self, term: Term, kind: Kind, where: str) -> _Selection:
@@ -257,13 +263,8 @@ class _Resolver:
         return selection
 
     def bound(self, selections: Sequence[_Selection]) -> list[list[JavaObject]]:
-        """For each selection the Catalyst expressions of its terms, over nothing but the columns of the frame that they see.
-
-        `current_timestamp()` and its like become constants, the same everywhere: a MERGE runs more than one query.
-        """
-        plans = self.jvm.catalyst("plans.logical.Union")(self.jvm.seq(*(one.plan for one in selections)), False, False)
-        frozen = self.jvm.catalyst("optimizer.ComputeCurrentTime").apply(plans).children()
-        return [self._bound(one, frozen.apply(number)) for number, one in enumerate(selections)]
+        """For each selection the Catalyst expressions of its terms, over nothing but the columns of the frame that they see."""
+        return [self._bound(selection, self.moment.plan(selection.plan)) for selection in selections]
 
     def _bound(self, selection: _Selection, plan: JavaObject) -> list[JavaObject]:
         terms, where = selection.terms, selection.where
@@ -278,9 +279,9 @@ class _Resolver:
 
     def _places(self, keys: Iterable[str], action: Action, where: str) -> list[Reference]:
         try:
-            places = assigned_places(keys, self.schema, last_of(self.request.alias))
+            places = assigned_places(keys, self.schema, last_of(self.request.alias), inserts=action == Action.INSERT)
         except InvalidRequest as error:
-            if error.code == "DELTA_CONFLICT_SET_COLUMN":
+            if error.code in ("DELTA_CONFLICT_SET_COLUMN", "DELTA_DUPLICATE_COLUMNS_ON_INSERT"):
                 raise
             raise self._unresolved(error.message, where) from error
         nested = next((".".join(place.path) for place in places if len(place.path) > 1), None)
@@ -293,7 +294,7 @@ class _Resolver:
         return places
 
     def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
-        pairs = star_pairs(clause.action, self.source, self.schema, evolving=self.request.schema_evolution)
+        pairs = star_pairs(clause.action, self.source, self.schema, evolving=self.request.schema_evolution, stores=store_anything)
         assignments = []
         for pair in pairs:
             column = self.sides.source[quote_identifier(pair.source[0])]
@@ -340,9 +341,10 @@ def _refuse_our_names(names: Iterable[str], table: str) -> None:
         )
 
 
-def _conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
+def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
+    """The Catalyst expressions that this one is the conjunction of."""
     if expression.getClass().getSimpleName() == "And":
-        yield from _conjuncts(expression.left())
-        yield from _conjuncts(expression.right())
+        yield from conjuncts(expression.left())
+        yield from conjuncts(expression.right())
     else:
         yield expression

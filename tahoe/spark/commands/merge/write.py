@@ -119,7 +119,7 @@ class Matched:
             return shown_in_history(jvm, jvm.expression(condition))
 
         steps = self.plan.steps
-        clauses = [Clause(s.kind, s.action, None if s.condition is None else shown(s.condition), {}) for s in steps]
+        clauses = [Clause(s.kind, s.action, None if s.condition is None else shown(s.condition)) for s in steps]
         return merge_parameters(shown(self.plan.on), clauses)
 
     # -- rows --------------------------------------------------------------------------------------------------------------

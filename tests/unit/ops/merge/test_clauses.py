@@ -14,7 +14,7 @@ SOME = Clause(Kind.MATCHED, Action.UPDATE, "target.a = 1", None)
 
 def test_a_clause_without_values_is_a_star_unless_it_deletes() -> None:
     assert SOME.is_star and INSERT.is_star and not DELETE.is_star
-    assert not Clause(Kind.MATCHED, Action.UPDATE, None, {"a": "1"}).is_star
+    assert not Clause(Kind.MATCHED, Action.UPDATE, None, (("a", "1"),)).is_star
 
 
 def test_clauses_are_found_by_kind_in_their_order() -> None:

@@ -189,6 +189,11 @@ def test_a_row_that_would_change_twice_is_refused_before_anything_is_written(tab
         table.merge(twice, ON).when_matched_update_all("source.id > 1").when_not_matched_insert_all(),
         table.merge(twice, ON).when_matched_delete("source.id > 1"),
         table.merge(twice, ON).when_matched_delete("source.id > 2").when_matched_update_all(),
+        # Which clause takes the row does not matter, nor whether one does.
+        table.merge(twice, ON).when_matched_update_all("source.id = 4"),
+        table.merge(twice, ON).when_matched_delete("source.id > 100"),
+        table.merge(twice, ON).when_not_matched_by_source_delete(),
+        table.merge(twice, ON).when_not_matched_insert_all().when_not_matched_by_source_update({"amount": "0"}),
     ]
     for merge in ambiguous:
         with pytest.raises(InvalidRequest) as caught:
@@ -197,10 +202,26 @@ def test_a_row_that_would_change_twice_is_refused_before_anything_is_written(tab
     assert set((tmp_path / "t").rglob("*")) == names
 
 
-def test_a_row_that_matches_twice_may_be_deleted_or_left(table: Table) -> None:
+def test_files_in_which_no_clause_can_take_a_row_are_not_read(table: Table) -> None:
+    twice = pa.concat_tables([NEWS, NEWS.slice(0, 1)])
+    for build in (
+        lambda merge: merge.when_matched_delete("target.amount > 100").when_matched_update_all(
+            "target.amount < 0 and source.id = 4"
+        ),
+        lambda merge: merge.when_matched_delete("false"),
+    ):
+        assert build(table.merge(twice, ON)).explain().files_scanned == 0
+    one = table.merge(NEWS, ON).when_matched_delete("target.part = 'b'").explain()
+    assert (one.files_scanned, one.files_touched) == (1, 1)
+    assert (
+        table.merge(NEWS, ON).when_matched_delete("target.part = 'b'").when_not_matched_insert_all().explain().files_scanned == 2
+    )
+
+
+def test_a_row_may_match_twice_where_all_matched_rows_are_deleted_or_none_can_change(table: Table) -> None:
     twice = pa.concat_tables([NEWS, NEWS.slice(0, 1), NEWS.slice(2, 1)])
-    outcome = table.merge(twice, ON).when_matched_update_all("source.id = 4").execute()
-    assert outcome.num_updated_rows == 1
+    assert table.merge(twice, ON).when_not_matched_insert_all("id = 7").execute().num_inserted_rows == 1
+    table.delete("id = 7")
     outcome = table.merge(twice, ON).when_matched_delete().when_not_matched_insert_all("id = 6").execute()
     assert (outcome.num_deleted_rows, outcome.num_inserted_rows) == (2, 2)
     assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 3, 5, 6, 6]
@@ -300,6 +321,25 @@ def test_with_schema_evolution_only_columns_that_are_assigned_to_are_added(tmp_p
     merge.execute()
     assert table.schema().names == ["id", "part", "amount", "one"]
     assert {row["id"]: row["one"] for row in table.to_arrow().to_pylist() if row["one"]} == {2: 2, 4: 3}
+
+
+def test_with_schema_evolution_assigned_structs_get_new_fields(tmp_path: Path) -> None:
+    before = [{"id": 1, "place": {"city": "a"}}, {"id": 2, "place": None}]
+    schema = pa.schema([("id", pa.int64()), ("place", pa.struct([("city", pa.string())]))])
+    table = Table.create(tmp_path / "t", schema)
+    table.append(pa.Table.from_pylist(before, schema))
+    more = pa.table({"id": [1, 2], "place": [{"zip": 1, "city": "b"}, {"zip": 2, "city": "c"}], "note": ["x", "y"]})
+    merge = table.merge(more, ON).when_matched_update({"place": "source.place"}, condition="source.id = 1")
+    merge.when_matched_update({"note": "source.note"}).with_schema_evolution().execute()
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "place": {"city": "b", "zip": 1}, "note": None},
+        {"id": 2, "place": None, "note": "y"},
+    ]
+    table.merge(more, ON).when_matched_update({"place.zip": "source.id * 10"}).with_schema_evolution().execute()
+    assert [row["place"] for row in table.to_arrow().sort_by("id").to_pylist()] == [
+        {"city": "b", "zip": 10},
+        {"city": None, "zip": 20},
+    ]
 
 
 def test_nested_fields_evolve_too(tmp_path: Path) -> None:

@@ -120,7 +120,9 @@ def test_partition_values_and_bounds_of_a_checkpoint_count_as_the_new_type(tmp_p
     ]
     assert fresh.to_arrow(filter=f"c = {literal(after, new)}").num_rows == 3
     assert fresh.to_arrow(filter=f"p = {literal(partition, new)} and c is not null").num_rows == (3 if partition != later else 4)
-    assert len(fresh.files(filter=f"c > {literal(max(after, later), new)}")) == 0 or str(old) in ("float", "date")
+    # The log does not say which type a file has, so the greatest value of a column that is a double now may leave out NaN.
+    may_have_nan = str(new) == "double"
+    assert len(fresh.files(filter=f"c > {literal(max(after, later), new)}")) == 0 or str(old) in ("float", "date") or may_have_nan
     fresh.overwrite(pa.table({"p": pa.array([partition], wide), "c": pa.array([later], wide)}), dynamic_partitions=True)
     assert {row["c"] for row in fresh.to_arrow().to_pylist()} == {later}
     assert not fresh.check(deep=True)

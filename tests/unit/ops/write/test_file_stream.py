@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tahoe.clock import SYSTEM_CLOCK, SeededClock
+from tahoe.exceptions import StorageFailure
 from tahoe.ops.write import file_stream
 from tahoe.ops.write.file_stream import new_name, write_stream
 from tahoe.ops.write.parquet_files import parquet_writer
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import StatisticsCollector, indexed_columns
 from tahoe.schema.arrow import from_arrow_schema
+from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
@@ -107,3 +112,30 @@ def test_texts_that_are_left_to_the_writer_have_the_statistics_that_looking_give
             looking.add(table)
             left.add(table)
     assert left.statistics(footers[0]).to_json() == looking.statistics().to_json()
+
+
+def test_a_disk_that_fills_up_raises_the_error_of_storage_and_leaves_nothing(tmp_path, config: TableConfig) -> None:
+    class Full:
+        """A file on a disk that takes the first bytes only."""
+
+        def __init__(self, file: Any) -> None:
+            self._file = file
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+        def write(self, data: Any) -> int:
+            if self._file.tell() > 100:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return self._file.write(data)
+
+    class FullStore(LocalLogStore):
+        @contextmanager
+        def open_output(self, name: str) -> Iterator[Any]:
+            with super().open_output(name) as file:
+                yield Full(file)
+
+    full = FullStore(tmp_path / "t")
+    with pytest.raises(StorageFailure, match="No space left on device"):
+        write_stream(config, full, batches(1.0, 2.0), SeededClock(), "x.parquet", {"p": "x"})
+    assert [*full.walk()] == [] and not list((tmp_path / "t").glob("**/*.*"))

@@ -112,6 +112,17 @@ def test_statistics_as_columns_give_what_statistics_as_text_give():
     assert [file.encoded for file in encoder().encode_table(parsed_table())] == [encoded(TEXT)]
 
 
+def test_greatest_floats_bound_files_with_the_tag_alone():
+    """Other writers may have left NaN out of them."""
+    without_greatest = {**TEXT, "maxValues": {name: value for name, value in TEXT["maxValues"].items() if name != "c5"}}
+    tags = {"tahoe.nanCounted": "true"}
+    assert encoded(TEXT) == encoded(without_greatest) == encoded(without_greatest, tags=tags)
+    assert len(encoded(TEXT, tags=tags)) > len(encoded(TEXT))
+    tagged = parsed_table().append_column("tags", pa.array([list(tags.items())], MAPPED))
+    assert [file.encoded for file in encoder().encode_table(tagged)] == [encoded(TEXT, tags=tags)]
+    assert [file.encoded for file in encoder().encode_table(parsed_table())] == [encoded(TEXT)]
+
+
 def test_a_timestamp_that_python_cannot_hold_bounds_nothing():
     far = parsed_table()
     type_ = far["stats_parsed"].type

@@ -1,6 +1,7 @@
-"""Overwriting the partitions that the rows have, by name: Spark plans it for writers in the JVM alone, though an append goes to ours.
+"""Writes by a table's name, as they are planned: Spark tells the writer of a table less than its plan says.
 
-The one is made the other before it is planned; what is written knows that it replaces partitions (`tahoe.spark.catalog.writable`). Rules of
+The writer is given the plan, which says whether columns are meant by name. An overwrite of the partitions that the rows have, which Spark
+plans for writers in the JVM alone, becomes an append; its writer knows that it replaces partitions (`tahoe.spark.catalog.writable`). Rules of
 the optimizer are classes, so one is compiled (`tahoe.spark.jvm.compiled`).
 """
 
@@ -13,28 +14,33 @@ from tahoe.spark.jvm.compiled import add_optimizer_rule
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stand_ins import Proxied, answered, is_stand_in
 
-__all__ = ["plan_dynamic_overwrites"]
+__all__ = ["PLANNED", "plan_writes"]
 
+PLANNED = "java.util.function.Consumer"
+"""The interface of a writer that is given its plan."""
 _RULE = """
 package tahoe;
 
-public class DynamicOverwrite extends org.apache.spark.sql.catalyst.rules.Rule {
+public class PlannedWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   private final scala.Function1 planned;
 
-  public DynamicOverwrite(scala.Function1 planned) { this.planned = planned; }
+  public PlannedWrites(scala.Function1 planned) { this.planned = planned; }
 
   public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
-    if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic)
+    if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand)
       return (org.apache.spark.sql.catalyst.trees.TreeNode) planned.apply(plan);
+    if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.Union
+        && plan.children().head() instanceof org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand)
+      return plan.mapChildren(planned);  // FROM … INSERT … INSERT …
     return plan;
   }
 }
 """
 
 
-def plan_dynamic_overwrites(spark: SparkSession) -> None:
+def plan_writes(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "DynamicOverwrite", _RULE, lambda: _Planned(Jvm.of(spark)))
+    add_optimizer_rule(spark, "PlannedWrites", _RULE, lambda: _Planned(Jvm.of(spark)))
 
 
 class _Planned(Proxied):
@@ -48,6 +54,9 @@ class _Planned(Proxied):
         """The append that goes to a table of ours; the plan itself for every other table."""
         write = plan.write()
         if write.isEmpty() or not is_stand_in(write.get()):
+            return plan
+        write.get().accept(plan)
+        if str(plan.nodeName()) != "OverwritePartitionsDynamic":
             return plan
         # An append has the parts of an overwrite, and the query that becomes the DataFrame handed over.
         parts = items(plan.productIterator().toSeq())

@@ -1,0 +1,93 @@
+"""Which files have greatest floats that count NaN.
+
+To Spark, NaN is greater than every other number. Tahoe and delta-spark follow that order: a number as the greatest value of a column
+means that the column has no NaN. Other writers leave NaN out. delta-rs states 1.0 as the greatest of 1.0 and NaN, and a reader that
+believes it skips the file for ``f > 5``.
+
+The log does not say for good who wrote a file: `commitInfo` is gone once the commit is. So Tahoe adds a tag to each file whose statistics
+have a greatest float, and tags stay in checkpoints. The greatest floats of other files are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tahoe.lazy import pc
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.statistics.bounds import NAN_COUNTED, Leaf
+from tahoe.protocol.statistics.file_statistics import FileStatistics
+from tahoe.schema.arrow_values import combined, scalar
+from tahoe.schema.types import DataType, PrimitiveType
+
+__all__ = [
+    "are_nan_counted",
+    "has_greatest_float",
+    "is_float",
+    "is_nan_counted",
+    "with_statistics",
+    "with_stats_text",
+]
+
+
+def is_float(data_type: DataType) -> bool:
+    """Whether columns of the type can have NaN."""
+    return data_type in _FLOATS
+
+
+def with_statistics(add: AddFile, statistics: FileStatistics, leaves: Sequence[Leaf]) -> AddFile:
+    """The file with statistics that Tahoe has collected, and with the tag where these have a greatest float.
+
+    Args:
+        leaves: the columns of which the statistics were collected.
+    """
+    return with_stats_text(add, statistics.to_json(), nan_counted=has_greatest_float(statistics, leaves))
+
+
+def with_stats_text(add: AddFile, text: str, *, nan_counted: bool) -> AddFile:
+    """The file with the JSON of statistics that Tahoe has collected.
+
+    Args:
+        nan_counted: of `has_greatest_float`.
+    """
+    tags = {name: value for name, value in (add.tags or {}).items() if name != NAN_COUNTED}
+    if nan_counted:
+        tags[NAN_COUNTED] = _YES
+    return replace(add, stats=text, tags=tags or None)
+
+
+def has_greatest_float(statistics: FileStatistics, leaves: Sequence[Leaf]) -> bool:
+    """Whether the statistics state the greatest value of a column that can have NaN."""
+    return any(is_float(leaf[-1].data_type) and _is_stated(statistics.max_values, leaf) for leaf in leaves)
+
+
+def is_nan_counted(tags: Mapping[str, str | None] | None) -> bool:
+    """Whether the greatest floats of a file with these tags count NaN."""
+    return tags is not None and tags.get(NAN_COUNTED) == _YES
+
+
+def are_nan_counted(files: pa.Table) -> pa.BooleanArray:
+    """True for each file with the tag, null for others.
+
+    Args:
+        files: with the column ``tags`` of `tahoe.log.replay.FILES_SCHEMA`; without it nothing is known of any file.
+    """
+    if "tags" not in files.column_names:
+        return pa.nulls(files.num_rows, pa.bool_())
+    tags = combined(files.column("tags"))
+    if tags.null_count == len(tags):
+        return pa.nulls(files.num_rows, pa.bool_())
+    has_tag = pc.equal(pc.map_lookup(tags, scalar(NAN_COUNTED, tags.type.key_type), "first"), scalar(_YES, tags.type.item_type))
+    return pc.if_else(has_tag, scalar(True), scalar(None, pa.bool_()))
+
+
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
+_YES = "true"
+
+
+def _is_stated(values: object, leaf: Leaf) -> bool:
+    for column in leaf:
+        values = values.get(column.physical_name) if isinstance(values, Mapping) else None
+    return values is not None

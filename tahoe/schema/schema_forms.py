@@ -1,0 +1,85 @@
+"""Schemas and types in the forms in which callers write them: pyarrow's, PySpark's, a mapping of names to types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from tahoe.exceptions import InvalidRequest
+from tahoe.schema.arrow import from_arrow_schema, from_arrow_type
+from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, schema_from_json
+
+__all__ = ["SchemaLike", "TypeLike", "schema_of", "type_of"]
+
+TypeLike: TypeAlias = str | DataType | pa.DataType
+"""A type: Delta's, pyarrow's, or its name in the specification or in SQL: ``long``, ``bigint``, ``decimal(10,2)``."""
+SchemaLike: TypeAlias = pa.Schema | StructType | Mapping[str, TypeLike]
+"""A schema: pyarrow's, Delta's, PySpark's, or ``{"id": "long", "name": "string"}``."""
+
+_OF_SQL = {
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "bigint": "long",
+    "real": "float",
+    "bool": "boolean",
+    "str": "string",
+    "varchar": "string",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "timestamp_ltz": "timestamp",
+}
+
+
+def schema_of(schema: SchemaLike) -> StructType:
+    """The Delta schema.
+
+    Raises:
+        InvalidRequest: ``TAHOE_WRONG_SCHEMA`` for what is no schema.
+        Unsupported: ``DELTA_UNSUPPORTED_DATA_TYPES`` for a type that Delta does not have.
+    """
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, pa.Schema):
+        return from_arrow_schema(schema)
+    if isinstance(schema, Mapping):
+        return StructType(tuple(StructField(str(name), type_of(data_type, str(name))) for name, data_type in schema.items()))
+    if hasattr(schema, "__arrow_c_schema__"):
+        return from_arrow_schema(pa.schema(schema))
+    if type(schema).__name__ == "StructType" and hasattr(schema, "json"):  # of PySpark
+        return schema_from_json(schema.json())
+    raise InvalidRequest(
+        f"A schema is a pyarrow.Schema, a StructType, or a mapping of column names to types, found {type(schema).__name__}.",
+        code="TAHOE_WRONG_SCHEMA",
+    )
+
+
+def type_of(data_type: Any, column: str = "") -> DataType:
+    """The Delta type.
+
+    Args:
+        column: for errors.
+
+    Raises: as `schema_of`.
+    """
+    if isinstance(data_type, PrimitiveType | DecimalType | ArrayType | MapType | StructType):
+        return data_type
+    if isinstance(data_type, pa.DataType):
+        return from_arrow_type(data_type, (column,) if column else ())
+    if isinstance(data_type, str):
+        word, bracket, sizes = data_type.strip().lower().replace(" ", "").partition("(")
+        name = _OF_SQL.get(word, word)
+        field = {"name": column, "type": f"{name}{bracket}{sizes}", "nullable": True, "metadata": {}}
+        return schema_from_json(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
+    if hasattr(data_type, "jsonValue"):  # of PySpark
+        field = {"name": column, "type": data_type.jsonValue(), "nullable": True, "metadata": {}}
+        return schema_from_json(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
+    raise InvalidRequest(
+        f"The type of column '{column}' must be a name such as 'long' or 'decimal(10,2)', or a type of pyarrow or Delta, found "
+        f"{data_type!r} ({type(data_type).__name__}).",
+        code="TAHOE_WRONG_SCHEMA",
+        column=column,
+    )

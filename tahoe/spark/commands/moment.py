@@ -1,0 +1,74 @@
+"""The moment of a statement that runs several queries: `current_timestamp()` and its like have one value in all of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.stand_ins import PartialFunction
+
+__all__ = ["StatementMoment"]
+
+_FUNCTIONS = ("current_timestamp()", "now()", "current_date()", "localtimestamp()", "current_timezone()")
+_PRECISIONS = range(7)
+"""Of `current_time(n)`, which Spark has since 4.1."""
+
+
+class StatementMoment:
+    """The values of Spark's functions of the current time in one statement.
+
+    Spark gives such a function one value in each query. A statement that runs more than one needs the same value in all.
+
+    Args:
+        spark: a classic session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._jvm = spark, Jvm.of(spark)
+
+    def frame(self, rows: DataFrame) -> DataFrame:
+        """The same query with the values of this moment."""
+        plan = rows._jdf.queryExecution().analyzed()
+        fixed = self.plan(plan)
+        return rows if fixed is plan else self._jvm.frame(rows._jdf.sparkSession(), fixed, rows.sparkSession)
+
+    def plan(self, plan: JavaObject) -> JavaObject:
+        """An analyzed plan with the values of this moment, in its subqueries too; the same object where it has no such function."""
+        current = self._jvm.catalyst("trees.TreePattern").CURRENT_LIKE()
+        if not plan.containsPattern(current):
+            return plan
+
+        def fixed(node: JavaObject) -> JavaObject | None:
+            if not node.containsPattern(current):
+                return None
+            return node.transformExpressionsUp(PartialFunction(self._value))
+
+        return plan.transformUpWithSubqueries(PartialFunction(fixed))
+
+    def _value(self, expression: JavaObject) -> JavaObject | None:
+        name = str(expression.nodeName())
+        return self._values.get((name, _type_of(expression))) if name in self._names else None
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self._values)
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str], JavaObject]:
+        """The literal of each function, by name and type. One run of Spark's own rule makes them, so that all are of one moment."""
+        functions = list(_FUNCTIONS)
+        if self._spark.catalog.functionExists("current_time"):
+            functions += [f"current_time({precision})" for precision in _PRECISIONS]
+        selected = self._spark.range(1).selectExpr(*functions)._jdf.queryExecution().analyzed()
+        literals = self._jvm.catalyst("optimizer.ComputeCurrentTime").apply(selected)
+        values = {}
+        for number in range(len(functions)):
+            function, literal = (plan.projectList().apply(number).child() for plan in (selected, literals))
+            values[str(function.nodeName()), _type_of(function)] = literal
+        return values
+
+
+def _type_of(expression: JavaObject) -> str:
+    return str(expression.dataType().json())

@@ -1,0 +1,117 @@
+"""The tasks of OPTIMIZE: a bin rewritten by one task, or its rows read by some and written by others (`tahoe.spark.write.spread`).
+
+What travels between tasks are plain values, as Spark's shuffle brings them: a number, Arrow's bytes, and an error as bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.exceptions import TahoeError
+from tahoe.ops.layout.bins import Bin
+from tahoe.ops.layout.clustered import MOST_BYTES_IN_MEMORY, part_by_cells
+from tahoe.ops.layout.curves import Placement
+from tahoe.ops.layout.optimize import Written, rewritten_here
+from tahoe.ops.layout.optimize_plan import OptimizePlan
+from tahoe.ops.write.file_stream import new_name
+from tahoe.ops.write.rewrite import written_anew
+from tahoe.ops.write.spill import Spill
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.clustering import Path
+from tahoe.snapshot.scan import BareVersion, Scan
+
+__all__ = ["files_of_rows", "rewritten_bin", "rows_of_cells", "rows_of_parts"]
+
+Rows = tuple[int, tuple[bytes, bytes]]
+"""The number of a cell or of a part, and rows of it, or the pickled error of the task that read it; the other one is empty."""
+
+_UNSAID = Bin(())
+
+
+def rewritten_bin(version: BareVersion, plan: OptimizePlan, one: Bin) -> Written:
+    """What was written for a bin; without the bin, which may be many files and is known where the answer goes."""
+    return replace(next(rewritten_here(SYSTEM_CLOCK, version, [one], plan)), bin=_UNSAID)
+
+
+def rows_of_parts(version: BareVersion, parts: Iterable[bytes]) -> Iterator[Rows]:
+    """The rows of files, in their order.
+
+    Args:
+        parts: pickled: the number of a part, and its files.
+    """
+    for part in parts:
+        number, adds = pickle.loads(part)
+        try:
+            with closing(Scan(version).read_to_move(adds, ahead=False)) as rows:
+                for batch in rows:
+                    yield number, (_bytes_of(batch), b"")
+        except TahoeError as error:
+            yield number, (b"", pickle.dumps(error))
+
+
+def rows_of_cells(version: BareVersion, paths: Sequence[Path], where: Placement, parts: Iterable[bytes]) -> Iterator[Rows]:
+    """The rows of files, by cells.
+
+    Args:
+        parts: pickled: some of the files each.
+    """
+    for part in parts:
+        try:
+            with Spill(MOST_BYTES_IN_MEMORY) as spill:
+                part_by_cells(version, pickle.loads(part), paths, where, spill)
+                for cell in spill.groups:
+                    for batch in spill.take(cell):
+                        yield cell, (_bytes_of(batch), b"")
+        except TahoeError as error:
+            yield 0, (b"", pickle.dumps(error))
+
+
+def files_of_rows(
+    version: BareVersion, partition_values: dict[str, str | None], in_parts: bool, rows: Iterable[Rows]
+) -> Iterator[bytes]:
+    """Write the rows of a cell, or of all parts, as a file; pickled, the action that adds it, or the error.
+
+    Args:
+        in_parts: whether rows are written part by part, in whatever order these come.
+    """
+    name = new_name(version.config, SYSTEM_CLOCK, partition_values)
+    batches = _in_parts(rows) if in_parts else (batch for _, batch in _batches(rows))
+    answer: AddFile | TahoeError | None
+    try:
+        with closing(batches):
+            answer = written_anew(version, batches, SYSTEM_CLOCK, name, partition_values)
+    except TahoeError as error:
+        answer = error
+    if answer is not None:
+        yield pickle.dumps(answer)
+
+
+def _batches(rows: Iterable[Rows]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for number, (content, error) in rows:
+        if error:
+            raise pickle.loads(error)
+        with pa.ipc.open_stream(content) as reader:
+            for batch in reader:
+                yield number, batch
+
+
+def _in_parts(rows: Iterable[Rows]) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of all parts, in the order of the parts; what is too much for memory waits on disk."""
+    with Spill(MOST_BYTES_IN_MEMORY) as spill:
+        for number, batch in _batches(rows):
+            spill.add_to(number, batch)
+        for number in spill.groups:
+            yield from spill.take(number)
+
+
+def _bytes_of(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())

@@ -1,0 +1,170 @@
+"""The tasks of the portable data source: rows of some files, and files of some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from tahoe.clock import SYSTEM_CLOCK
+from tahoe.exceptions import Unsupported
+from tahoe.expr.tree.predicate import Predicate
+from tahoe.ops.write.completion import Defaults, TaskCompletion
+from tahoe.ops.write.writer import write_arrow
+from tahoe.protocol.actions import AddFile
+from tahoe.protocol.column_values.identity import IdentityColumn
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.types import StructType
+from tahoe.snapshot.arrow_reader import ReadTask
+from tahoe.snapshot.changes import ChangedFile, changed_rows
+from tahoe.snapshot.data_reader import DataFiles
+from tahoe.snapshot.read_errors import located_batches
+from tahoe.snapshot.scan import BareVersion, Scan
+from tahoe.store.log_store import LogStore
+from tahoe.stream.streamed_commit import IndexedFile
+
+__all__ = ["FilledIn", "Target", "WrittenFiles", "refused", "rows_of_batch", "rows_of_changes", "rows_of_files", "written_files"]
+
+_ROWS = 10_000
+
+
+def rows_of_files(
+    files: DataFiles,
+    schema: StructType,
+    predicate: Predicate | None,
+    table: str,
+    version: int,
+    tasks: Iterable[ReadTask],
+) -> Iterator[pa.RecordBatch]:
+    """The rows of files of a snapshot.
+
+    Args:
+        table: its URL, for errors.
+    """
+    target = to_arrow_schema(schema)
+    for task in tasks:
+        for batch in located_batches(files.read(task, schema, predicate), table, version, task.name):
+            yield batch if batch.schema.equals(target) else batch.cast(target)
+
+
+def rows_of_changes(
+    store: LogStore, config: TableConfig, times: Mapping[int, int], files: tuple[ChangedFile, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a change data feed. The arguments are those of `tahoe.snapshot.changes.changed_rows`."""
+    yield from changed_rows(store, config, times, files)
+
+
+def rows_of_batch(read: BareVersion, files: tuple[Any, ...], times: Mapping[int, int] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of files of a stream's batch, or their changes.
+
+    Args:
+        files: an `IndexedFile` each, or a `ChangedFile` where `times` are given: when their versions were committed.
+    """
+    if times is not None:
+        yield from changed_rows(read.store, read.config, times, files)
+        return
+    target, indexed = to_arrow_schema(read.schema), tuple[IndexedFile, ...](files)
+    for version, of_version in groupby(indexed, lambda file: file.version):
+        scan = Scan(BareVersion(read.store, version, read.config))
+        for batch in scan.batches_of([file.action for file in of_version if isinstance(file.action, AddFile)]):
+            yield batch if batch.schema.equals(target) else batch.cast(target)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What files are written for.
+
+    Args:
+        max_rows_per_file, compression: as of `tahoe.ops.write.writer.write_arrow`.
+        asked: goes into the message.
+        rows: the columns as PySpark has them, where rows come and not Arrow's batches.
+    """
+
+    config: TableConfig
+    store: LogStore
+    filled_in: FilledIn
+    max_rows_per_file: int | None
+    compression: str | None
+    asked: object = None
+    rows: Any = None
+
+
+def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
+    """Write what one task has."""
+    batches = items if target.rows is None else _batches(items, target.rows)
+    first = next(batches, None)
+    if first is None:
+        return WrittenFiles(())
+    completion = target.filled_in.of_this_task()
+    adds = write_arrow(
+        target.config,
+        target.store,
+        pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)),
+        SYSTEM_CLOCK,
+        max_rows_per_file=target.max_rows_per_file,
+        compression=target.compression,
+        completion=completion,
+    )
+    return WrittenFiles(tuple(adds), target.asked, completion.furthest)
+
+
+def refused(table: str, _: Iterator[Any]) -> WrittenFiles:
+    """Raise `Unsupported` for a stream whose rows get numbers: each of its tasks reads the table's log, for which Tahoe must be there."""
+    raise Unsupported(
+        f"A stream of the portable data source into table {table}, which has identity columns, needs Tahoe in the Python of Spark's "
+        "executors. Install it there, or use a classic session after tahoe.enable(spark).",
+        code="TAHOE_NOT_ON_EXECUTORS",
+        table=table,
+    )
+
+
+def _batches(rows: Iterator[Any], columns: Any) -> Iterator[pa.RecordBatch]:
+    from pyspark.sql.conversion import LocalDataToArrowConversion
+
+    while some := list(islice(rows, _ROWS)):
+        yield from LocalDataToArrowConversion.convert(some, columns, use_large_var_types=False).to_batches()
+
+
+@dataclass(frozen=True)
+class WrittenFiles(WriterCommitMessage):
+    """What one task has written.
+
+    Args:
+        asked: what of the table they were written for.
+        furthest: how far the task came with identity columns, by physical name.
+    """
+
+    adds: tuple[AddFile, ...]
+    asked: object = None
+    furthest: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FilledIn:
+    """What tasks fill in: a value that is sent to them.
+
+    Args:
+        defaults, identities: of the columns that rows lack.
+        table: for errors.
+    """
+
+    defaults: Defaults
+    identities: tuple[IdentityColumn, ...]
+    table: str
+
+    def of_this_task(self) -> TaskCompletion:
+        """What fills in the rows of the task in which it is asked; Spark writes each partition of a query by one task, and commits one
+        attempt of it."""
+        return TaskCompletion(self.defaults, self.identities, _this_task() if self.identities else 0, self.table)
+
+
+def _this_task() -> int:
+    context = TaskContext.get()
+    assert context is not None, "rows are numbered by tasks of Spark"
+    return context.partitionId()

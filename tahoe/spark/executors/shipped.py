@@ -1,0 +1,191 @@
+"""Tahoe's code for Spark's Python workers, sent with the tasks that need it.
+
+    modules ─► compiled code, packed ─► broadcast once for each application ─► worker: imported from memory (`tahoe.spark.executors.worker`)
+
+PySpark sends a function by its name, and starts the `python3` that comes first on the executors' path: often one that has no Tahoe. So no
+function of Tahoe is ever sent by its name. Executors need PySpark, PyArrow and pyroaring; the packed code holds no path of the driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import pickle
+import pkgutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from types import CodeType
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from tahoe.exceptions import TahoeError, Unsupported
+from tahoe.spark.executors import worker
+
+__all__ = ["packed", "raised", "reviver", "run_each", "run_each_by_arrow", "sent", "sent_whole"]
+
+Answer = TypeVar("Answer")
+Task = Callable[[Any], Any]
+
+_MOST_TASKS = 1_000
+_LEVEL = 1
+"""Of zlib: the best one takes ten times as long, and saves a tenth of the bytes."""
+_STAY = {
+    *("tahoe.as_delta", "tahoe.cli", "tahoe.several_tables", "tahoe.tables", "tahoe.testing"),
+    *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
+    *(f"tahoe.spark.{name}" for name in ("catalog", "commands", "copies", "doors", "in_transaction", "jvm", "names", "portable")),
+    *(f"tahoe.spark.{name}" for name in ("scan", "session", "sink", "slice_encoder", "statements", "stream", "write")),
+}
+"""What no task imports: it needs a driver, or further packages."""
+
+
+def run_each(
+    context: SparkContext, function: Callable[..., Answer], items: Sequence[Any], *arguments: Any, tasks: int = _MOST_TASKS
+) -> list[Answer | TahoeError]:
+    """What ``function(*arguments, item)`` returns for each item, or the error of Tahoe that it raises, in their order, by tasks of Spark.
+
+    Args:
+        function: of a module that is sent (`packed`).
+        items, arguments: values that can be pickled, of Tahoe too.
+        tasks: at most so many.
+
+    Raises Spark's own error where a task fails in another way.
+    """
+    if not items:
+        return []
+    values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
+    rows = context.parallelize(values, min(len(values), tasks))
+    return [pickle.loads(answer) for answer in rows.mapPartitions(sent(context, worker.each, function, *arguments)).collect()]
+
+
+def run_each_by_arrow(
+    spark: SparkSession, function: Callable[..., Answer], items: Sequence[Any], *arguments: Any
+) -> list[Answer | TahoeError]:
+    """As `run_each`, for a session without a `SparkContext`: one of Spark Connect. Each item is a task of its own."""
+    values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
+    sent_items = pa.table({"number": pa.array(range(len(values)), pa.int64()), "item": pa.array(values, pa.binary())})
+    frame = spark.createDataFrame(sent_items).repartition(len(values))
+    answers = frame.mapInArrow(sent_whole(worker.arrow, function, *arguments), "number long, answer binary").toArrow()
+    return [pickle.loads(answer) for answer in answers.sort_by("number")["answer"].to_pylist()]
+
+
+def raised(answers: Iterable[Answer | TahoeError]) -> Iterator[Answer]:
+    """The answers of `run_each`. Raises the first error among them."""
+    for answer in answers:
+        if isinstance(answer, TahoeError):
+            raise answer
+        yield answer
+
+
+def sent(context: SparkContext, how: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Task:
+    """A function for a job of this application, which calls a function of Tahoe in a worker.
+
+    Args:
+        how: `worker.each`, `worker.arrow`, `worker.stream`, `worker.part` or `worker.message`.
+        function: of a module that is sent (`packed`).
+        arguments: its first arguments.
+    """
+    if context not in _BROADCAST:
+        _BROADCAST[context] = context.broadcast(packed())
+    return _task(_BROADCAST[context], how, function, arguments)
+
+
+def sent_whole(how: Callable[..., Any], function: Callable[..., Any], *arguments: Any) -> Task:
+    """As `sent`, for where there is no `SparkContext`: the code goes with each copy of the function."""
+    return _task(packed(), how, function, arguments)
+
+
+def reviver() -> Callable[..., Any]:
+    """`worker.reviver`'s function, which Spark does not send by its name."""
+    return _reviver()
+
+
+@cache
+def _reviver() -> Callable[..., Any]:
+    made: Callable[..., Any] = _of_worker()["reviver"]()
+    return made
+
+
+_BROADCAST: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
+
+
+def _task(code: Any, how: Callable[..., Any], function: Callable[..., Any], arguments: Sequence[Any]) -> Task:
+    name = f"{function.__module__}.{function.__qualname__}"
+    assert function.__module__ in _names(), f"{name} is not sent to executors"
+    given = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
+    made: Task = _of_worker()["runner"](code, _code_of_worker(), _digest(), how.__name__, name, given)
+    return made
+
+
+@cache
+def packed() -> bytes:
+    """The compiled modules that tasks may import, by name, each with whether it is a package. No path of the driver is in them."""
+    modules = {name: (is_package, _neutral(_code_of(loader, name), name)) for name, is_package, loader in _found()}
+    return zlib.compress(marshal.dumps(modules), _LEVEL)
+
+
+@cache
+def _digest() -> str:
+    return hashlib.sha256(packed() + _code_of_worker()).hexdigest()[:16]
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(name for name, _, _ in _found())
+
+
+@cache
+def _code_of_worker() -> bytes:
+    """The compiled code of `tahoe.spark.executors.worker`."""
+    loader = next(loader for name, _, loader in _found() if name == worker.__name__)
+    return marshal.dumps(_neutral(_code_of(loader, worker.__name__), "worker"))
+
+
+@cache
+def _of_worker() -> dict[str, Any]:
+    """The names of that module, made anew so that they belong to no module that Spark would send by its name."""
+    names: dict[str, Any] = {"__name__": "_tahoe_task"}
+    exec(marshal.loads(_code_of_worker()), names)
+    return names
+
+
+def _found() -> Iterator[tuple[str, bool, Any]]:
+    """The modules of Tahoe that are sent: name, whether it is a package, and loader."""
+    spec = find_spec("tahoe")
+    assert spec is not None
+    yield "tahoe", True, spec.loader
+    yield from _below("tahoe", spec.submodule_search_locations or ())
+
+
+def _below(package: str, places: Sequence[str]) -> Iterator[tuple[str, bool, Any]]:
+    for module in pkgutil.iter_modules(places):
+        name = f"{package}.{module.name}"
+        if name not in _STAY:
+            finder: Any = module.module_finder
+            spec = finder.find_spec(name)
+            yield name, module.ispkg, spec.loader
+            yield from _below(name, spec.submodule_search_locations or ())
+
+
+def _code_of(loader: Any, name: str) -> CodeType:
+    code = loader.get_code(name) if isinstance(loader, InspectLoader) else None
+    if code is None:
+        raise Unsupported(
+            f"The code of the module {name} cannot be sent to Spark's executors: its loader, {type(loader).__name__}, does not give it. "
+            "Install Tahoe as a package.",
+            code="TAHOE_SOURCE_MISSING",
+        )
+    assert isinstance(code, CodeType)
+    return code
+
+
+def _neutral(code: CodeType, name: str) -> CodeType:
+    """The code, said to come from the module and not from a file of the driver."""
+    inner = (_neutral(one, name) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_filename=f"<{name}>", co_consts=tuple(inner))

@@ -1,0 +1,198 @@
+"""The part that a Python worker runs first: it makes Tahoe's modules of the bytes that came with the task, and calls one of their functions.
+
+The code of this module is sent with every task and executed there (`tahoe.spark.executors.shipped`), so it imports the standard library
+alone. The modules are imported from memory. A worker that has a Tahoe of its own keeps it: that one is out of `sys.modules` while a task
+runs, and back when the task is over, so the two never mix.
+"""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import ModuleType
+from typing import Any
+
+__all__ = ["Modules", "arrow", "each", "message", "part", "reviver", "runner", "stream"]
+
+_PACKAGE = "tahoe"
+
+
+class Modules:
+    """Tahoe's modules, imported from memory where this is entered; otherwise out of sight.
+
+    Args:
+        packed: of `tahoe.spark.executors.shipped.packed`.
+    """
+
+    def __init__(self, packed: bytes) -> None:
+        self._codes: dict[str, tuple[bool, Any]] = marshal.loads(zlib.decompress(packed))
+        self._loaded: dict[str, ModuleType] = {}
+        self._hidden: dict[str, ModuleType] = {}
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._hidden = _taken_out()
+            sys.modules.update(self._loaded)
+            sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            sys.meta_path.remove(self)
+            self._loaded = _taken_out()
+            sys.modules.update(self._hidden)
+
+    # -- what the import system asks ---------------------------------------------------------------------------------------
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        """The module of that name; None for other packages' modules."""
+        if name.partition(".")[0] != _PACKAGE:
+            return None
+        if name not in self._codes:
+            raise ModuleNotFoundError(f"The module {name} is not sent to Spark's executors.", name=name)
+        return spec_from_loader(name, self, origin=f"<{name}>", is_package=self._codes[name][0])  # type: ignore[arg-type]
+
+    def create_module(self, _spec: ModuleSpec) -> None:
+        """None: modules are made as usual."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the code of a module."""
+        exec(self._codes[module.__name__][1], module.__dict__)
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    """The modules of the package that were imported, which are not any more."""
+    names = [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+def each(modules: Modules, function: str, arguments: bytes, items: Iterable[bytes]) -> Iterator[bytes]:
+    """Call a function with each item, last of its arguments. An error of Tahoe is an answer too, so that it arrives as it is.
+
+    Args:
+        function: module and name, with a dot between them.
+        arguments: the other arguments, pickled.
+        items: pickled, as are the answers.
+    """
+    with modules:
+        call, given, known = _found(function), None, _found("tahoe.exceptions.TahoeError")
+        for item in items:
+            try:
+                given = pickle.loads(arguments) if given is None else given
+                answer = call(*given, pickle.loads(item))
+            except known as error:
+                answer = error
+            yield pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+
+
+def arrow(modules: Modules, function: str, arguments: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """As `each`, between Arrow's batches: ``number`` and ``item`` come, and ``number`` and ``answer`` go."""
+    import pyarrow as pa
+
+    for batch in batches:
+        answers = each(modules, function, arguments, batch.column("item").to_pylist())
+        for number, answer in zip(batch.column("number").to_pylist(), answers, strict=True):
+            yield pa.RecordBatch.from_pydict({"number": [number], "answer": [answer]})
+
+
+def stream(modules: Modules, function: str, arguments: bytes, items: Iterable[Any]) -> Iterator[Any]:
+    """Call a generator function with an iterator of all items, last of its arguments.
+
+    Args:
+        function, arguments: as of `each`.
+        items: as Spark brings them; what the function yields, Spark takes along. None of them are values of Tahoe.
+    """
+    with modules:
+        yield from _found(function)(*pickle.loads(arguments), items)
+
+
+def part(modules: Modules, function: str, arguments: bytes, item: bytes) -> Iterator[Any]:
+    """Call a generator function with the values of a dictionary that is pickled in `item`, after its other arguments."""
+    with modules:
+        yield from _found(function)(*pickle.loads(arguments), *pickle.loads(item).values())
+
+
+def message(modules: Modules, function: str, arguments: bytes, items: Iterator[Any]) -> bytes:
+    """As `stream`, for a function that returns one value, which is pickled."""
+    with modules:
+        return pickle.dumps(_found(function)(*pickle.loads(arguments), items), pickle.HIGHEST_PROTOCOL)
+
+
+def _found(name: str) -> Any:
+    module, _, member = name.rpartition(".")
+    return getattr(import_module(module), member)
+
+
+def runner(code: Any, own_code: bytes, digest: str, how: str, function: str, arguments: bytes) -> Callable[[Any], Any]:
+    """The function that is sent as a task. It refers to no module but those of the standard library.
+
+    Args:
+        code: the packed modules, or a broadcast variable of them.
+        own_code: of this module, marshalled.
+        digest: of both: a worker keeps one `Modules` for each.
+        how: ``each``, ``stream`` or ``made``.
+        function, arguments: as of `each`.
+    """
+
+    def run(items: Any) -> Any:
+        import marshal
+        import sys
+        from types import ModuleType
+
+        name = f"_tahoe_{digest}"
+        worker: Any = sys.modules.get(name)
+        if worker is None:
+            worker = ModuleType(name)
+            exec(marshal.loads(own_code), worker.__dict__)
+            worker.modules = worker.Modules(code if isinstance(code, bytes) else code.value)
+            sys.modules[name] = worker
+        return getattr(worker, how)(worker.modules, function, arguments, items)
+
+    return run
+
+
+def reviver() -> Callable[..., Any]:
+    """The function by which a part of Tahoe's data source is unpickled (`tahoe.spark.portable.sent`)."""
+
+    def revive(module: str, name: str, state: bytes, kind: str, task: Any) -> Any:
+        """The value itself where Tahoe can be imported; else what an executor needs of it.
+
+        Args:
+            module, name: of its class.
+            state: pickled: the values of its attributes.
+            kind: the class of PySpark that it is one of.
+            task: of `runner`: what it does in an executor.
+        """
+        import pickle
+        from importlib import import_module
+
+        from pyspark.sql import datasource
+
+        try:
+            known = getattr(import_module(module), name)
+        except ImportError:
+            base = getattr(datasource, kind)
+
+            def write(_: Any, items: Any) -> Any:
+                written = datasource.WriterCommitMessage()
+                written.tahoe = task(items)  # type: ignore[attr-defined]
+                return written
+
+            members = {"name": classmethod(lambda _: "delta"), "read": lambda _, partition: task(partition.value), "write": write}
+            stand_in: Any = type(name, (base,), members)
+            value = stand_in.__new__(stand_in)
+            value.value = state
+            return value
+        value = known.__new__(known)
+        value.__dict__.update(pickle.loads(state))
+        return value
+
+    return revive

@@ -1,0 +1,123 @@
+"""Rows that Python made, as rows of Spark: the results of statements, and small DataFrames.
+
+    rows ─► JSON ─► Spark's reader of JSON, called as a function ─► Catalyst rows ─┬─► a local relation: a DataFrame
+                                                                                 └─► rows for a command of SQL
+
+All of it happens in the driver. PySpark's `createDataFrame` makes an RDD of Python objects instead, and each query over it starts a job and
+a Python worker: should that fail after a commit, a statement that is done looks as if it had failed, and who runs it again applies it twice.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.records import made
+from tahoe.txn.after_commit import logged_after_commit
+
+__all__ = ["Result", "local_frame", "scala_rows"]
+
+Row = Sequence[Any]
+
+
+def local_frame(spark: SparkSession, rows: Iterable[Row], columns: StructType) -> DataFrame:
+    """A DataFrame of rows that are at hand. Showing or collecting it starts neither a job nor a Python worker.
+
+    Args:
+        spark: in Spark Connect the client sends the rows with the plan.
+        rows: for each column a value: what PySpark's `createDataFrame` takes, a struct as a tuple or as a dictionary.
+    """
+    values = list(rows)
+    if not is_classic(spark):
+        return spark.createDataFrame(values, columns)
+    jvm = Jvm.of(spark)
+    java_type = jvm.data_type(columns.json())
+    # Without rows any column will do, also one of a type that JSON does not have.
+    catalyst = _catalyst_rows(jvm, values, columns, java_type).toSeq(java_type) if values else jvm.seq()
+    attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(java_type)
+    return jvm.frame(spark._jsparkSession, made(jvm, "plans.logical.LocalRelation", attributes, catalyst), spark)
+
+
+def scala_rows(jvm: Jvm, rows: Iterable[Row], columns: StructType) -> JavaObject:
+    """A Scala ``Seq`` of ``Row``, as a command of Spark returns them. The arguments are those of `local_frame`."""
+    values = list(rows)
+    if not values:
+        return jvm.seq()
+    java_type = jvm.data_type(columns.json())
+    catalyst = _catalyst_rows(jvm, values, columns, java_type)
+    return jvm.catalyst("CatalystTypeConverters").convertToScala(catalyst, _array_of(jvm, java_type)).toSeq()
+
+
+class Result:
+    """The result of a statement that commits. Make it before the statement runs, and ask for its DataFrame afterwards.
+
+    Args:
+        columns: of the result, or their DDL text.
+    """
+
+    def __init__(self, spark: SparkSession, columns: StructType | str) -> None:
+        self._spark = spark
+        self._columns = cast(StructType, DataType.fromDDL(columns)) if isinstance(columns, str) else columns
+        self._empty = local_frame(spark, (), self._columns)
+
+    def of(self, rows: Iterable[Row]) -> DataFrame:
+        """The DataFrame. Where the rows cannot be brought into the JVM, that is logged and the DataFrame is empty: the commit is made."""
+        with logged_after_commit("The statement is committed, but its result could not be made, and is empty"):
+            return local_frame(self._spark, rows, self._columns)
+        return self._empty
+
+
+def _catalyst_rows(jvm: Jvm, rows: Sequence[Row], columns: StructType, java_type: JavaObject) -> JavaObject:
+    """Catalyst's array of the rows.
+
+    Args:
+        java_type: `columns` in the JVM.
+    """
+    text = jvm.catalyst("expressions.Literal").create(json.dumps(_plain(rows, ArrayType(columns))), jvm.data_type('"string"'))
+    # With a format of its own, so that a session that parses times as Spark 2 did reads the same time.
+    options = jvm.map({"mode": "FAILFAST", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"})
+    return made(jvm, "expressions.JsonToStructs", _array_of(jvm, java_type), options, text, jvm.option("UTC")).eval(None)
+
+
+def _array_of(jvm: Jvm, java_type: JavaObject) -> JavaObject:
+    return jvm.java_class("org.apache.spark.sql.types.ArrayType")(java_type, True)
+
+
+def _plain(value: Any, data_type: DataType) -> Any:
+    """A value as JSON of which Spark makes the same value."""
+    if value is None:
+        return None
+    match data_type:
+        case StructType() if isinstance(value, dict):
+            return {column.name: _plain(value.get(column.name), column.dataType) for column in data_type}
+        case StructType():
+            return {column.name: _plain(part, column.dataType) for column, part in zip(data_type, value, strict=True)}
+        case ArrayType():
+            return [_plain(element, data_type.elementType) for element in value]
+        case MapType():
+            return {str(key): _plain(part, data_type.valueType) for key, part in value.items()}
+        case TimestampType():
+            instant = value if value.tzinfo is not None else value.astimezone()
+            return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        case BinaryType():
+            return b64encode(value).decode()
+        case DateType() | TimestampNTZType() | DecimalType():
+            return str(value).replace(" ", "T")
+    return value

@@ -1,0 +1,102 @@
+"""Tahoe's code for Python workers that have none: complete, without a path of the driver, and beside a Tahoe that a worker has."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark import cloudpickle
+
+from tahoe.exceptions import NotFound
+from tahoe.log.replay import add_files
+from tahoe.ops.repair.statistics import statistics_of_file
+from tahoe.snapshot.scan import BareVersion
+from tahoe.spark.executors import worker
+from tahoe.spark.executors.bin_tasks import rewritten_bin
+from tahoe.spark.executors.shipped import packed, sent_whole
+from tahoe.table import Table
+
+ELSEWHERE = """
+import pickle, sys
+sys.path = [entry for entry in sys.path if entry not in ("", sys.argv[2])]
+with open(sys.argv[1], "rb") as file:
+    task, items = pickle.load(file)
+answers = list(task(items))
+assert not [name for name in sys.modules if name.split(".")[0] == "tahoe"], "they are out of sight"
+with open(sys.argv[1], "wb") as file:
+    pickle.dump(answers, file)
+"""
+
+
+def run_elsewhere(folder: Path, task: Any, items: Any) -> Any:
+    """What a task returns in a Python that has no Tahoe."""
+    file, program = folder / "task", folder / "elsewhere.py"
+    file.write_bytes(cloudpickle.dumps((task, items)))
+    program.write_text(ELSEWHERE)
+    (folder / "tahoe").mkdir()
+    (folder / "tahoe/__init__.py").write_text("raise ImportError('no Tahoe here')")
+    root = str(Path(__file__).parents[4])
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
+    outcome = subprocess.run(
+        [sys.executable, str(program), str(file), root], capture_output=True, text=True, env=environment, cwd=folder, check=False
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    return pickle.loads(file.read_bytes())
+
+
+def test_a_python_without_tahoe_runs_a_task_and_returns_answers_and_errors(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", pa.schema({"id": pa.int64()}))
+    table.append(pa.table({"id": [3, 5]}))
+    snapshot = table.snapshot()
+    (add,) = add_files(snapshot.files())
+    lost = replace(add, path="nowhere.parquet")
+    version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+    task = sent_whole(worker.each, statistics_of_file, version)
+    answers = run_elsewhere(tmp_path, task, [pickle.dumps(add), pickle.dumps(lost)])
+    statistics, error = (pickle.loads(answer) for answer in answers)
+    assert '"minValues":{"id":3}' in statistics
+    assert isinstance(error, NotFound) and "nowhere.parquet" in str(error)
+
+
+def test_no_path_of_the_driver_is_sent() -> None:
+    task = cloudpickle.dumps(sent_whole(worker.each, rewritten_bin))
+    sent = task + zlib.decompress(packed())
+    for path in {
+        str(Path(__file__).parents[4]),
+        sys.prefix,
+        sys.exec_prefix,
+        os.path.dirname(os.__file__),
+        *filter(None, sys.path),
+    }:
+        assert path.encode() not in sent
+
+
+def test_a_tahoe_that_a_worker_has_is_out_of_sight_for_the_time_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {name: sys.modules[name] for name in list(sys.modules) if name.partition(".")[0] == "tahoe"}
+    for name in ours:
+        monkeypatch.delitem(sys.modules, name)
+    theirs = ModuleType("tahoe")
+    monkeypatch.setitem(sys.modules, "tahoe", theirs)
+    modules, before = worker.Modules(packed()), list(sys.meta_path)
+    for _ in range(2):
+        with modules:
+            import tahoe.exceptions as inside
+
+            seen = inside.__spec__
+            assert seen is not None and seen.origin == "<tahoe.exceptions>" and sys.modules["tahoe"] is not theirs
+            with modules, pytest.raises(ModuleNotFoundError, match="not sent"):
+                __import__("tahoe.cli.main")
+        assert sys.modules["tahoe"] is theirs and sys.meta_path == before
+        assert [name for name in sys.modules if name.partition(".")[0] == "tahoe"] == ["tahoe"]

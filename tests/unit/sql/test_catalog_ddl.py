@@ -1,0 +1,45 @@
+"""Which table a statement of the catalog creates or alters, and in which format."""
+
+from __future__ import annotations
+
+import pytest
+
+from tahoe.sql.catalog_ddl import catalog_ddl
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CREATE TABLE t (id INT) USING delta", [("CREATE TABLE", "t", True, "delta")]),
+        (
+            "-- a comment\ncreate table if not exists db.t (id int, u string) using DELTA",
+            [("CREATE TABLE", "db.t", True, "delta")],
+        ),
+        ("CREATE OR REPLACE TABLE t USING `delta` AS SELECT * FROM a JOIN b USING (id)", [("REPLACE TABLE", "t", True, "delta")]),
+        ("REPLACE TABLE t (a INT) USING parquet", [("REPLACE TABLE", "t", True, "parquet")]),
+        ("CREATE EXTERNAL TABLE t (a INT) LOCATION '/p'", [("CREATE TABLE", "t", True, None)]),
+        ("CREATE TABLE t AS SELECT a FROM x JOIN y USING delta", [("CREATE TABLE", "t", True, None)]),
+        ("CREATE TABLE t (a INT) STORED AS parquet", [("CREATE TABLE", "t", True, "hive")]),
+        ("CREATE TABLE a LIKE b USING delta", [("CREATE TABLE", "a", True, "delta")]),
+        ("CREATE TABLE t (using STRING) USING csv", [("CREATE TABLE", "t", True, "csv")]),
+        ("ALTER TABLE spark_catalog.db.t ADD COLUMN x INT", [("ALTER TABLE", "spark_catalog.db.t", False, None)]),
+        ("alter table delta.`/a b` set tblproperties ('a' = 'b')", [("ALTER TABLE", "delta.`/a b`", False, None)]),
+        ("COMMENT ON TABLE t IS 'using delta'", [("COMMENT ON TABLE", "t", False, None)]),
+        ("EXPLAIN EXTENDED CREATE TABLE t (a INT) USING delta", [("CREATE TABLE", "t", True, "delta")]),
+        (
+            "BEGIN IF a THEN CREATE TABLE t (a INT) USING delta; ALTER TABLE u RENAME TO v; END IF; END",
+            [("CREATE TABLE", "t", True, "delta"), ("ALTER TABLE", "u", False, None)],
+        ),
+        ("CREATE TEMPORARY VIEW v USING delta OPTIONS (path '/p')", []),
+        ("CREATE DATABASE d COMMENT 'CREATE TABLE t USING delta'", []),
+        ("SELECT 'CREATE TABLE t USING delta'", []),
+        ("INSERT INTO t SELECT 1", []),
+        ("", []),
+    ],
+)
+def test_a_statement_names_its_table_and_format(text, expected):
+    assert [(one.words, str(one.table), one.creates, one.provider) for one in catalog_ddl(text)] == expected
+
+
+def test_a_name_that_an_expression_makes_is_not_known():
+    assert [one.table for one in catalog_ddl("ALTER TABLE IDENTIFIER('a' || :b) ADD COLUMN x INT")] == [None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 from tahoe.exceptions import NotFound
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.catalog import PATH
@@ -11,12 +13,15 @@ __all__ = ["HINT", "PathCatalog"]
 
 HINT = f"{FOLDER}/version-hint.text"
 
+_LOCKS = tuple(Lock() for _ in range(64))
+"""One for each group of tables, by hash: two conversions in this process compare and write one table's hint one after the other."""
+
 
 class PathCatalog:
     """Readers that go by path: ``metadata/version-hint.text`` holds the number of the newest metadata file.
 
-    The hint is only a hint: what decides is the metadata file's name, which is put if absent. It may move backward for a moment
-    where two conversions end together; the one that wrote it last then sees the newer file and puts that right.
+    The hint is only a hint: the name of the metadata file decides, which is put if absent. Two processes that convert at the same
+    time may move the hint backward for a moment; the one that wrote it last then sees the newer file and corrects the hint.
     """
 
     def __init__(self, store: LogStore) -> None:
@@ -39,10 +44,11 @@ class PathCatalog:
 
     def commit(self, old: str | None, new: str) -> bool:
         """Write the hint if it still names `old`; False where it does not."""
-        if self.load() != old:
-            return False
-        self._store.put(HINT, str(metadata_number(new)).encode())
-        return True
+        with _LOCKS[hash(self._store.url) % len(_LOCKS)]:
+            if self.load() != old:
+                return False
+            self._store.put(HINT, str(metadata_number(new)).encode())
+            return True
 
     def _number(self) -> int | None:
         try:

@@ -24,7 +24,7 @@ from pathlib import Path
 Sources = Mapping[str, str]
 
 MIN_SHARED_LINES = 6
-MIN_SHAPE_LENGTH = 16
+MIN_SHAPE_LENGTH = 8
 """The average number of characters of a line's shape below which the lines are mostly punctuation."""
 
 MOST_PLACES = 8

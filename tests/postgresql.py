@@ -20,9 +20,9 @@ _USER = "tahoe"
 @contextmanager
 def postgresql_server() -> Iterator[str]:
     """The URL of an empty database, ``postgresql://user@…``; skips the test where there is none and none can be started."""
-    pytest.importorskip("psycopg2", reason="the extra 'coordinator' (psycopg2) is not installed")
+    pytest.importorskip("psycopg", reason="the extra 'coordinator' (psycopg) is not installed")
     if named := os.environ.get("TAHOE_TEST_POSTGRESQL"):
-        yield named.replace("postgresql+psycopg2://", "postgresql://")
+        yield named.replace("postgresql+psycopg://", "postgresql://")
         return
     programs = {name: _program(name) for name in ("initdb", "pg_ctl")}
     if not all(programs.values()):

@@ -1,4 +1,4 @@
-"""The two databases that `SqlCoordinator` speaks to: SQLite of the standard library, and PostgreSQL by psycopg2.
+"""The two databases that `SqlCoordinator` speaks to: SQLite of the standard library, and PostgreSQL by psycopg.
 
 A statement is the same text for both. One connection serves a process; it is made anew after a failure, and after a fork. What an error
 says never holds the password of the URL.
@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -109,6 +110,12 @@ class Database:
                 return Unanswered(self._failure(error).message)
             return Created()
 
+    def __del__(self) -> None:
+        # A forked child has the parent's socket: closing the connection there would end the parent's session.
+        if self._connection is not None and self._process == os.getpid():
+            with suppress(self._errors):
+                self._connection.close()
+
     def _open(self) -> None:
         if self._connection is None or self._process != os.getpid():
             self._connection, self._process = self._connect(), os.getpid()
@@ -168,11 +175,11 @@ def _sqlite(parts: SplitResult) -> Database:
 
 def _postgresql(url: str, parts: SplitResult) -> Database:
     try:
-        import psycopg2
-        import psycopg2.extensions
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
         raise InvalidRequest(
-            "A coordinator over PostgreSQL needs psycopg2: pip install 'tahoe-delta[coordinator]'.",
+            "A coordinator over PostgreSQL needs psycopg: pip install 'tahoe-delta[coordinator]'.",
             code="TAHOE_COORDINATOR_URL",
         ) from error
     user_info, _, place = parts.netloc.rpartition("@")
@@ -191,9 +198,11 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
         # The network may swallow an answer: what is sent must be acknowledged, and a connection that waits is looked at.
         network = {"connect_timeout": _LONGEST_WAIT_SECONDS, "tcp_user_timeout": milliseconds}
         network |= {"keepalives_idle": _LONGEST_WAIT_SECONDS, "keepalives_interval": 1, "keepalives_count": 3}
-        given = psycopg2.extensions.parse_dsn(url)
-        connection = psycopg2.connect(url, **{key: value for key, value in network.items() if key not in given})
-        if "options" not in given:  # else whoever named the database says how long is waited
+        named = conninfo_to_dict(url)
+        defaults = {key: value for key, value in network.items() if key not in named}
+        # A pooler between the two, such as PgBouncer, may not support prepared statements.
+        connection = psycopg.connect(url, prepare_threshold=None, **defaults)
+        if "options" not in named:  # else whoever named the database says how long is waited
             with connection.cursor() as cursor:  # a client that stands still within a transaction gives its rows free
                 cursor.execute(
                     f"SET statement_timeout = {milliseconds}; SET idle_in_transaction_session_timeout = {milliseconds}"
@@ -201,7 +210,7 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
             connection.commit()
         return connection
 
-    return Database(url, shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg2.Error, begin="", mark="%s")
+    return Database(url, shown, sorted(secrets, key=len, reverse=True), connect, errors=psycopg.Error, begin="", mark="%s")
 
 
 def _no_database(what: str) -> InvalidRequest:

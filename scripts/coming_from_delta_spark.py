@@ -1,6 +1,6 @@
 """coming_from_delta_spark.py: prints docs/coming-from-delta-spark.md. `make docs` writes it; a test holds it.
 
-What can be told from code is: settings from `tahoe/knobs/`, differences of statements and tests that are left from the lists that tests use.
+Settings come from `tahoe/settings/`; differences between statements and the excluded tests come from the lists that the tests use.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scripts.delta_spark_tests_left import LEFT
-from tahoe.knobs.knob import Knob, State
-from tahoe.knobs.of_options import READER_OPTIONS, STREAM_READER_OPTIONS, WRITER_OPTIONS
-from tahoe.knobs.of_properties import PROPERTIES
-from tahoe.knobs.of_sessions import CONFS
-from tahoe.knobs.of_streams import STREAM_WRITER_OPTIONS
+from tahoe.settings.dataframe_options import READER_OPTIONS, STREAM_READER_OPTIONS, WRITER_OPTIONS
+from tahoe.settings.property_settings import PROPERTIES
+from tahoe.settings.session_settings import SESSION_SETTINGS
+from tahoe.settings.setting import Setting, State
+from tahoe.settings.stream_writer_options import STREAM_WRITER_OPTIONS
 from tests.statements.differences import DIFFERENCES, Difference
 from tests.statements.lives import LIVES
 
@@ -63,7 +63,7 @@ Everything else that these statements do is the same."""
 
 SETTINGS = """## Settings
 
-Each setting of delta-spark works, is told of once (`TahoeWarning`) or is refused by name; [knobs.md](knobs.md) has them all."""
+Each setting of delta-spark works, is told of once (`TahoeWarning`) or is refused by name; [settings.md](settings.md) has them all."""
 
 TESTS = """## delta-spark's own Python tests
 
@@ -100,16 +100,16 @@ def _code(text: str) -> str:
 def _settings() -> Iterator[str]:
     yield "| | " + " | ".join(state.value for state in State) + " |"
     yield "|---|" + "---|" * len(State)
-    kinds: Mapping[str, Iterable[Knob]] = {
+    kinds: Mapping[str, Iterable[Setting]] = {
         "table properties": PROPERTIES,
         "options of writers": WRITER_OPTIONS,
         "options of readers": READER_OPTIONS,
         "options of readers of streams": STREAM_READER_OPTIONS,
         "options of writers of streams": STREAM_WRITER_OPTIONS,
-        "settings of a session": CONFS,
+        "settings of a session": SESSION_SETTINGS,
     }
-    for kind, knobs in kinds.items():
-        yield f"| {kind} | " + " | ".join(str(sum(knob.state is state for knob in knobs)) for state in State) + " |"
+    for kind, settings in kinds.items():
+        yield f"| {kind} | " + " | ".join(str(sum(setting.state is state for setting in settings)) for state in State) + " |"
 
 
 def _by_reason(left: Mapping[str, str]) -> dict[str, list[str]]:

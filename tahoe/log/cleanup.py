@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tahoe.knobs.told import tell_once
 from tahoe.log.checkpoints.checkpoint_reader import open_checkpoint, read_through, sidecars_of
 from tahoe.log.checkpoints.parquet_source import DamagedCheckpoint
 from tahoe.log.files.listing import Checkpoint
@@ -15,6 +14,7 @@ from tahoe.log.intents import notice
 from tahoe.log.segment import checkpoints_in
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import COORDINATED
+from tahoe.settings.warn_once import warn_once
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.stream_records import streams_of
 
@@ -73,7 +73,7 @@ def clean_up_log(
 def _tell_of_late_streams(store: LogStore, kept: int) -> None:
     for one in streams_of(store):
         if one.version < kept:
-            tell_once(
+            warn_once(
                 f"{store.url} {one.name} log",
                 f"The log of table {store.url} loses its commits before version {kept}, and the stream with the checkpoint {one.checkpoint} "
                 f"had read only those before {one.version} when it was last heard of. It can go on with what comes after them alone "

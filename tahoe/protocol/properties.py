@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.exceptions import CorruptTable, InvalidRequest
-from tahoe.knobs.of_properties import properties_set
+from tahoe.settings.property_settings import check_properties
 
 __all__ = [
     "FEATURE_PREFIX",
@@ -169,7 +169,7 @@ class TableProperties:
 
 
 def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties a user sets, with the reference's spelling of each key; of those that change nothing he is told (`tahoe.knobs`).
+    """The properties a user sets, with the reference's spelling of each key; of those that change nothing he is told (`tahoe.settings`).
 
     Raises:
         InvalidRequest: `DELTA_UNKNOWN_CONFIGURATION` for an unknown ``delta.`` key, or a value that is not allowed.
@@ -204,7 +204,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                     f"The table property {row.key} {row.help}, found '{value}'.", code="TAHOE_TABLE_PROPERTY", property=row.key
                 ) from error
             valid[row.key] = value
-    properties_set(valid)
+    check_properties(valid)
     _check_retentions(valid)
     return valid
 

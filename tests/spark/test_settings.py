@@ -10,17 +10,17 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from tahoe.exceptions import InvalidRequest, TahoeWarning
-from tahoe.knobs.of_sessions import PREFIX
-from tahoe.knobs.told import forget_what_was_told
+from tahoe.settings.session_settings import PREFIX
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.commands.upkeep import _request
 from tahoe.table import Table
 
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> Iterator[None]:
-    forget_what_was_told()
+    reset_warnings()
     yield
-    forget_what_was_told()
+    reset_warnings()
 
 
 def test_settings_options_and_properties_are_told_of_once_where_they_are_given(spark, path):

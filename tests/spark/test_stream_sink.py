@@ -25,8 +25,8 @@ from tahoe.exceptions import (
     TahoeWarning,
     Unsupported,
 )
-from tahoe.knobs.told import forget_what_was_told
 from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.sink import batches
 from tahoe.spark.sink.batches import write_batch
 from tahoe.spark.sink.sink_request import sink_request
@@ -245,7 +245,7 @@ class TestRefused:
 
     def test_what_is_not_followed_is_told(self, spark, home, path):
         land(home, {"id": 1})
-        forget_what_was_told()
+        reset_warnings()
         with pytest.warns(TahoeWarning) as told:
             run(landing(spark, home), home, path, txnAppId="mine", txnVersion="3", **{"delta.appendOnly": "true"})
         names = {re.findall(r"option '([\w.]+)'", str(one.message))[0] for one in told}

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from tahoe.exceptions import InvalidRequest, NotFound, TahoeWarning
-from tahoe.knobs.told import forget_what_was_told
+from tahoe.settings.warn_once import reset_warnings
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_is_no_partition_is_refused_by_name(spark, path):
 
 
 def test_that_a_condition_is_better_is_told_once(spark, path):
-    forget_what_was_told()
+    reset_warnings()
     with pytest.warns(TahoeWarning, match=r"load\(.*\).where"):
         spark.read.format("delta").load(f"{path}/month=1")
     with warnings.catch_warnings():

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tahoe.exceptions import TahoeError
-from tahoe.knobs.told import tell_once
 from tahoe.ops.upkeep.vacuum_files import (
     confirmed,
     delete_empty_folders,
@@ -39,6 +38,7 @@ from tahoe.ops.upkeep.vacuum_needed import (
 from tahoe.ops.upkeep.vacuum_plan import HOUR_MS, VacuumPlan, VacuumRequest, deletable, partition_prefixes, retention_of
 from tahoe.progress import Progress, silent
 from tahoe.protocol.features import check_writable
+from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import split_url
 from tahoe.store.log_store import Entry, LogStore
@@ -160,7 +160,7 @@ def plan_vacuum(transaction: Transaction, request: VacuumRequest, held: Held, pr
 def _tell_of_late_streams(plan: VacuumPlan) -> None:
     for one in plan.late_streams:
         heard = datetime.fromtimestamp(one.modified_ms / 1000, UTC).isoformat(" ", "seconds")
-        tell_once(
+        warn_once(
             f"{plan.table} {one.name} {plan.vacuumed_version}",
             f"VACUUM of table {plan.table}: the stream with the checkpoint {one.checkpoint} had read the versions before {one.version} when "
             f"it was last heard of ({heard}), and files go that commits up to version {plan.vacuumed_version} removed. What of them it has "

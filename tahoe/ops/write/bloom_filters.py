@@ -12,11 +12,11 @@ from inspect import signature
 from typing import Any
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.knobs.told import tell_once
 from tahoe.lazy import pq
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, leaves
+from tahoe.settings.warn_once import warn_once
 
 __all__ = ["BLOOM_FILTER_COLUMNS", "bloom_filter_columns", "bloom_filter_options"]
 
@@ -55,7 +55,7 @@ def bloom_filter_options(paths: Sequence[str], rows: int) -> Mapping[str, Any]:
     if not paths or not rows:
         return {}
     if not _arrow_writes_them():
-        tell_once(BLOOM_FILTER_COLUMNS, f"The property {BLOOM_FILTER_COLUMNS} is not followed: it needs a newer pyarrow.")
+        warn_once(BLOOM_FILTER_COLUMNS, f"The property {BLOOM_FILTER_COLUMNS} is not followed: it needs a newer pyarrow.")
         return {}
     return {"bloom_filter_options": {path: {"ndv": rows, "fpp": _FALSE_POSITIVES} for path in paths}}
 
@@ -73,6 +73,6 @@ def _can_have_one(leaf: Sequence[StructField]) -> bool:
 
 
 def _tell(config: TableConfig, what: str) -> None:
-    tell_once(
+    warn_once(
         f"{BLOOM_FILTER_COLUMNS} {config.table} {what}", f"The property {BLOOM_FILTER_COLUMNS} of table {config.table} {what}."
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tahoe.knobs.of_options import writer_given
-from tahoe.knobs.of_sessions import session_has
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.schema.evolve import Storing, can_store
+from tahoe.settings.dataframe_options import check_writer_options
+from tahoe.settings.session_settings import check_session_settings
 from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop_options, illegal_option, widening_mode
 from tahoe.spark.write.idempotent import application, application_of_session
 from tahoe.spark.write.writer import FileOptions
@@ -68,8 +68,8 @@ def insert_request(
         Unsupported: options that this version of Tahoe does not know how to follow.
     """
     given = {key.lower(): value for key, value in options.items()}
-    writer_given(options, overwrites=mode == "Overwrite")
-    session_has(settings)
+    check_writer_options(options, overwrites=mode == "Overwrite")
+    check_session_settings(settings)
     chosen, replace_where = _SPARK_MODES[mode], given.get("replacewhere")
     overwrite_schema = boolean_option(given, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
     may_merge = merge_schema or boolean_option(given, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.knobs.of_options import STREAM_READER_OPTIONS, reader_given
 from tahoe.schema.widening import WIDENING_MODES
+from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS, check_reader_options
 
 __all__ = [
     "AUTOMATIC_WIDENING",
@@ -72,7 +72,7 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
             "A Delta table has its own schema; leave schema(…) out and select or cast columns instead.",
             code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )
-    reader_given(options)
+    check_reader_options(options)
     given = {key.lower(): value for key, value in options.items()}
     version, timestamp = given.get("versionasof"), given.get("timestampasof")
     if version is not None and timestamp is not None:
@@ -181,7 +181,7 @@ _OURS = frozenset(
         *("startingversion", "endingversion", "startingtimestamp", "endingtimestamp"),
         *("replacewhere", "mergeschema", "overwriteschema", "partitionoverwritemode", "txnappid", "txnversion", "usermetadata"),
         *("maxrecordsperfile", "datachange", "optimizewrite", "compression"),
-        *(knob.name.lower() for knob in STREAM_READER_OPTIONS if not knob.name.endswith(".")),
+        *(option.name.lower() for option in STREAM_READER_OPTIONS if not option.name.endswith(".")),
     ]
 )
 

@@ -6,7 +6,7 @@ from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
-from tahoe.knobs.of_sessions import session_has
+from tahoe.settings.session_settings import check_session_settings
 from tahoe.spark.jvm.bridge import Jvm
 
 __all__ = ["assumes_if_exists", "is_on", "look_at_settings", "settings_of"]
@@ -29,10 +29,12 @@ def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
 
 
 def look_at_settings(spark: SparkSession) -> None:
-    """Tell of, or refuse, what the session has set (`session_has`): once a session, for asking takes Spark some milliseconds. Writers of
-    DataFrames, who need the settings anyway, look each time."""
+    """Check the session's settings (`check_session_settings`) once per session, because reading them takes Spark some milliseconds.
+
+    Writers of DataFrames need the settings anyway and check them each time.
+    """
     if spark not in _LOOKED_AT:
-        session_has(settings_of(spark))
+        check_session_settings(settings_of(spark))
         _LOOKED_AT.add(spark)
 
 

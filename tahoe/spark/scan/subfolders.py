@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.exceptions import InvalidRequest, NotFound
 from tahoe.expr.tree.predicate import all_of, quote_identifier
-from tahoe.knobs.told import tell_once
+from tahoe.settings.warn_once import warn_once
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.options import ReadRequest, travelling
 from tahoe.spark.scan.relation import condition_of
@@ -76,7 +76,7 @@ def subfolder_of(spark: SparkSession, request: ReadRequest, options: Mapping[str
     if path is None:
         return None
     fragment = request.path.rstrip("/")[len(path) + 1 :]
-    tell_once(
+    warn_once(
         "load of a partition's folder",
         f"A partition of table {path} is loaded by the path of its folder '{fragment}'. "
         f'Better load the table and use a condition: spark.read.format("delta").load("{path}").where(…).',

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tahoe.exceptions import Unsupported
-from tahoe.knobs.of_streams import stream_writer_given
 from tahoe.schema.evolve import can_coerce
+from tahoe.settings.stream_writer_options import check_stream_writer_options
 from tahoe.spark.commands.write_options import Insert, insert_request
 
 __all__ = ["sink_request"]
@@ -47,7 +47,7 @@ def sink_request(
             "MERGE for rows that change.",
             code="DELTA_UNSUPPORTED_OUTPUT_MODE",
         )
-    stream_writer_given(options)
+    check_stream_writer_options(options)
     followed = {
         key: text
         for key, text in options.items()

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from tahoe.exceptions import InvalidRequest
-from tahoe.knobs.of_options import ALLOWING, stream_reader_given
+from tahoe.settings.dataframe_options import SCHEMA_CHANGE_OPTIONS, check_stream_reader_options
 from tahoe.spark.names.options import boolean_option, illegal_option
 from tahoe.stream.source_options import SourceOptions
 
@@ -25,7 +25,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
             ``DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS`` for the options of a reader of one version.
         Unsupported: ``TAHOE_OPTION_NOT_SUPPORTED``.
     """
-    stream_reader_given(options)
+    check_stream_reader_options(options)
     given = {key.lower(): value for key, value in options.items()}
     for name in ("versionAsOf", "timestampAsOf"):
         if name.lower() in given:
@@ -46,7 +46,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
         read_change_feed=any(feeds),
         schema_tracking_location=_tracking_location(given),
         streaming_source_tracking_id=given.get("streamingsourcetrackingid"),
-        allowed_changes={name: given[name.lower()].strip() for name in ALLOWING if name.lower() in given},
+        allowed_changes={name: given[name.lower()].strip() for name in SCHEMA_CHANGE_OPTIONS if name.lower() in given},
         with_event_time_order=boolean_option(given, "withEventTimeOrder", False) if "witheventtimeorder" in given else None,
     )
 

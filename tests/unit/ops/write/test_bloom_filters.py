@@ -12,9 +12,9 @@ import pytest
 
 from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import TahoeWarning
-from tahoe.knobs.told import forget_what_was_told
 from tahoe.log.replay import add_files
 from tahoe.ops.write import bloom_filters
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
 
@@ -25,9 +25,9 @@ SCHEMA = pa.schema(
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> Iterator[None]:
-    forget_what_was_told()
+    reset_warnings()
     yield
-    forget_what_was_told()
+    reset_warnings()
 
 
 def table_of(columns: str, mode: str = "none") -> Table:

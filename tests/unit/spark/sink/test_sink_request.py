@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.exceptions import InvalidRequest, TahoeWarning, Unsupported
-from tahoe.knobs.told import forget_what_was_told
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.sink.sink_request import sink_request
 
 
@@ -22,7 +22,7 @@ def test_append_and_complete() -> None:
 def test_a_stream_has_no_other_number_than_its_own() -> None:
     settings = {"spark.databricks.delta.write.txnAppId": "a", "spark.databricks.delta.write.txnVersion": "1"}
     assert sink_request("append", None, {}, settings).options.app is None
-    forget_what_was_told()
+    reset_warnings()
     with pytest.warns(TahoeWarning, match="txnAppId"):
         request = sink_request("append", None, {"txnAppId": "a"}, {})
     assert request.options.app is None

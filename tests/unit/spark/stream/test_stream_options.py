@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tahoe.exceptions import TahoeError, TahoeWarning
-from tahoe.knobs.knob import State
-from tahoe.knobs.of_options import STREAM_READER_OPTIONS
-from tahoe.knobs.told import forget_what_was_told
+from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS
+from tahoe.settings.setting import State
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.stream.stream_options import stream_options
 from tahoe.stream.source_options import SourceOptions
 
@@ -81,14 +81,14 @@ def test_what_a_stream_cannot_track_its_schema_by_is_refused(options: dict[str, 
 
 
 def test_what_allows_changes_where_nothing_is_tracked_is_told_of() -> None:
-    forget_what_was_told()
+    reset_warnings()
     with pytest.warns(TahoeWarning, match="It goes with schemaTrackingLocation"):
         assert meant(allowSourceColumnDrop="always").schema_tracking_location is None
-    forget_what_was_told()
+    reset_warnings()
 
 
 def test_what_is_not_there_is_refused_by_its_name() -> None:
-    refused = [knob.name for knob in STREAM_READER_OPTIONS if knob.state is State.REFUSED]
+    refused = [option.name for option in STREAM_READER_OPTIONS if option.state is State.REFUSED]
     assert {"endingTimestamp", "endingVersion"} <= set(refused)
     for name in refused:
         with pytest.raises(TahoeError, match=name) as caught:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tahoe.knobs.knob import Knob, State, turned
+from tahoe.settings.setting import Setting, State, check_setting
 
-__all__ = ["PROPERTIES", "properties_set"]
+__all__ = ["PROPERTIES", "check_properties"]
 
 _KEPT = "It is kept in the table, where other clients see it."
 
 
-def _works(*names: str) -> list[Knob]:
-    return [Knob(f"delta.{name}", State.WORKS, kind="table property") for name in names]
+def _works(*names: str) -> list[Setting]:
+    return [Setting(f"delta.{name}", State.WORKS, kind="table property") for name in names]
 
 
-def _told(state: State, name: str, why: str, *usual: str) -> Knob:
-    return Knob(f"delta.{name}", state, f"{why} {_KEPT}", "table property", usual)
+def _told(state: State, name: str, why: str, *usual: str) -> Setting:
+    return Setting(f"delta.{name}", state, f"{why} {_KEPT}", "table property", usual)
 
 
-PROPERTIES: tuple[Knob, ...] = (
+PROPERTIES: tuple[Setting, ...] = (
     *_works(
         "minReaderVersion", "minWriterVersion", "ignoreProtocolDefaults", "feature.", "constraints.", "universalformat.config."
     ),
@@ -39,38 +39,41 @@ PROPERTIES: tuple[Knob, ...] = (
     *_works("compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
     _told(
-        State.NOTHING,
+        State.NO_EFFECT,
         "checkpointRetentionDuration",
         "A checkpoint goes with the commits that it stands for, by delta.logRetentionDuration.",
         "interval 2 days",
     ),
-    _told(State.NOTHING, "enableFullRetentionRollback", "The log is always kept whole for delta.logRetentionDuration.", "true"),
-    _told(State.NOTHING, "sampleRetentionDuration", "The reference does not use it either.", "interval 7 days"),
+    _told(State.NO_EFFECT, "enableFullRetentionRollback", "The log is always kept whole for delta.logRetentionDuration.", "true"),
+    _told(State.NO_EFFECT, "sampleRetentionDuration", "The reference does not use it either.", "interval 7 days"),
     _told(
-        State.NOTHING,
+        State.NO_EFFECT,
         "universalFormat.iceberg.atomicConversion.supported",
         "A conversion follows its commit within moments, and says how far it is (Table.uniform.status).",
         "false",
     ),
-    _told(State.NOTHING, "castIcebergTimeType", "A column of Iceberg's type time is refused by name.", "false"),
+    _told(State.NO_EFFECT, "castIcebergTimeType", "A column of Iceberg's type time is refused by name.", "false"),
     _told(
-        State.NOTHING,
+        State.NO_EFFECT,
         "ignoreIcebergBucketPartition",
         "Buckets of an Iceberg table are no partitions of the Delta table that it becomes.",
         "false",
     ),
     _told(
-        State.LATER, "writePartitionColumnsToParquet", "Partition columns are not written into data files of this table.", "false"
+        State.PLANNED,
+        "writePartitionColumnsToParquet",
+        "Partition columns are not written into data files of this table.",
+        "false",
     ),
 )
 """In the order of the reference's documentation, those that work first. A name that ends with a point stands for all that begin so."""
 
-_BY_NAME = {knob.name.lower(): knob for knob in PROPERTIES}
+_BY_NAME = {setting.name.lower(): setting for setting in PROPERTIES}
 
 
-def properties_set(properties: Mapping[str, str]) -> None:
+def check_properties(properties: Mapping[str, str]) -> None:
     """Somebody sets these properties: tell once of each that changes nothing. Unknown ones are not looked at."""
     for name, value in properties.items():
-        knob = _BY_NAME.get(name.lower())
-        if knob is not None:
-            turned(knob, value)
+        setting = _BY_NAME.get(name.lower())
+        if setting is not None:
+            check_setting(setting, value)

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from tahoe.exceptions import InvalidRequest, TahoeWarning, Unsupported
-from tahoe.knobs.knob import Knob, State
-from tahoe.knobs.of_options import READER_OPTIONS, WRITER_OPTIONS, reader_given, writer_given
-from tahoe.knobs.of_properties import PROPERTIES
-from tahoe.knobs.of_sessions import CONFS, PREFIX, session_has
-from tahoe.knobs.told import forget_what_was_told
 from tahoe.protocol.properties import _ALL_ROWS, FREE_PREFIXES, validate_properties
+from tahoe.settings.dataframe_options import READER_OPTIONS, WRITER_OPTIONS, check_reader_options, check_writer_options
+from tahoe.settings.property_settings import PROPERTIES
+from tahoe.settings.session_settings import PREFIX, SESSION_SETTINGS, check_session_settings
+from tahoe.settings.setting import Setting, State
+from tahoe.settings.warn_once import reset_warnings
 from tahoe.table import Table
 
 ROOT = Path(__file__).parents[3]
@@ -32,41 +32,41 @@ UNUSUAL = {
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> Iterator[None]:
-    forget_what_was_told()
+    reset_warnings()
     yield
-    forget_what_was_told()
+    reset_warnings()
 
 
-def holds(knob: Knob, give: Callable[[dict[str, str]], object], value: str) -> None:
+def holds(setting: Setting, give: Callable[[dict[str, str]], object], value: str) -> None:
     """What the row says is what happens."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for usual in knob.usual:
-            give({knob.name: usual})
-        if knob.state is State.WORKS:
-            give({knob.name: value})
+        for usual in setting.usual:
+            give({setting.name: usual})
+        if setting.state is State.WORKS:
+            give({setting.name: value})
             return
-    if knob.state is State.REFUSED:
-        with pytest.raises(Unsupported, match=knob.name) as refused:
-            give({knob.name: value})
-        assert knob.why in refused.value.message
+    if setting.state is State.REFUSED:
+        with pytest.raises(Unsupported, match=setting.name) as refused:
+            give({setting.name: value})
+        assert setting.why in refused.value.message
         return
-    with pytest.warns(TahoeWarning, match=f"'{knob.name}' = '{value}' is not followed: ") as told:
-        give({knob.name: value})
-    assert knob.why and knob.why in str(told[0].message)
+    with pytest.warns(TahoeWarning, match=f"'{setting.name}' = '{value}' is not followed: ") as told:
+        give({setting.name: value})
+    assert setting.why and setting.why in str(told[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        give({knob.name.upper() if knob.kind != "session setting" else knob.name: value})
+        give({setting.name.upper() if setting.kind != "session setting" else setting.name: value})
 
 
-@pytest.mark.parametrize("knob", [one for one in PROPERTIES if one.state is not State.WORKS], ids=lambda knob: knob.name)
-def test_a_property_that_changes_nothing_is_told_of_once(knob: Knob) -> None:
-    holds(knob, validate_properties, UNUSUAL.get(knob.name, "true"))
+@pytest.mark.parametrize("setting", [one for one in PROPERTIES if one.state is not State.WORKS], ids=lambda setting: setting.name)
+def test_a_property_that_changes_nothing_is_told_of_once(setting: Setting) -> None:
+    holds(setting, validate_properties, UNUSUAL.get(setting.name, "true"))
 
 
 def test_every_property_has_a_row_and_every_row_a_property() -> None:
     known = {row.key for row in _ALL_ROWS} | set(FREE_PREFIXES)
-    assert {knob.name for knob in PROPERTIES} == known
+    assert {setting.name for setting in PROPERTIES} == known
     assert len(PROPERTIES) == len(known)
 
 
@@ -78,58 +78,58 @@ def test_defaults_of_properties_that_work_are_set_without_a_word() -> None:
         )
 
 
-@pytest.mark.parametrize("knob", WRITER_OPTIONS, ids=lambda knob: knob.name)
-def test_an_option_of_writers_does_what_its_row_says(knob: Knob) -> None:
-    holds(knob, lambda options: writer_given(options, overwrites=True), "some")
+@pytest.mark.parametrize("setting", WRITER_OPTIONS, ids=lambda setting: setting.name)
+def test_an_option_of_writers_does_what_its_row_says(setting: Setting) -> None:
+    holds(setting, lambda options: check_writer_options(options, overwrites=True), "some")
 
 
-@pytest.mark.parametrize("knob", READER_OPTIONS, ids=lambda knob: knob.name)
-def test_an_option_of_readers_does_what_its_row_says(knob: Knob) -> None:
-    holds(knob, lambda options: reader_given({"readChangeFeed": "true", **options}), "some")
+@pytest.mark.parametrize("setting", READER_OPTIONS, ids=lambda setting: setting.name)
+def test_an_option_of_readers_does_what_its_row_says(setting: Setting) -> None:
+    holds(setting, lambda options: check_reader_options({"readChangeFeed": "true", **options}), "some")
 
 
-@pytest.mark.parametrize("knob", CONFS, ids=lambda knob: knob.name.removeprefix(PREFIX))
-def test_a_setting_of_the_session_does_what_its_row_says(knob: Knob) -> None:
-    holds(knob, session_has, "some")
+@pytest.mark.parametrize("setting", SESSION_SETTINGS, ids=lambda setting: setting.name.removeprefix(PREFIX))
+def test_a_setting_of_the_session_does_what_its_row_says(setting: Setting) -> None:
+    holds(setting, check_session_settings, "some")
 
 
 def test_options_that_depend_on_others_are_told_of() -> None:
     with pytest.warns(TahoeWarning, match="Only mode 'overwrite' replaces rows"):
-        writer_given({"replaceWhere": "id = 1"}, overwrites=False)
+        check_writer_options({"replaceWhere": "id = 1"}, overwrites=False)
     with pytest.warns(TahoeWarning, match="It goes with readChangeFeed"):
-        reader_given({"STARTINGVERSION": "1"})
+        check_reader_options({"STARTINGVERSION": "1"})
 
 
 def test_a_setting_that_the_reference_does_not_know_is_told_of() -> None:
     with pytest.warns(TahoeWarning, match="has no setting of this name"):
-        session_has({PREFIX + "schema.autoMerge.enable": "true", "spark.sql.ansi.enabled": "true"})
+        check_session_settings({PREFIX + "schema.autoMerge.enable": "true", "spark.sql.ansi.enabled": "true"})
     with pytest.warns(TahoeWarning, match="has no setting of this name"):
-        session_has({PREFIX + "streaming.allowSourceColumnRenamed.ckpt_7": "3"})
+        check_session_settings({PREFIX + "streaming.allowSourceColumnRenamed.ckpt_7": "3"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        session_has({PREFIX + "streaming.allowSourceColumnRename.ckpt_-7": "3"})
+        check_session_settings({PREFIX + "streaming.allowSourceColumnRename.ckpt_-7": "3"})
 
 
 def test_settings_of_the_reference_with_other_beginnings_are_not_passed_over() -> None:
     with pytest.warns(
         TahoeWarning, match=r"'spark.delta.logStore.s3.impl' = 'x' is not followed: Commits are put by what storage itself has"
     ):
-        session_has({"spark.delta.logStore.s3.impl": "x"})
+        check_session_settings({"spark.delta.logStore.s3.impl": "x"})
     with pytest.warns(TahoeWarning, match="no setting of this name"):
-        session_has({"spark.databricks.io.skipping.mdc.noise": "true"})
+        check_session_settings({"spark.databricks.io.skipping.mdc.noise": "true"})
 
 
 def test_each_setting_of_the_session_that_works_is_named_by_a_test() -> None:
     """By its whole name, or by an end of it, as in ``convert`` and its ``useMetadataLog``."""
     told = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
-    names = [knob.name.removeprefix(PREFIX) for knob in CONFS if knob.state is State.WORKS]
+    names = [setting.name.removeprefix(PREFIX) for setting in SESSION_SETTINGS if setting.state is State.WORKS]
     ends = {name: [name, name.partition(".")[2], name.rpartition("minCubeSize.")[2]] for name in names}
     assert [name for name in names if not any(f'{end}"' in told for end in ends[name])] == []
 
 
 def test_no_setting_has_two_rows() -> None:
-    for knobs in (PROPERTIES, WRITER_OPTIONS, READER_OPTIONS, CONFS):
-        names = [knob.name.lower() for knob in knobs]
+    for settings in (PROPERTIES, WRITER_OPTIONS, READER_OPTIONS, SESSION_SETTINGS):
+        names = [setting.name.lower() for setting in settings]
         assert len(names) == len(set(names))
 
 
@@ -181,11 +181,11 @@ def test_properties_set_the_versions_of_a_new_table_and_upgrade_those_of_another
 
 def test_the_page_is_printed_from_the_tables() -> None:
     printed = subprocess.run(
-        [sys.executable, "scripts/knob_table.py"],
+        [sys.executable, "scripts/settings_table.py"],
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert printed.stdout == (ROOT / "docs/knobs.md").read_text(), "run `make docs`"
+    assert printed.stdout == (ROOT / "docs/settings.md").read_text(), "run `make docs`"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tahoe.knobs.knob import Knob, State, turned
+from tahoe.settings.setting import Setting, State, check_setting
 
-__all__ = ["CONFS", "PREFIX", "session_has"]
+__all__ = ["SESSION_SETTINGS", "PREFIX", "check_session_settings"]
 
 PREFIX = "spark.databricks.delta."
 _KIND = "session setting"
@@ -26,25 +26,25 @@ read past changes of the schema has the stream in its name."""
 
 _BEYOND = (
     *(
-        Knob(
+        Setting(
             f"spark.databricks.io.skipping.mdc.{name}",
-            State.NOTHING,
+            State.NO_EFFECT,
             "Rows are laid out by ranks of their values.",
             _KIND,
             (usual,),
         )
         for name, usual in (("addNoise", "true"), ("rangeId.max", "1000"), ("sortWithinFiles", "false"))
     ),
-    Knob(
+    Setting(
         "spark.databricks.io.skipping.stringPrefixLength",
-        State.NOTHING,
+        State.NO_EFFECT,
         "How much of a text its bounds keep is up to delta.dataSkippingStringPrefixLength of the table.",
         _KIND,
         ("32",),
     ),
-    Knob(
+    Setting(
         "spark.delta.logStore.",
-        State.NOTHING,
+        State.NO_EFFECT,
         "Commits are put by what storage itself has: a new name or none. Another writer of the same table that goes by a lock of its own, as "
         "S3SingleDriverLogStore and S3DynamoDBLogStore do, does not keep to that: let one kind of writers write a table.",
         _KIND,
@@ -77,50 +77,50 @@ _WORKS = """
 
 _GROUPS: tuple[tuple[State, str, str], ...] = (
     (
-        State.LATER,
+        State.PLANNED,
         "It comes with a later version.",
         """
             optimize.conditionalIncrementMetric.enabled=true
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "A table is clustered by at most four columns, and these have statistics whatever is altered.",
         "clusteredTable.numClusteringColumnsLimit=4 liquid.alterColumnAfter.statsSchemaCheck=true",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Identity columns are numbered wherever a table has them.",
         "identityColumn.enabled=true",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "CONVERT TO DELTA reads the footers of a folder one after the other, some side by side, and holds none of them.",
         """
             import.batchSize.schemaInference=1000000 import.batchSize.statsCollection=50000
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Small files are counted in the version that a commit makes; nothing is kept of them between commits.",
         """
             autoCompact.maxTablePartitionStats autoCompact.partitionStatsSize autoCompact.recordPartitionStats.enabled=true
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Optimized writes are shuffled by Spark's adaptive rebalancing, which puts small blocks together by itself.",
         "optimizeWrite.numShuffleBlocks=50000000",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "OPTIMIZE writes each bin by a task of Spark, and clusters by a k-d grid.",
         """
             optimize.maxThreads=15 optimize.repartition.enabled=false optimize.zorder.fastInterleaveBits.enabled=false
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "VACUUM lists and deletes side by side, in the driver, and keeps the vectors of all files that it keeps.",
         """
             tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled=false
@@ -129,7 +129,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "DROP FEATURE notes the files of vectors as removed, in one commit; streams are held to the protocol of each version.",
         """
             tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled=true
@@ -138,17 +138,17 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Old versions are read for as long as their files are there.",
         "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration=false",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "RESTORE leaves the protocol as it is, or raises it: older versions stay readable.",
         "restore.protocolDowngradeAllowed=false",
     ),
     (
-        State.LATER,
+        State.PLANNED,
         "Streams are read in one way, whatever it says; what can be chosen are options of the reader.",
         """
             deltaLog.getChangeLogFiles.failOnGapsInTests=true deltaLog.getChangeLogFiles.logGaps=true
@@ -166,7 +166,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Which types may become wider is the specification's to say, for Iceberg's readers too; columns of a DataFrame show nothing of it.",
         """
             typeWidening.allowUnsupportedIcebergTypeChanges=false typeWidening.bypassUnsupportedTypeChangeCheck=false
@@ -174,7 +174,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Statistics of files of an Iceberg table come of their footers, of all types; NO STATISTICS leaves them out.",
         """
             clone.iceberg.allowPartialStats=true collectStats.convertIceberg.date=true
@@ -183,7 +183,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Partition values of an Iceberg table come of its manifests; buckets are no partitions; files of an older partitioning are refused.",
         """
             convert.iceberg.bucketPartition.enabled=true convert.iceberg.enabled=true
@@ -191,14 +191,14 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "A clone replaces a table where it is asked to.",
         """
             clone.replaceEnabled=true
         """,
     ),
     (
-        State.LATER,
+        State.PLANNED,
         "The table feature that it is about is not written by this version (docs/features.md).",
         """
             adaptiveMetadataTree.preview.enabled=true amt.entriesPerLeaf=50000 amt.fullRewriteCheckpointIntervalMultiplier=5
@@ -214,13 +214,13 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Geometries and geographies need no leave of the session: a new table with such a column says so by its feature, one that is there "
         "must have the feature first (docs/design/036-geospatial.md).",
         "geo.preview.enabled",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "A table gets variantType and variantShredding, not their previews; of a variant only NULLs are counted, and bounds of its paths are "
         "neither written nor used.",
         """
@@ -230,12 +230,12 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "A CHECK constraint is one that Tahoe can evaluate, or is refused; NOT NULL inside arrays and maps is refused.",
         "checkConstraints.validation.enabled constraints.allowUnenforcedNotNull.enabled=false",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Rows get their ids in the commit that switches row tracking on, all files at once.",
         """
             backfill.maxNumFiles backfill.maxNumFilesFactor=3 rowTracking.backfill.enabled=true
@@ -243,7 +243,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Which features a table may have, and which log may be cleaned behind a dropped one, is the specification's to say.",
         """
             featureEnablement.conflictResolution.enabled=true
@@ -253,7 +253,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Tahoe writes and reads as its usual value asks for, whatever the session says.",
         """
             alterTable.dropColumn.enabled=true changeColumn.renameColumnEscapeName=true
@@ -264,12 +264,12 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "It is not set by commits; the history and Table.version() tell the newest version.",
         "lastCommitVersionInSession",
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Delta Sharing is not part of Tahoe.",
         """
             spark.sql.delta.sharing.cdfEnableHistoricalProtocol spark.sql.delta.sharing.cdfStreamingAutoResolveResponseFormat
@@ -280,7 +280,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Checkpoints and checksums are written and checked in Tahoe's own way, after the commit.",
         """
             allFilesInCrc.enabled=true allFilesInCrc.thresholdIndexedCols allFilesInCrc.thresholdNumFiles=50
@@ -321,7 +321,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Whether rows are marked or files rewritten is up to delta.enableDeletionVectors of the table.",
         """
             delete.deletionVectors.persistent=true merge.deletionVectors.persistent=true
@@ -329,7 +329,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Statistics are always collected, from the footers of the files written, and always used.",
         """
             alwaysCollectStats.enabled=false collectStats.fallbackToInterpretedProjection=true
@@ -344,7 +344,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Every commit tells its operation and its metrics in commitInfo; conflicts are decided by it.",
         """
             commitInfo.enabled=true dmlMetricsFromMetadata.enabled=true history.metricsEnabled=true
@@ -353,7 +353,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Tahoe decides this in one way, the safe one, whatever the session says.",
         """
             allowArbitraryProperties.enabled=false alter.replaceColumns.safe.enabled=true
@@ -377,7 +377,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "Iceberg metadata is made by Tahoe's own conversions (docs/design/004-uniform.md), which have settings of their own.",
         """
             hudi.maxPendingCommits=100 iceberg.maxPendingActions iceberg.maxPendingCommits=100
@@ -387,7 +387,7 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
         """,
     ),
     (
-        State.NOTHING,
+        State.NO_EFFECT,
         "It tunes how the JVM's implementation works inside; Tahoe works in another way.",
         """
             catalog.update.enabled=false catalog.update.longFieldTruncationThreshold=4000 catalog.update.threadPoolSize=20
@@ -424,23 +424,23 @@ _GROUPS: tuple[tuple[State, str, str], ...] = (
 """State, why, and the settings of which it holds."""
 
 
-def _knobs() -> list[Knob]:
-    found = [Knob(PREFIX + name, State.WORKS, kind=_KIND) for name in _WORKS.split()]
+def _session_settings() -> list[Setting]:
+    found = [Setting(PREFIX + name, State.WORKS, kind=_KIND) for name in _WORKS.split()]
     for state, why, names in _GROUPS:
         for name, _, usual in (one.partition("=") for one in names.split()):
-            found.append(Knob(PREFIX + name, state, why, _KIND, (usual,) if usual else ()))
+            found.append(Setting(PREFIX + name, state, why, _KIND, (usual,) if usual else ()))
     return [*found, *_BEYOND]
 
 
-CONFS: tuple[Knob, ...] = tuple(_knobs())
+SESSION_SETTINGS: tuple[Setting, ...] = tuple(_session_settings())
 """All of them, those that work first."""
 
 _LOG_STORES = "spark.delta.logStore."
 _BEGINNINGS = (PREFIX, "spark.databricks.io.skipping.", _LOG_STORES)
-_BY_NAME = {knob.name: knob for knob in CONFS}
+_BY_NAME = {setting.name: setting for setting in SESSION_SETTINGS}
 
 
-def session_has(settings: Mapping[str, str]) -> None:
+def check_session_settings(settings: Mapping[str, str]) -> None:
     """A session with these settings reads or writes a Delta table: tell once of each that changes nothing, or refuse it.
 
     A name with the prefix that the reference does not know is told of too: it may be misspelt.
@@ -450,7 +450,7 @@ def session_has(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         if not name.startswith(_BEGINNINGS) or name.startswith(_FREE):
             continue
-        knob = _BY_NAME.get(name)
-        if knob is None and name.startswith(_LOG_STORES):
-            knob = replace(_BY_NAME[_LOG_STORES], name=name)
-        turned(knob or Knob(name, State.NOTHING, "delta-spark has no setting of this name.", _KIND), str(value))
+        setting = _BY_NAME.get(name)
+        if setting is None and name.startswith(_LOG_STORES):
+            setting = replace(_BY_NAME[_LOG_STORES], name=name)
+        check_setting(setting or Setting(name, State.NO_EFFECT, "delta-spark has no setting of this name.", _KIND), str(value))

@@ -199,7 +199,7 @@ def _postgresql(url: str, parts: SplitResult) -> Database:
         network = {"connect_timeout": _LONGEST_WAIT_SECONDS, "tcp_user_timeout": milliseconds}
         network |= {"keepalives_idle": _LONGEST_WAIT_SECONDS, "keepalives_interval": 1, "keepalives_count": 3}
         named = conninfo_to_dict(url)
-        defaults = {key: value for key, value in network.items() if key not in named}
+        defaults: dict[str, Any] = {key: value for key, value in network.items() if key not in named}
         # A pooler between the two, such as PgBouncer, may not support prepared statements.
         connection = psycopg.connect(url, prepare_threshold=None, **defaults)
         if "options" not in named:  # else whoever named the database says how long is waited

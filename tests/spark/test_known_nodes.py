@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import Jvm
-from tahoe.spark.jvm.compiled import compiled_object
+from tahoe.spark.jvm.compiled import compiled_source
 from tahoe.spark.statements import known_nodes
 from tahoe.spark.statements.known_nodes import FIELDS, LEFT_TO_SPARK, handler_of
 from tahoe.spark.statements.parser import _STATEMENTS
@@ -118,7 +118,7 @@ def invented(spark: SparkSession, about: object, number: int) -> object:
     from tahoe.spark.statements.command import _Runner
 
     name = f"Invented{number}"
-    return compiled_object(Jvm.of(spark), name, lambda: (name, INVENTED % {"number": number}), _Runner(), about)
+    return compiled_source(Jvm.of(spark), name, lambda: (name, INVENTED % {"number": number}), _Runner(), about)
 
 
 def test_an_unknown_statement_raises_an_error_if_it_names_a_delta_table(spark, named):  # noqa: F811

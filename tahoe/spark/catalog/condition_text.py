@@ -61,26 +61,8 @@ def _unknown(node: JavaObject, name: str) -> Unsupported:
     )
 
 
-# The value stays in the JVM: a long that fits an int would come back from Python as one.
-_LITERAL = """
-package tahoe;
-
-public class LiteralText {
-  private final org.apache.spark.sql.connector.expressions.LiteralValue literal;
-
-  public LiteralText(Object literal) {
-    this.literal = (org.apache.spark.sql.connector.expressions.LiteralValue) literal;
-  }
-
-  public String toString() {
-    return new org.apache.spark.sql.catalyst.expressions.Literal(literal.value(), literal.dataType()).sql();
-  }
-}
-"""
-
-
 def _literal(jvm: Jvm, node: JavaObject) -> str:
-    return str(compiled_object(jvm, "LiteralText", lambda: ("LiteralText", _LITERAL), node).toString())
+    return str(compiled_object(jvm, "LiteralText", node).toString())
 
 
 def _quoted(name: str) -> str:

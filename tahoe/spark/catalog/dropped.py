@@ -27,30 +27,10 @@ from tahoe.store.location import table_url
 
 __all__ = ["tell_coordinator_of_names"]
 
-# The setting is looked at in the JVM: a session without a coordinator pays no call for its statements.
-_RULE = f"""
-package tahoe;
-
-public class ToldNames extends org.apache.spark.sql.catalyst.rules.Rule {{
-  private final scala.Function1 told;
-
-  public ToldNames(scala.Function1 told) {{ this.told = told; }}
-
-  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {{
-    String name = plan.nodeName();
-    boolean known = name.startsWith("DropTable") || name.startsWith("DropNamespace") || name.startsWith("DropDatabase")
-      || name.startsWith("AlterTableRename");
-    if (known && !org.apache.spark.sql.internal.SQLConf.get().getConfString("{COORDINATOR}", "").isEmpty())
-      return (org.apache.spark.sql.catalyst.trees.TreeNode) told.apply(plan);
-    return plan;
-  }}
-}}
-"""
-
 
 def tell_coordinator_of_names(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "ToldNames", _RULE, lambda: _Told(spark))
+    add_optimizer_rule(spark, "DroppedNames", lambda: _Told(spark), coordinator=COORDINATOR)
 
 
 class _Told(Proxied):

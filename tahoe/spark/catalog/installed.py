@@ -64,7 +64,7 @@ def _answer(spark: SparkSession, state: JavaObject) -> None:
 def _answer_state(spark: SparkSession, fields: Mapping[str, Field]) -> None:
     there = fields["createClone"].get()
     fields["sqlParser"].set(parser(fields["sqlParser"].get(), spark))
-    fields["createClone"].set(compiled_object(Jvm.of(spark), "Copies", lambda: ("Copies", _COPIES), there, _Copies(spark)))
+    fields["createClone"].set(compiled_object(Jvm.of(spark), "Copies", there, _Copies(spark)))
 
 
 def _answer_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[str, Field]) -> None:
@@ -80,53 +80,6 @@ def _answer_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[s
 # pinned to threads of the JVM, Python's calls come on other threads than the one that holds the lock, and would wait for it for ever. So
 # Java makes what needs the lock, and Python is called with what it gives names to.
 
-_COPIES = """
-package tahoe;
-
-public class Copies implements scala.Function2 {
-  private final scala.Function2 there;
-  private final scala.Function2 names;
-
-  public Copies(scala.Function2 there, scala.Function2 names) {
-    this.there = there;
-    this.names = names;
-  }
-
-  public Object apply(Object session, Object state) {
-    Object copy = there.apply(session, state);
-    try {
-      names.apply(session, copy);
-    } catch (java.lang.reflect.UndeclaredThrowableException error) {
-      org.apache.spark.unsafe.Platform.throwException(error.getCause());
-    }
-    return copy;
-  }
-}
-"""
-_ANALYZERS = """
-package tahoe;
-
-public class Analyzers implements scala.Function0 {
-  private final scala.Function0 there;
-  private final scala.Function1 names;
-
-  public Analyzers(scala.Function0 there, scala.Function1 names) {
-    this.there = there;
-    this.names = names;
-  }
-
-  public Object apply() {
-    Object analyzer = there.apply();
-    try {
-      names.apply(((org.apache.spark.sql.catalyst.analysis.Analyzer) analyzer).catalogManager());
-    } catch (java.lang.reflect.UndeclaredThrowableException error) {
-      org.apache.spark.unsafe.Platform.throwException(error.getCause());
-    }
-    return analyzer;
-  }
-}
-"""
-
 
 class _Copies(Proxied):
     """``(session, state)`` of a copy: it has the same names."""
@@ -141,7 +94,7 @@ class _Copies(Proxied):
         _answer_state(copy, fields)
         builder = fields["analyzerBuilder"]
         later = (builder.get(), _Catalogs(copy))
-        builder.set(compiled_object(Jvm.of(copy), "Analyzers", lambda: ("Analyzers", _ANALYZERS), *later))
+        builder.set(compiled_object(Jvm.of(copy), "Analyzers", *later))
 
     class Java:
         """The interface that the JVM may call on this object."""

@@ -18,29 +18,11 @@ __all__ = ["PLANNED", "plan_writes"]
 
 PLANNED = "java.util.function.Consumer"
 """The interface of a writer that is given its plan."""
-_RULE = """
-package tahoe;
-
-public class PlannedWrites extends org.apache.spark.sql.catalyst.rules.Rule {
-  private final scala.Function1 planned;
-
-  public PlannedWrites(scala.Function1 planned) { this.planned = planned; }
-
-  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
-    if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand)
-      return (org.apache.spark.sql.catalyst.trees.TreeNode) planned.apply(plan);
-    if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.Union
-        && plan.children().head() instanceof org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand)
-      return plan.mapChildren(planned);  // FROM … INSERT … INSERT …
-    return plan;
-  }
-}
-"""
 
 
 def plan_writes(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "PlannedWrites", _RULE, lambda: _Planned(Jvm.of(spark)))
+    add_optimizer_rule(spark, "PlannedWrites", lambda: _Planned(Jvm.of(spark)))
 
 
 class _Planned(Proxied):

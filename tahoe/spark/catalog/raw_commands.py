@@ -18,29 +18,13 @@ from tahoe.spark.names.entries import entry_at, is_delta
 
 __all__ = ["refuse_raw_commands"]
 
-_RULE = """
-package tahoe;
-
-public class RawCommands extends org.apache.spark.sql.catalyst.rules.Rule {
-  private final scala.Function1 looked;
-
-  public RawCommands(scala.Function1 looked) { this.looked = looked; }
-
-  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
-    String name = plan.nodeName();
-    if (name.startsWith("AlterTable") || name.startsWith("TruncateTable"))
-      return (org.apache.spark.sql.catalyst.trees.TreeNode) looked.apply(plan);
-    return plan;
-  }
-}
-"""
 # These change entries alone, as they should.
 _OF_ENTRIES = ("AlterTableRenameCommand", "AlterTableRename", "AlterTableSetLocationCommand", "AlterTableSetLocation")
 
 
 def refuse_raw_commands(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "RawCommands", _RULE, lambda: _Looked(spark))
+    add_optimizer_rule(spark, "RawCommands", lambda: _Looked(spark))
 
 
 class _Looked(Proxied):

@@ -1,12 +1,13 @@
-"""Classes of the JVM that Tahoe writes itself, in a few lines of Java, where Spark wants a class and Python cannot stand in for one.
+"""Java classes of Tahoe's own, for interfaces of Spark that a Python object cannot implement well.
 
-Janino compiles them in the driver: the compiler that Spark brings along for its queries. Nothing is shipped to executors. The package is
-Tahoe's, so that a class is known by its name.
+Their sources are the resource files ``tahoe/spark/java/*.java``. Janino, the compiler that Spark uses for its queries, compiles each at its
+first use in the driver. Executors need none of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,45 +17,69 @@ from pyspark.sql import SparkSession
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 
-__all__ = ["PACKAGE", "add_optimizer_rule", "compiled_object"]
+__all__ = ["PACKAGE", "add_optimizer_rule", "compiled_object", "compiled_source", "java_source"]
 
 PACKAGE = "tahoe"
 _COMPILING = Lock()
 _CONSTRUCTORS: WeakKeyDictionary[Any, dict[str, JavaObject]] = WeakKeyDictionary()
 
 
-def compiled_object(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *arguments: Any) -> JavaObject:
-    """A new object of a class with one constructor, which is compiled once for each JVM.
+def java_source(name: str, placeholders: dict[str, str]) -> str:
+    """The source of a class.
 
     Args:
-        key: what the class is known by here.
-        source: gives the class's name and its source; asked where it is not compiled yet.
-        arguments: of the constructor; may be Python objects that stand for interfaces.
+        name: of the class, and of its file in ``tahoe/spark/java``.
+        placeholders: the text for each ``{{name}}`` in the file.
     """
-    known = _CONSTRUCTORS.setdefault(jvm.gateway, {})
-    # py4j remembers methods by the name of their class: two classes of one name would be taken for each other.
-    with _COMPILING:
-        if key not in known:
-            known[key] = _constructor(jvm, *source())
-    # py4j puts no proxy into an array; a list takes them.
-    given = jvm.java_class("java.util.ArrayList")()
-    for one in arguments:
-        given.add(one)
-    return known[key].newInstance(given.toArray())
+    source = (files("tahoe.spark") / "java" / f"{name}.java").read_text(encoding="utf-8")
+    for placeholder, text in placeholders.items():
+        source = source.replace("{{" + placeholder + "}}", text)
+    return source
 
 
-def add_optimizer_rule(spark: SparkSession, name: str, source: str, answer: Callable[[], Any]) -> None:
-    """Have a rule among the session's extra ones of the optimizer; copies of the session have it too. A second call does nothing.
+def compiled_object(jvm: Jvm, name: str, *arguments: Any, **placeholders: str) -> JavaObject:
+    """A new object of a class of ``tahoe/spark/java``, which has one constructor.
 
     Args:
-        name: of the rule's class, whose constructor takes one function.
-        answer: makes the Python object that stands for that function.
+        arguments: of the constructor; may be Python objects that implement interfaces.
+        placeholders: as for `java_source`. They are the same in every call of one JVM.
+    """
+    return compiled_source(jvm, name, lambda: (name, java_source(name, placeholders)), *arguments)
+
+
+def compiled_source(jvm: Jvm, key: str, source: Callable[[], tuple[str, str]], *arguments: Any) -> JavaObject:
+    """A new object of a class whose source is generated. It is compiled once for each JVM.
+
+    Args:
+        key: identifies the class here.
+        source: returns the name and the source of the class. It is called before the class is compiled.
+        arguments: of the constructor; may be Python objects that implement interfaces.
+    """
+    constructors = _CONSTRUCTORS.setdefault(jvm.gateway, {})
+    # py4j caches methods by class name, so two classes with one name would be confused.
+    with _COMPILING:
+        if key not in constructors:
+            constructors[key] = _constructor(jvm, *source())
+    # py4j cannot put a proxy into an array, but into a list.
+    values = jvm.java_class("java.util.ArrayList")()
+    for argument in arguments:
+        values.add(argument)
+    return constructors[key].newInstance(values.toArray())
+
+
+def add_optimizer_rule(spark: SparkSession, name: str, function: Callable[[], Any], **placeholders: str) -> None:
+    """Add a rule of ``tahoe/spark/java`` to the session's optimizer; copies of the session have it too. A second call does nothing.
+
+    Args:
+        name: of the class, whose constructor takes one function.
+        function: makes the Python object that implements that function.
+        placeholders: as for `java_source`.
     """
     experimental = spark._jsparkSession.experimental()
     rules = experimental.extraOptimizations()
     if any(str(rule.ruleName()) == f"{PACKAGE}.{name}" for rule in items(rules)):
         return
-    rule = compiled_object(Jvm.of(spark), name, lambda: (name, source), answer())
+    rule = compiled_object(Jvm.of(spark), name, function(), **placeholders)
     getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))
 
 

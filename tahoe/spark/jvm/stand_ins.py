@@ -21,7 +21,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
-from tahoe.spark.jvm.compiled import PACKAGE, compiled_object
+from tahoe.spark.jvm.compiled import PACKAGE, compiled_source
 from tahoe.spark.jvm.errors import kept_for_the_caller, origin_of
 
 __all__ = ["PartialFunction", "Proxied", "answered", "is_stand_in", "stand_in"]
@@ -50,7 +50,7 @@ def stand_in(
         name = f"StandIn{next(_NUMBERS)}"
         return name, _source(jvm, name, there, names, interfaces)
 
-    return compiled_object(jvm, key, source, there, _Answers(answers))
+    return compiled_source(jvm, key, source, there, _Answers(answers))
 
 
 def is_stand_in(java: JavaObject) -> bool:

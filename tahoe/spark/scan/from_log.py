@@ -26,8 +26,8 @@ from tahoe.spark.jvm.many import rows_of
 from tahoe.spark.jvm.records import copied, made
 from tahoe.spark.jvm.stand_ins import Proxied, answered
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate
+from tahoe.spark.scan.deleted_rows import DELETED_ROWS
 from tahoe.spark.scan.file_index import FileIndex, opaque_columns, partition_texts
-from tahoe.spark.scan.from_log_rule import RULE
 
 __all__ = ["answer_from_log"]
 
@@ -36,7 +36,7 @@ _ENABLED = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 
 def answer_from_log(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "FromLog", RULE, lambda: _FromLog(spark))
+    add_optimizer_rule(spark, "FromLog", lambda: _FromLog(spark), deleted_rows=DELETED_ROWS)
 
 
 class _FromLog(Proxied):

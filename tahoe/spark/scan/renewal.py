@@ -28,41 +28,12 @@ from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
 __all__ = ["follow_tables", "index_of", "refuse_other_columns"]
 
-_RULE = """
-package tahoe;
-
-public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
-  private final scala.Function4 renewed;
-
-  public Renewal(scala.Function4 renewed) { this.renewed = renewed; }
-
-  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
-    java.util.TreeSet scans = new java.util.TreeSet();
-    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
-    while (leaves.hasNext()) {
-      Object leaf = leaves.next();
-      if (leaf instanceof org.apache.spark.sql.execution.datasources.LogicalRelation) {
-        Object relation = ((org.apache.spark.sql.execution.datasources.LogicalRelation) leaf).relation();
-        if (relation instanceof org.apache.spark.sql.execution.datasources.HadoopFsRelation) {
-          Object index = ((org.apache.spark.sql.execution.datasources.HadoopFsRelation) relation).location();
-          if (index.getClass().getName().equals("tahoe.LogFiles")) scans.add(index.toString());
-        }
-      }
-    }
-    if (scans.isEmpty()) return plan;
-    scala.Option tracker = org.apache.spark.sql.catalyst.QueryPlanningTracker.get();
-    Object query = tracker.isEmpty() ? null : tracker.get();
-    return (org.apache.spark.sql.catalyst.trees.TreeNode)
-        renewed.apply(plan, String.join("\\n", scans), query, Integer.valueOf(System.identityHashCode(query)));
-  }
-}
-"""
 _MOST_QUERIES = 64
 
 
 def follow_tables(spark: SparkSession) -> None:
     """Have the rule in the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "Renewal", _RULE, lambda: _Renewal(spark))
+    add_optimizer_rule(spark, "Renewal", lambda: _Renewal(spark))
 
 
 class _Renewal(Proxied):

@@ -31,76 +31,6 @@ from tahoe.table import Table
 
 __all__ = ["AskedOfStream", "start_query"]
 
-_SINK = """
-package tahoe;
-
-import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.execution.datasources.*;
-
-public class DeltaSink implements org.apache.spark.sql.execution.streaming.Sink {
-  private final String text;
-  private final scala.Function4 batches;
-
-  public DeltaSink(String text, scala.Function4 batches) { this.text = text; this.batches = batches; }
-
-  public void addBatch(long number, org.apache.spark.sql.Dataset rows) {
-    Dataset data = (Dataset) rows;
-    // Spark tells a sink whose batch it is in no other way, and only on this thread.
-    String query = data.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId");
-    Object failure = batches.apply(query, Long.valueOf(number), data, scans(data.queryExecution().analyzed()));
-    if (failure != null) org.apache.spark.unsafe.Platform.throwException((Throwable) failure);
-  }
-
-  private static String scans(org.apache.spark.sql.catalyst.plans.logical.LogicalPlan plan) {
-    StringBuilder all = new StringBuilder();
-    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
-    while (leaves.hasNext()) {
-      Object leaf = leaves.next();
-      if (!(leaf instanceof LogicalRelation)) continue;
-      Object relation = ((LogicalRelation) leaf).relation();
-      if (!(relation instanceof HadoopFsRelation)) continue;
-      scala.collection.Iterator roots = ((HadoopFsRelation) relation).location().rootPaths().iterator();
-      while (roots.hasNext()) all.append(all.length() == 0 ? "" : "\\n").append(roots.next().toString());
-    }
-    return all.toString();
-  }
-
-  public String name() { return text; }
-  public String toString() { return text; }
-}
-"""
-_WRITER = """
-package tahoe;
-
-import java.lang.reflect.*;
-
-public class StreamWriter {
-  private final Object writer;
-
-  public StreamWriter(Object writer) { this.writer = writer; }
-
-  public Object field(String name) throws Exception {
-    Field field = writer.getClass().getDeclaredField(name);
-    field.setAccessible(true);
-    return field.get(writer);
-  }
-
-  public Object call(String name, java.util.List arguments) throws Exception {
-    Method[] methods = writer.getClass().getDeclaredMethods();
-    for (int i = 0; i < methods.length; i++) {
-      if (!methods[i].getName().equals(name) || methods[i].getParameterCount() != arguments.size()) continue;
-      methods[i].setAccessible(true);
-      try {
-        return methods[i].invoke(writer, arguments.toArray());
-      } catch (InvocationTargetException error) {
-        org.apache.spark.unsafe.Platform.throwException(error.getCause());
-      }
-    }
-    throw new NoSuchMethodException(writer.getClass().getName() + "." + name);
-  }
-}
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class AskedOfStream:
@@ -129,7 +59,7 @@ class AskedOfStream:
         """
         jvm = Jvm.of(spark)
         _check_members(writer)
-        java = compiled_object(jvm, "StreamWriter", lambda: ("StreamWriter", _WRITER), writer)
+        java = compiled_object(jvm, "StreamWriter", writer)
         return cls(
             java,
             str(java.field("source")),
@@ -170,9 +100,7 @@ def start_query(spark: SparkSession, table: Table, asked: AskedOfStream, request
         path: of the table, as the query shows it.
     """
     jvm = Jvm.of(spark)
-    sink = compiled_object(
-        jvm, "DeltaSink", lambda: ("DeltaSink", _SINK), f"DeltaSink[{hadoop_path(table.url)}]", _Batches(spark, table, request)
-    )
+    sink = compiled_object(jvm, "DeltaSink", f"DeltaSink[{hadoop_path(table.url)}]", _Batches(spark, table, request))
     pair = jvm.java_class("scala.Tuple2")("path", path)
     options = getattr(asked.java.field("extraOptions"), "$plus")(pair)
     given = jvm.java_class("java.util.ArrayList")()

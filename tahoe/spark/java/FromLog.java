@@ -1,12 +1,3 @@
-"""The rule of `tahoe.spark.scan.from_log`, in Java: it finds aggregates and limits over nothing but a scan of ours, and puts answers in."""
-
-from __future__ import annotations
-
-from tahoe.spark.scan.deleted_rows import DELETED_ROWS
-
-__all__ = ["RULE"]
-
-RULE = """
 package tahoe;
 
 import java.util.*;
@@ -76,9 +67,9 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
   private static boolean gathered(Expression condition, Chain chain) {
     if (condition instanceof And) return gathered(((And) condition).left(), chain) && gathered(((And) condition).right(), chain);
     for (scala.collection.Iterator each = condition.references().iterator(); each.hasNext();)
-      if (((Attribute) each.next()).name().equals("DELETED_ROWS")) return true;
+      if (((Attribute) each.next()).name().equals("{{deleted_rows}}")) return true;
     if (!condition.deterministic() || condition.references().isEmpty()) return false;
-    chain.filters.append(chain.conditions.isEmpty() ? "" : "\\n").append(condition.toJSON());
+    chain.filters.append(chain.conditions.isEmpty() ? "" : "\n").append(condition.toJSON());
     chain.conditions.add(condition);
     return true;
   }
@@ -112,7 +103,7 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
       if (name == null) return null;
       if (!grouped.add(((Attribute) one).exprId())) continue;
       attributes.add(one);
-      asked.append(asked.length() == 0 ? "" : "\\n").append(name);
+      asked.append(asked.length() == 0 ? "" : "\n").append(name);
     }
     for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();) {
       Object one = each.next();
@@ -134,11 +125,11 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < functions.size(); i++) {
       String one = question((AggregateExpression) functions.get(i), chain);
       if (one == null) return null;
-      asked.append(i == 0 ? "" : "\\n").append(one);
+      asked.append(i == 0 ? "" : "\n").append(one);
     }
     String told = (String) answer("constants", chain, asked.toString(), null);
     if (told == null) return null;
-    String[] values = told.split("\\n", -1);
+    String[] values = told.split("\n", -1);
     List shown = new ArrayList();
     for (scala.collection.Iterator each = aggregate.aggregateExpressions().iterator(); each.hasNext();)
       shown.add(((Expression) each.next()).transformUp(new Constants(functions, values)));
@@ -160,9 +151,9 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     if (one.aggregateFunction() instanceof Count && of instanceof Literal) return ((Literal) of).value() == null ? null : "count";
     String name = of instanceof Attribute ? (String) chain.names.get(((Attribute) of).exprId()) : null;
     if (name == null) return null;
-    if (one.aggregateFunction() instanceof Count) return "count of\\t" + name;
-    if (one.aggregateFunction() instanceof Min) return "least\\t" + name;
-    return one.aggregateFunction() instanceof Max ? "greatest\\t" + name : null;
+    if (one.aggregateFunction() instanceof Count) return "count of\t" + name;
+    if (one.aggregateFunction() instanceof Min) return "least\t" + name;
+    return one.aggregateFunction() instanceof Max ? "greatest\t" + name : null;
   }
 
   public static Literal literal(String text, DataType type) {
@@ -220,4 +211,3 @@ public class FromLog extends org.apache.spark.sql.catalyst.rules.Rule {
     public Object applyOrElse(Object node, scala.Function1 otherwise) { return node == scan ? other : otherwise.apply(node); }
   }
 }
-""".replace("DELETED_ROWS", DELETED_ROWS)

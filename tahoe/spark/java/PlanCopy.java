@@ -1,0 +1,82 @@
+package tahoe;
+
+import java.util.*;
+import org.apache.spark.sql.catalyst.AliasIdentifier;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+public class PlanCopy {
+  public PlanCopy() {}
+
+  public Object anew(Object kept) {
+    return new Named(new AliasIdentifier("delta"), copied((LogicalPlan) kept, new HashMap()));
+  }
+
+  // Spark 4.0 looks for `_metadata` below an alias only where a scan or another alias stands there.
+  public static class Named extends SubqueryAlias {
+    // With the arguments of what it extends, by which Spark makes copies.
+    public Named(AliasIdentifier name, LogicalPlan plan) { super(name, plan); }
+    public scala.collection.immutable.Seq metadataOutput() { return child().metadataOutput(); }
+  }
+
+  // The names of columns that were met, and what stands for each.
+  private static LogicalPlan copied(LogicalPlan plan, Map names) {
+    if (plan instanceof LogicalRelation) return relation((LogicalRelation) plan, names);
+    List children = new ArrayList();
+    for (scala.collection.Iterator each = plan.children().iterator(); each.hasNext();)
+      children.add(copied((LogicalPlan) each.next(), names));
+    LogicalPlan copy = children.isEmpty() ? plan : (LogicalPlan) plan.withNewChildren(seq(children));
+    copy = (LogicalPlan) copy.transformExpressionsUp(new Renamed(names));
+    if (copy instanceof Project) {
+      TreeNodeTag tag = Project$.MODULE$.hiddenOutputTag();
+      scala.Option hidden = plan.getTagValue(tag);
+      if (hidden.isDefined()) copy.setTagValue(tag, renamed((scala.collection.Iterable) hidden.get(), names));
+    }
+    return copy;
+  }
+
+  private static LogicalPlan relation(LogicalRelation scan, Map names) {
+    LogicalRelation copy = (LogicalRelation) scan.newInstance();
+    together(scan.metadataOutput(), copy.metadataOutput(), names);
+    together(scan.output(), copy.output(), names);
+    return copy;
+  }
+
+  private static void together(scala.collection.Iterable old, scala.collection.Iterable anew, Map names) {
+    scala.collection.Iterator others = anew.iterator();
+    for (scala.collection.Iterator each = old.iterator(); each.hasNext() && others.hasNext();)
+      names.put(((Attribute) each.next()).exprId(), ((Attribute) others.next()).exprId());
+  }
+
+  private static scala.collection.immutable.Seq renamed(scala.collection.Iterable attributes, Map names) {
+    List list = new ArrayList();
+    Renamed renamed = new Renamed(names);
+    for (scala.collection.Iterator each = attributes.iterator(); each.hasNext();)
+      list.add(((Expression) each.next()).transformUp(renamed));
+    return seq(list);
+  }
+
+  private static scala.collection.immutable.Seq seq(List list) {
+    return org.apache.spark.api.python.PythonUtils.toSeq(list);
+  }
+
+  public static class Renamed extends scala.runtime.AbstractPartialFunction {
+    private final Map names;
+    public Renamed(Map names) { this.names = names; }
+    public boolean isDefinedAt(Object one) {
+      return one instanceof Alias || one instanceof AttributeReference && names.containsKey(((AttributeReference) one).exprId());
+    }
+    public Object applyOrElse(Object one, scala.Function1 otherwise) {
+      if (!isDefinedAt(one)) return otherwise.apply(one);
+      if (one instanceof AttributeReference) {
+        AttributeReference column = (AttributeReference) one;
+        return column.withExprId((ExprId) names.get(column.exprId()));
+      }
+      NamedExpression copy = ((Alias) one).newInstance();
+      names.put(((Alias) one).exprId(), copy.exprId());
+      return copy;
+    }
+  }
+}

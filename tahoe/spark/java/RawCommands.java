@@ -1,0 +1,14 @@
+package tahoe;
+
+public class RawCommands extends org.apache.spark.sql.catalyst.rules.Rule {
+  private final scala.Function1 looked;
+
+  public RawCommands(scala.Function1 looked) { this.looked = looked; }
+
+  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
+    String name = plan.nodeName();
+    if (name.startsWith("AlterTable") || name.startsWith("TruncateTable"))
+      return (org.apache.spark.sql.catalyst.trees.TreeNode) looked.apply(plan);
+    return plan;
+  }
+}

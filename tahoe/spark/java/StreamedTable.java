@@ -1,0 +1,34 @@
+package tahoe;
+
+import org.apache.spark.sql.execution.streaming.Source;
+
+public class StreamedTable extends org.apache.spark.sql.execution.datasources.DataSource {
+  private final scala.Function2 create;
+
+  public StreamedTable(org.apache.spark.sql.SparkSession session, scala.collection.immutable.Map options, scala.Option name,
+      scala.Function2 create) {
+    super({{session}}, "delta", none(), scala.Option.empty(), none(), scala.Option.empty(), options, scala.Option.empty(){{name_argument}});
+    this.create = create;
+  }
+
+  private static scala.collection.immutable.Seq none() {
+    return (scala.collection.immutable.Seq) org.apache.spark.api.python.PythonUtils.toSeq(new java.util.ArrayList());
+  }
+
+  public Source createSource(String metadataPath) {
+    Object found = null;
+    try {
+      // Spark tells nobody else whose source it is, and only on the query's own thread.
+      String query = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("sql.streaming.queryId");
+      found = create.apply(metadataPath, query);
+    } catch (java.lang.reflect.UndeclaredThrowableException error) {
+      org.apache.spark.unsafe.Platform.throwException(error.getCause());
+    }
+    if (found instanceof Throwable) org.apache.spark.unsafe.Platform.throwException((Throwable) found);
+    return (Source) found;
+  }
+
+  // Spark asks whether the source is one of files, which have columns of metadata: no class of that name is to be looked for.
+  public Class providingClass() { return getClass(); }
+  public Object providingInstance() { return this; }
+}

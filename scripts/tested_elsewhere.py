@@ -133,8 +133,8 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "uniform/catalogs/glue_catalog": _CATALOGS,
         "uniform/catalogs/hive_catalog": _CATALOGS,
         "uniform/catalogs/rest_catalog": _CATALOGS,
-        "uniform/others/foreign_rows": "tests/interop/test_rogue_writers.py",
-        "uniform/others/repair": "tests/interop/test_rogue_writers.py",
+        "uniform/external/foreign_rows": "tests/interop/test_rogue_writers.py",
+        "uniform/external/repair": "tests/interop/test_rogue_writers.py",
     },
     "a step of a conversion, held by the verifier that reads what was written with another library": {
         "uniform/convert/manifest_draft": "tests/unit/uniform/convert/test_data_manifests.py",

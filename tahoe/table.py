@@ -395,14 +395,14 @@ class Table(Readable, Tailable, Alterable, Maintainable, Copyable):
         return UniformHandle(self._delta_side(), UNIFORM_RUNTIME, self.append, self._upgrade_uniform)
 
     def held_versions(self, snapshot: Snapshot, now_ms: int) -> Sequence[int]:
-        """Older versions that Iceberg's readers may hold, of a table that asks for UniForm; see `tahoe.uniform.others.held`."""
+        """Older versions that Iceberg's readers may hold, of a table that asks for UniForm; see `tahoe.uniform.external.recent_versions`."""
         from tahoe.protocol.iceberg_compat import uniform_is_enabled
 
         if not uniform_is_enabled(snapshot.config.properties):
             return ()
-        from tahoe.uniform.others.held import held_versions
+        from tahoe.uniform.external.recent_versions import recent_versions
 
-        return held_versions(self.store, now_ms)
+        return recent_versions(self.store, now_ms)
 
     def begin(self) -> Transaction:
         """A transaction on the newest version; on nothing where there is no table."""

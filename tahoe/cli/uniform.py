@@ -14,7 +14,7 @@ from tahoe.cli.startup import import_anything
 from tahoe.wording import counted
 
 if TYPE_CHECKING:
-    from tahoe.uniform.others.repair import Repair
+    from tahoe.uniform.external.repair import Repair
     from tahoe.uniform.status import CatalogStatus, UniformStatus
 
 __all__ = ["repair", "status", "sync", "uniform"]

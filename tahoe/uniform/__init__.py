@@ -1,1 +1,1 @@
-"""A Delta table as Iceberg shows it: the conversion, the catalogs that name it, other writers on that side, and a server of it."""
+"""UniForm: a Delta table shown as Iceberg. Conversion, catalogs, detection of other writers, and a REST catalog server."""

@@ -1,5 +1,6 @@
-"""The handle that users hold of a table's Iceberg side, `Table.uniform`: it asks for the status, waits, converts and repairs. And the
-hook that has every commit converted. What the status is, `status` says; what a conversion does, `convert.converter`.
+"""`Table.uniform`, the handle of a table's Iceberg side (status, wait, sync, repair), and the post-commit hook that starts conversions.
+
+`status` defines the status, `convert.converter` the conversion.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from tahoe.protocol.iceberg_upgrade import Upgrade
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.uniform.catalogs.catalog import PATH, Catalog
-from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
+from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, CatalogQueries, Pointer
 from tahoe.uniform.convert.conversion import Conversion, DeltaSide
 from tahoe.uniform.convert.converter import Converter
-from tahoe.uniform.others.foreign import Finding, find_foreign
-from tahoe.uniform.others.look import Look, look_at, newest_metadata, newest_number
-from tahoe.uniform.others.record import read_record
-from tahoe.uniform.others.repair import Append, Repair
-from tahoe.uniform.others.repair import adopt as adopt_rows
+from tahoe.uniform.external.conversion_record import read_record
+from tahoe.uniform.external.foreign import Finding, find_foreign_changes
+from tahoe.uniform.external.metadata_listing import MetadataListing, list_metadata, newest_metadata, newest_number
+from tahoe.uniform.external.repair import Append, Repair
+from tahoe.uniform.external.repair import adopt as adopt_rows
 from tahoe.uniform.runtime import LastError, UniformRuntime
 from tahoe.uniform.status import UniformStatus, status_of
 
@@ -32,7 +33,7 @@ __all__ = ["UniformHandle", "after_commit"]
 logger = logging.getLogger(__name__)
 
 SYNC_SECONDS = 60.0
-"""How long `UniformHandle.sync` waits for catalogs where it is not told."""
+"""How long `UniformHandle.sync` waits for catalogs by default."""
 
 _POLL_SECONDS = 0.02
 
@@ -43,9 +44,9 @@ class UniformHandle:
 
     Args:
         delta: the table's Delta side.
-        runtime: what its conversions share with those of other tables.
-        append: `Table.append`, for the rows of another writer that a repair takes over.
-        run_upgrade: what `upgrade` does, given the compatibility version and whether it is a dry run.
+        runtime: the state that all conversions share.
+        append: `Table.append`, for rows of another writer that a repair adopts.
+        run_upgrade: implements `upgrade`; takes the compatibility version and whether this is a dry run.
     """
 
     def __init__(
@@ -66,46 +67,48 @@ class UniformHandle:
         return f"UniformHandle({self._store.url})"
 
     def status(self, *, catalog_seconds: float | None = None) -> UniformStatus:
-        """How far the Iceberg side is; reads the newest metadata file and the newest version, and never raises for what it finds
-        on the Iceberg side: that is the status's `last_error`.
+        """Return the progress of the Iceberg side; reads its newest metadata file and the newest Delta version.
+
+        Never raises for a problem on the Iceberg side: that becomes the status's `last_error`.
 
         Args:
-            catalog_seconds: how long to wait for the catalogs to say what they show. They are not asked when None: what is told then is
-                what the last conversion noted.
+            catalog_seconds: how long to wait for the catalogs to answer. None does not ask them: the status then repeats the record of
+                the last conversion.
         """
         return status_of(self._store, self._delta.snapshot_at(), self._runtime, catalog_seconds)
 
     def upgrade(self, compat_version: int = 2, *, dry_run: bool = False) -> Upgrade:
-        """Make the table readable as Iceberg, whatever it was before: properties are set, and files that Iceberg's readers could not
-        read right are written anew, as REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)).
+        """Make the table readable as Iceberg, as REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)) does.
+
+        Sets the properties, and rewrites files that Iceberg readers could misread.
 
         Args:
-            compat_version: of IcebergCompat: 1, 2, or 3 (Iceberg's format 3, with deletion vectors and row lineage).
-            dry_run: report what would be done, and change nothing.
+            compat_version: the IcebergCompat version: 1, 2, or 3 (Iceberg format 3, with deletion vectors and row lineage).
+            dry_run: report the changes without making them.
 
         Raises:
-            InvalidRequest: the table has what Iceberg cannot have (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
-            Unsupported: the handle was made without a table.
+            InvalidRequest: the table uses something that Iceberg does not support (``DELTA_ICEBERG_COMPAT_VIOLATION.…``).
+            Unsupported: the handle was created without a table.
         """
         if self._run_upgrade is None:
             raise Unsupported(
-                f"{self!r} only looks at the table; use Table.uniform.upgrade().",
+                f"{self!r} can only read the table; use Table.uniform.upgrade().",
                 code="TAHOE_UNIFORM_HANDLE_WITHOUT_TABLE",
                 table=self._store.url,
             )
         return self._run_upgrade(compat_version, dry_run)
 
     def sync(self, catalog: Catalog | str | None = None, *, rebuild: bool = False, timeout: float = SYNC_SECONDS) -> Conversion:
-        """Convert the newest version now, in this thread, and raise what goes wrong.
+        """Convert the newest version now, in this thread.
 
         Args:
-            catalog: one more catalog whose pointer to move, or its name ``<catalog>:<namespace>.<table>``.
-            rebuild: make everything anew from the live files, also over what another writer left on the Iceberg side.
-            timeout: seconds to wait for catalogs after readers by path have the new metadata. A `catalog` that is not given by its name
-                is waited for as long as it takes.
+            catalog: an additional catalog whose pointer to move, or its name ``<catalog>:<namespace>.<table>``.
+            rebuild: rebuild everything from the live files, also over metadata that another writer left on the Iceberg side.
+            timeout: seconds to wait for catalogs after readers by path have the new metadata. A catalog passed as an object is waited for
+                without limit.
 
         Raises:
-            InvalidRequest: the table does not ask for UniForm.
+            InvalidRequest: UniForm is not enabled on the table.
             ForeignWriter: another writer has committed to the Iceberg side.
             StorageFailure: storage or a catalog failed, or a catalog did not answer.
         """
@@ -122,88 +125,89 @@ class UniformHandle:
         return result
 
     def repair(self, *, adopt: bool = False, discard: bool = False, dry_run: bool = False) -> Repair:
-        """Settle what another writer has done to the Iceberg side.
+        """Settle the changes that another writer made to the Iceberg side.
 
         Args:
-            adopt: append the rows that it appended to the Delta table, then go on from there.
-            discard: leave its changes out. Its files stay where they are.
-            dry_run: look, check and report, and change nothing.
+            adopt: append the other writer's rows to the Delta table, then convert.
+            discard: ignore its changes. Its files stay in place.
+            dry_run: check and report without changing anything.
 
         Raises:
-            InvalidRequest: not exactly one of `adopt` and `discard`; nothing to adopt.
+            InvalidRequest: not exactly one of `adopt` and `discard` is set, or there is nothing to adopt.
             Unsupported: the other writer did more than append.
         """
         if adopt == discard:
             raise InvalidRequest(
-                "Say one of adopt=True (take appended rows over) and discard=True (leave the changes out).",
+                "Pass either adopt=True (adopt appended rows) or discard=True (discard the changes).",
                 code="TAHOE_UNIFORM_REPAIR_AMBIGUOUS",
                 table=self._store.url,
             )
-        look, findings = self._findings()
+        listing, findings = self._findings()
         if not findings:
             return Repair("none", ())
         done = Repair("discard", tuple(findings))
         if adopt:
-            done = adopt_rows(self._store, look, findings, None if dry_run else self._append)
+            done = adopt_rows(self._store, listing, findings, None if dry_run else self._append)
         if dry_run:
             return done
         return replace(done, metadata_location=self.sync(rebuild=True).metadata_location)
 
     def foreign_changes(self) -> list[tuple[str, str]]:
-        """What another writer has done to the Iceberg side, a sentence and a place for each; nothing is changed.
+        """Return the changes of another writer to the Iceberg side as (description, location); changes nothing.
 
-        The folder, the catalogs and Tahoe's own record are looked at. Raises `InvalidRequest` where the table does not ask for UniForm.
+        Checks the folder, the catalogs and Tahoe's own record. Raises `InvalidRequest` if UniForm is not enabled on the table.
         """
-        return [(f"{found.sentence}. Settle it: tahoe uniform repair.", found.location) for found in self._findings()[1]]
+        return [(f"{finding.sentence}. Settle it: tahoe uniform repair.", finding.location) for finding in self._findings()[1]]
 
     def start(self) -> int:
-        """Have the newest version converted in the background, as after a commit; returns that version. `wait` waits for it.
+        """Convert the newest version in the background, as after a commit, and return that version. `wait` waits for it.
 
-        Nothing is started where the same version waits already, and nothing is done where it was converted.
+        Does nothing if the same version is already queued or converted.
 
         Raises:
-            InvalidRequest: the table does not ask for UniForm.
+            InvalidRequest: UniForm is not enabled on the table.
         """
         target = self._newest()
         self._conversions.submit(target)
         return target.version
 
     def wait(self, version: int | None = None, timeout: float = 60.0) -> UniformStatus:
-        """Wait until the Iceberg side shows a version (the newest one when None), whichever process converts it.
+        """Wait until the Iceberg side shows a version (the newest if None), whichever process converts it.
 
         Args:
             timeout: seconds.
 
         Raises:
-            StorageFailure: it does not after `timeout` seconds, or this process tried and failed; the message says how.
+            StorageFailure: the version is not shown within `timeout` seconds, or this process failed to convert it; the message has the
+                reason.
         """
-        wanted = self._delta.snapshot_at().version if version is None else version
+        target = self._delta.snapshot_at().version if version is None else version
         deadline = self._delta.clock.now_ms() + timeout * 1000
         number = None
         while True:
             busy = self._runtime.queue.is_busy(self._store.url)
             if (newest := newest_number(self._store)) != number:
                 number, current = newest, newest_metadata(self._store)
-                if current is not None and current.version >= wanted:
+                if current is not None and current.version >= target:
                     return self.status()
             error = self._runtime.errors.get(self._store.url)
-            if error is not None and not busy and error.version >= wanted:
-                raise self._not_there(wanted, f"the conversion failed: {error.message}")
+            if error is not None and not busy and error.version >= target:
+                raise self._not_there(target, f"the conversion failed: {error.message}")
             if self._delta.clock.now_ms() >= deadline:
-                raise self._not_there(wanted, f"{timeout:.0f} seconds have passed")
+                raise self._not_there(target, f"{timeout:.0f} seconds have passed")
             self._delta.clock.sleep(_POLL_SECONDS)
 
-    def _findings(self) -> tuple[Look, list[Finding]]:
-        asked = Asked(self._conversions.pointers(self._newest()))
-        look = look_at(self._store)
-        return look, find_foreign(self._store, look, asked.answers(LOOK_SECONDS)[0], read_record(self._store))
+    def _findings(self) -> tuple[MetadataListing, list[Finding]]:
+        queries = CatalogQueries(self._conversions.pointers(self._newest()))
+        listing = list_metadata(self._store)
+        return listing, find_foreign_changes(self._store, listing, queries.answers(LOOK_SECONDS)[0], read_record(self._store))
 
     def _newest(self) -> Snapshot:
-        """The newest version, of a table that asks for UniForm."""
+        """Return the newest version of a table with UniForm enabled."""
         target = self._delta.snapshot_at()
         if not uniform_is_enabled(target.config.properties):
             raise InvalidRequest(
-                f"Table {self._store.url} does not ask for UniForm. Set delta.universalFormat.enabledFormats = iceberg, "
+                f"UniForm is not enabled on table {self._store.url}. Set delta.universalFormat.enabledFormats = iceberg, "
                 "delta.enableIcebergCompatV2 = true and delta.columnMapping.mode = name.",
                 code="DELTA_UNIVERSAL_FORMAT_CONVERSION_FAILED",
                 table=self._store.url,
@@ -220,7 +224,7 @@ class UniformHandle:
 
 
 def after_commit(delta: DeltaSide, runtime: UniformRuntime) -> Callable[[Committed], None]:
-    """The post-commit hook: has the committed version converted in the background, where the table asks for UniForm."""
+    """Return the post-commit hook, which converts the committed version in the background if UniForm is enabled on the table."""
     conversions = _Conversions(delta, runtime)
 
     def hook(committed: Committed) -> None:
@@ -232,7 +236,7 @@ def after_commit(delta: DeltaSide, runtime: UniformRuntime) -> Callable[[Committ
 
 @dataclass(frozen=True, slots=True)
 class _Conversions:
-    """Has one table converted, and notes how it went."""
+    """Converts one table and records the outcome."""
 
     delta: DeltaSide
     runtime: UniformRuntime
@@ -241,7 +245,7 @@ class _Conversions:
         return self.runtime.pointers(self.delta.url, target.metadata.configuration)
 
     def submit(self, target: Snapshot) -> None:
-        """Convert soon, in the background."""
+        """Queue a conversion in the background."""
         self.runtime.queue.submit(self.delta.url, lambda _: self._in_background(target), target.version)
 
     def _in_background(self, target: Snapshot) -> None:
@@ -262,7 +266,7 @@ class _Conversions:
         """Convert now.
 
         Args:
-            extra: pointers to move next to those in the catalogs that the table's properties name.
+            extra: pointers to move in addition to those of the catalogs that the table's properties name.
         """
         runtime, url = self.runtime, self.delta.url
         try:
@@ -271,7 +275,7 @@ class _Conversions:
             converter = Converter(self.delta, runtime.caches, runtime.slices)
             seconds = catalog_seconds
             result = converter.convert(target, pointers, rebuild=rebuild, catalog_seconds=seconds, progress=progress)
-        except BaseException as error:  # a panic of a compiled library is no Exception
+        except BaseException as error:  # a panic in a compiled library is not an Exception
             code = error.code if isinstance(error, TahoeError) else type(error).__name__
             runtime.errors.put(url, LastError(target.version, code, str(error)))
             raise

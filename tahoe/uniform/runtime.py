@@ -1,8 +1,8 @@
-"""What conversions share, and who owns it: one object holds the queue, the calls of catalogs, what went wrong, what is remembered of
-manifests, the catalogs that were reached, and the encoder that a Spark session offers.
+"""The state that conversions share: the queue, catalog calls, last errors, manifest caches, loaded catalogs, and the encoder that
+a Spark session provides.
 
-It is passed to whoever needs it. A process has one of its own (`tahoe.process`), whose work is finished at the interpreter's exit; a test
-makes as many as it likes, and two of them know nothing of each other.
+It is passed explicitly. A process has one runtime (`tahoe.process`), which finishes its work at interpreter exit; tests create as
+many independent runtimes as they need.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = ["EXIT_CATALOG_SECONDS", "EXIT_SECONDS", "LastError", "LastErrors", "U
 logger = logging.getLogger(__name__)
 
 EXIT_SECONDS = 600.0
-"""How long the interpreter's exit waits for conversions; what is unfinished then is made up by the next process."""
+"""How long interpreter exit waits for conversions; the next process completes unfinished ones."""
 
 EXIT_CATALOG_SECONDS = 30.0
-"""How long it then waits for catalogs."""
+"""How long interpreter exit then waits for catalogs."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """What went wrong last.
+    """The error of a table's last conversion.
 
     Args:
-        version: the Delta version that was to be shown.
+        version: the Delta version that was being converted.
     """
 
     version: int
@@ -50,40 +50,41 @@ class LastError:
 
 
 class LastErrors:
-    """What went wrong last, by table; forgotten when a conversion succeeds."""
+    """The last error of each table, cleared when a conversion succeeds."""
 
     def __init__(self) -> None:
-        self._known: dict[str, LastError] = {}
+        self._errors: dict[str, LastError] = {}
         self._lock = Lock()
 
     def get(self, table: str) -> LastError | None:
-        """What went wrong last with a table; None where its last conversion succeeded, or there was none."""
+        """Return the error of the table's last conversion; None if it succeeded or there was none."""
         with self._lock:
-            return self._known.get(table)
+            return self._errors.get(table)
 
     def put(self, table: str, error: LastError | None) -> None:
-        """Note how a table's conversion ended; None for a success."""
+        """Record the outcome of a table's conversion; None for success."""
         with self._lock:
             if error is None:
-                self._known.pop(table, None)
+                self._errors.pop(table, None)
             else:
-                self._known[table] = error
+                self._errors[table] = error
 
 
 class UniformRuntime:
     """The state that conversions share.
 
     Args:
-        clock: the time by which calls of catalogs are told to hang. Conversions of a table go by the table's own (`DeltaSide`).
-        exit_seconds, exit_catalog_seconds: how long the interpreter's exit waits, see `finish_at_exit`.
+        clock: the clock that measures how long catalog calls take. Conversions of a table use the table's own clock
+            (`DeltaSide`).
+        exit_seconds, exit_catalog_seconds: how long interpreter exit waits, see `finish_at_exit`.
 
     Attributes:
-        queue: conversions that run or wait.
-        calls: of catalogs.
-        errors: of the last conversions.
-        caches: of manifests and manifest lists.
-        catalogs: of PyIceberg's configuration.
-        slices: encodes the manifests of large tables in other processes; None where this process does.
+        queue: running and queued conversions.
+        calls: catalog calls.
+        errors: the errors of the last conversions.
+        caches: caches of manifests and manifest lists.
+        catalogs: the catalogs in PyIceberg's configuration.
+        slices: encodes the manifests of large tables in other processes; None to encode them in this process.
     """
 
     def __init__(
@@ -107,19 +108,19 @@ class UniformRuntime:
         self.catalogs = ConfiguredCatalogs()
 
     def pointer(self, table: str, catalog: Catalog, *, here: bool = False) -> Pointer:
-        """A table's pointer in a catalog, see `Pointer`."""
+        """Return a table's pointer in a catalog, see `Pointer`."""
         return Pointer(table, catalog, self.calls, here)
 
     def pointers(self, table: str, configuration: Mapping[str, str]) -> list[Pointer]:
-        """Those in the catalogs that the table's properties name."""
+        """Return the pointers of the catalogs that the table's properties name."""
         return [self.pointer(table, self.catalogs.named(name)) for name in catalog_names(configuration)]
 
     def drain(self, timeout: float, catalog_timeout: float, table: str | None = None) -> list[str]:
-        """Wait for conversions, then for the catalogs; what is left, each told by a sentence.
+        """Wait for conversions, then for catalogs; return a sentence for each that did not finish.
 
         Args:
             timeout: seconds to wait for conversions, which make progress.
-            catalog_timeout: seconds to wait after that for catalogs, which may never answer.
+            catalog_timeout: seconds to wait afterwards for catalogs, which may never answer.
             table: wait for this table alone.
         """
         self.queue.drain(timeout, table)
@@ -127,27 +128,27 @@ class UniformRuntime:
         return [
             *(f"the conversion of {url} to Iceberg was not finished" for url in self.queue.busy(table)),
             *(
-                f"the catalog {name} of {url} has not answered and may stay behind; readers by path do not"
+                f"the catalog {name} of {url} has not answered and may be out of date; readers by path are not affected"
                 for url, name in silent
             ),
         ]
 
     def finish_at_exit(self) -> None:
-        """Have what waits finished at the interpreter's exit, but for catalogs that do not answer; and a forked child begin afresh."""
+        """Finish queued work at interpreter exit, except for catalogs that do not answer; reset the runtime in a forked child."""
         atexit.register(self._finish_the_rest)
-        # Python refuses new threads and thread pools to whoever runs at its exit, and conversions read with several threads where there is
-        # much to read. The hook by which its own pools end is called before that, those that were registered last first.
-        with suppress(RuntimeError):  # the interpreter is about to exit already: `_finish_the_rest` must do
+        # Python refuses new threads and thread pools during exit, and conversions read large tables with several threads. The
+        # hook that ends Python's own pools is called earlier, in reverse order of registration.
+        with suppress(RuntimeError):  # the interpreter is already exiting: `_finish_the_rest` takes over
             getattr(threading, "_register_atexit", atexit.register)(self._finish)
         if hasattr(os, "register_at_fork"):
-            # The child has none of its parent's threads, and the parent does the parent's work. Locks may be held by those threads, and
-            # connections are the parent's too: so nothing is kept but the encoder.
+            # The child has none of its parent's threads, and the parent does the parent's work. Those threads may own locks, and
+            # the connections are the parent's too: so the child keeps only the encoder.
             os.register_at_fork(after_in_child=self._begin)
 
     def _finish(self) -> None:
-        for left in self.drain(self.exit_seconds, self.exit_catalog_seconds):
-            logger.warning("at exit %s; the next commit, or tahoe uniform sync, makes up for it", left)
+        for sentence in self.drain(self.exit_seconds, self.exit_catalog_seconds):
+            logger.warning("at exit %s; the next commit, or tahoe uniform sync, completes it", sentence)
 
     def _finish_the_rest(self) -> None:
-        """What threads of the program's own have committed after `_finish`."""
+        """Finish commits that the program's own threads made after `_finish`."""
         self.drain(self.exit_seconds, 0.0)

@@ -157,7 +157,7 @@ def test_duckdb_lists_and_reads_the_newest_commit(served: Served, duck: duckdb.D
 def test_a_table_without_uniform_is_refused_with_what_to_set(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(Exception, match="enabledFormats"):
         served.pyiceberg().load_table("sales.plain")
-    with pytest.raises(duckdb.Error, match="does not ask for UniForm"):
+    with pytest.raises(duckdb.Error, match="UniForm is not enabled"):
         duck.execute("SELECT * FROM ice.sales.plain")
 
 

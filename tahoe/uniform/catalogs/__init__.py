@@ -1,1 +1,1 @@
-"""Where readers find the newest metadata: one port, one module for each kind of catalog."""
+"""Pointers to a table's newest Iceberg metadata: the `Catalog` protocol, and a module for each kind of catalog."""

@@ -1,7 +1,7 @@
-"""Where readers find the newest metadata: a pointer that is moved forward, never back, and only from one file of ours to another.
+"""The `Catalog` protocol, a pointer to the newest metadata, and the functions that all kinds of catalogs share.
 
-This is the port, and what all kinds of catalogs share. `path_catalog` is the pointer of readers that go by path; `configured` knows which
-kinds of catalogs there are besides, each in a module of its own.
+A pointer only moves forward, from one of Tahoe's metadata files to another. `path_catalog` is the pointer of readers by path;
+`configured` lists the other kinds of catalogs, each in a module of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tahoe.uniform.formats.metadata_files import FOLDER, metadata_number
 __all__ = ["PATH", "Catalog", "advance", "answering", "registered"]
 
 PATH = "path"
-"""The name of the pointer of readers that go by path."""
+"""The name of the pointer for readers by path."""
 
 _ATTEMPTS = 8
 
@@ -26,31 +26,31 @@ class Catalog(Protocol):
 
     @property
     def name(self) -> str:
-        """For the status and for messages; without credentials."""
+        """The catalog's name for the status and for messages; without credentials."""
 
     @property
     def swaps(self) -> bool:
-        """Whether `commit` compares and moves in one step. Where it does not, whoever moved the pointer looks for newer metadata."""
+        """Whether `commit` compares and moves atomically. If not, the caller looks for newer metadata after moving the pointer."""
 
     def load(self) -> str | None:
-        """The URL of the metadata file that the catalog points to, None where it does not know the table."""
+        """Return the URL of the metadata file that the catalog points to; None if it does not know the table."""
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Point to `new` if the pointer is still `old` (None: register the table); False where it is not."""
+        """Point to `new` if the pointer is still `old` (None: register the table); return False if it is not."""
 
 
 @contextmanager
 def answering(name: str) -> Iterator[None]:
-    """A catalog's errors as Tahoe's, by their kind alone: their text may hold what is secret.
+    """Convert a catalog's errors to Tahoe's, by type alone: their text may contain secrets.
 
     Args:
-        name: the catalog's, for the message.
+        name: the catalog's name, for the message.
     """
     try:
         yield
     except TahoeError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a catalog's library raises becomes a StorageFailure
+    except Exception as error:  # noqa: BLE001 - any error of a catalog's library becomes a StorageFailure
         raise StorageFailure(
             f"The catalog {name} failed ({type(error).__name__}); its pointer was not moved, as far as is known. "
             "Run table.uniform.sync() later.",
@@ -59,8 +59,7 @@ def answering(name: str) -> Iterator[None]:
 
 
 def registered(catalog: Any, identifier: str, location: str) -> bool:
-    """Whether the table is now registered in a catalog of PyIceberg's, its namespace made where there is none; False where the name
-    is taken."""
+    """Register the table in a PyIceberg catalog, creating its namespace if necessary; return False if the name is taken."""
     from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
     with suppress(NamespaceAlreadyExistsError):
@@ -73,22 +72,22 @@ def registered(catalog: Any, identifier: str, location: str) -> bool:
 
 
 def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool = False, is_known: bool = False) -> None:
-    """Point a catalog to `location`, unless it points to newer metadata of ours already.
+    """Point a catalog to `location`, unless it already points to newer metadata of Tahoe's.
 
     Args:
         root_url: the table's URL.
-        take_over: also from metadata in the table's own folder that another writer left, and where the entry was dropped.
-        is_known: the table was registered before: where the catalog has no entry any more, somebody has dropped it.
+        take_over: also replace metadata of another writer in the table's own folder, and restore a dropped entry.
+        is_known: the table was registered before: a missing entry means that somebody dropped it.
 
     Raises:
-        ForeignWriter: the catalog points to metadata that is not ours, or not to the table any more; it is left alone.
-        StorageFailure: others moved the pointer again and again.
+        ForeignWriter: the catalog points to metadata that is not Tahoe's, or no longer to the table; the pointer is not moved.
+        StorageFailure: others moved the pointer on every attempt.
     """
     number = metadata_number(location) or 0
     for _ in range(_ATTEMPTS):
         old = catalog.load()
         if old is None and is_known and not take_over:
-            raise _foreign(catalog, root_url, "no longer knows the table: somebody has dropped the entry")
+            raise _foreign(catalog, root_url, "no longer has the table: somebody has dropped the entry")
         if old is not None:
             ours = old.rpartition("/")[0] == f"{root_url}/{FOLDER}"
             shown_number = metadata_number(old)
@@ -111,9 +110,9 @@ def advance(catalog: Catalog, location: str, root_url: str, *, take_over: bool =
     )
 
 
-def _foreign(catalog: Catalog, root_url: str, what: str) -> ForeignWriter:
+def _foreign(catalog: Catalog, root_url: str, problem: str) -> ForeignWriter:
     return ForeignWriter(
-        f"The catalog {catalog.name} {what}. To have it point to the table again, run table.uniform.sync(rebuild=True).",
+        f"The catalog {catalog.name} {problem}. To point it to the table again, run table.uniform.sync(rebuild=True).",
         catalog=catalog.name,
         table=root_url,
     )

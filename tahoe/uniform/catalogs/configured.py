@@ -1,8 +1,8 @@
-"""The catalogs that a table is kept in next to its own folder: SQL, Hive metastore, Glue or REST, each kind in a module of its own.
+"""The catalogs in which a table is registered besides its own folder: SQL, Hive metastore, Glue or REST, each kind in a module.
 
-Which catalogs those are is a table property, ``delta.universalFormat.config.iceberg.catalogs``: a comma-separated list
-of ``<catalog>:<namespace>.<table>``. The property holds names alone. How to reach a catalog, credentials included, is PyIceberg's
-configuration on the machine that converts (``~/.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__…``), never the table's.
+The table property ``delta.universalFormat.config.iceberg.catalogs`` lists them, as comma-separated
+``<catalog>:<namespace>.<table>``. It contains names only. Addresses and credentials come from PyIceberg's
+configuration on the machine that converts (``~/.pyiceberg.yaml`` or ``PYICEBERG_CATALOG__…``), never from the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"([^:,\s]+):([^:,\s]+\.[^:,\s]+)")
 
 
 def catalog_names(configuration: Mapping[str, str]) -> list[str]:
-    """The catalogs that the table's property names. Raises `InvalidRequest` for text that names none."""
+    """Return the catalogs that the table's property names. Raises `InvalidRequest` for text that is not a list of names."""
     text = next((value for key, value in configuration.items() if key.lower() == CATALOGS_KEY), "")
     names = [part.strip() for part in text.split(",") if part.strip()]
     for name in names:
@@ -35,11 +35,11 @@ def catalog_names(configuration: Mapping[str, str]) -> list[str]:
 
 
 class NamedCatalog:
-    """A table in a catalog of PyIceberg's configuration, which is reached when it is asked: one that cannot be holds up no other.
+    """A table in a catalog of PyIceberg's configuration, loaded at the first call, so that an unreachable catalog delays no other.
 
     Args:
-        catalogs: by which it is reached.
-        catalog: its name in the configuration.
+        catalogs: loads the catalog.
+        catalog: the catalog's name in the configuration.
         identifier: ``<namespace>.<table>``.
     """
 
@@ -50,20 +50,20 @@ class NamedCatalog:
 
     @property
     def name(self) -> str:
-        """As the table property has it, ``<catalog>:<namespace>.<table>``."""
+        """The name in the table property, ``<catalog>:<namespace>.<table>``."""
         return f"{self._catalog}:{self._identifier}"
 
     @property
     def swaps(self) -> bool:
-        """Whether the kind of catalog compares and moves in one step."""
+        """Whether the kind of catalog compares and moves atomically."""
         return self._adapted().swaps
 
     def load(self) -> str | None:
-        """The URL of the metadata file that the entry points to; None where there is no entry."""
+        """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         return self._adapted().load()
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
+        """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
         return self._adapted().commit(old, new)
 
     def _adapted(self) -> Catalog:
@@ -71,43 +71,44 @@ class NamedCatalog:
 
 
 class ConfiguredCatalogs:
-    """The catalogs of PyIceberg's configuration. One that was reached is kept, with its connections."""
+    """The catalogs of PyIceberg's configuration. A loaded catalog is cached with its connections."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
 
     def named(self, name: str) -> Catalog:
-        """The catalog ``<catalog>:<namespace>.<table>``, reached as PyIceberg's configuration says. Nothing is asked of it yet."""
+        """Return the catalog ``<catalog>:<namespace>.<table>`` of PyIceberg's configuration, without connecting to it."""
         parts = _NAMED.fullmatch(name)
         if parts is None:
             raise InvalidRequest(
-                f"'{name}' names no table in a catalog. Write <catalog>:<namespace>.<table>.",
+                f"'{name}' is not a table in a catalog. Write <catalog>:<namespace>.<table>.",
                 code="TAHOE_ICEBERG_CATALOG_NAME",
                 catalog=name,
             )
         return NamedCatalog(self, parts[1], parts[2])
 
     def loaded(self, name: str) -> Any:
-        """PyIceberg's catalog of that name."""
-        # Two threads may load one side by side; both then use the first. No lock is held meanwhile: loading may ask the catalog, and hang.
+        """Return PyIceberg's catalog of that name."""
+        # Two threads may load the same catalog at once; both then use the first. No lock is taken: loading may call the catalog, and
+        # hang.
         return self._loaded.get(name) or self._loaded.setdefault(name, _load(name))
 
     def forget(self) -> None:
-        """Reach every catalog anew: the configuration may be another one, or the process a forked child that shares no connections."""
+        """Clear the cache: the configuration may have changed, or the process may be a forked child that shares no connections."""
         self._loaded = {}
 
 
 def adapted(catalog: Any, identifier: str) -> Catalog:
-    """The pointer of one table in a PyIceberg catalog.
+    """Return the pointer of one table in a PyIceberg catalog.
 
     Args:
-        catalog: an instance of PyIceberg's catalog class.
+        catalog: an instance of a PyIceberg catalog class.
         identifier: ``<namespace>.<table>``.
 
     Raises:
-        Unsupported: a kind of catalog whose pointer Tahoe cannot move.
+        Unsupported: Tahoe cannot move the pointer of this kind of catalog.
     """
-    # By the names of modules: importing a class would need the libraries of every kind.
+    # Compare module names: importing a class would need the libraries of every kind.
     for module in (parent.__module__ for parent in type(catalog).__mro__):
         if module == "pyiceberg.catalog.sql":
             from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
@@ -152,10 +153,10 @@ def _load(name: str) -> Any:
                 catalog=name,
             ) from error
         except ValueError:
-            # Not `from error`: PyIceberg's message may hold the catalog's URI, and that a password.
+            # Not `from error`: PyIceberg's message may contain the catalog's URI, and the URI a password.
             raise NotFound(
                 f"PyIceberg's configuration does not say how to reach the catalog '{name}'. "
-                "Describe it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
+                "Configure it in ~/.pyiceberg.yaml or in PYICEBERG_CATALOG__… variables.",
                 code="TAHOE_ICEBERG_CATALOG_NOT_CONFIGURED",
                 catalog=name,
             ) from None

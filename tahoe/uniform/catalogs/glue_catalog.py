@@ -1,4 +1,4 @@
-"""A table in AWS Glue: its entry is updated on the condition that it still has the version that was looked at."""
+"""A table in AWS Glue: its entry is updated on condition that its version is unchanged."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LOCATION = "metadata_location"
 
 
 class GlueCatalog:
-    """Registered once through PyIceberg; then updated through its client with the entry's ``VersionId``, which Glue compares.
+    """Registers once through PyIceberg, then updates through its client with the entry's ``VersionId``, which Glue compares.
 
     Args:
-        catalog: a `pyiceberg.catalog.glue.GlueCatalog`; its property ``glue.skip-archive`` holds here too.
+        catalog: a `pyiceberg.catalog.glue.GlueCatalog`; its property ``glue.skip-archive`` applies here too.
         identifier: ``<database>.<table>``.
     """
 
@@ -36,13 +36,13 @@ class GlueCatalog:
         return True
 
     def load(self) -> str | None:
-        """The URL of the metadata file that the entry points to; None where there is no entry."""
+        """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         with answering(self.name):
             entry = self._entry()
             return None if entry is None else self._location_in(entry)
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
+        """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
         with answering(self.name):
             return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 
@@ -75,7 +75,7 @@ class GlueCatalog:
         parameters = entry.get("Parameters", {})
         if parameters.get("table_type", "").lower() != "iceberg" or _LOCATION not in parameters:
             raise InvalidRequest(
-                f"Glue has a table {self._identifier} that is no Iceberg table. Choose another name in "
+                f"Glue has a table {self._identifier} that is not an Iceberg table. Choose another name in "
                 "delta.universalFormat.config.iceberg.catalogs, or drop that table.",
                 code="TAHOE_ICEBERG_CATALOG_NAME_TAKEN",
                 catalog=self.name,

@@ -1,4 +1,4 @@
-"""A table in a Hive metastore, as Iceberg keeps it there: parameters of an external table, changed under the metastore's lock."""
+"""A table in a Hive metastore, in Iceberg's representation: parameters of an external table, changed under the metastore's lock."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ __all__ = ["HiveCatalog"]
 _LOCATION = "metadata_location"
 _PREVIOUS = "previous_metadata_location"
 _LONGEST_PARAMETER = 4000
-"""Characters. What older metastores hold of a parameter; longer properties are in the metadata file alone."""
+"""Characters; older metastores' limit for a parameter. Longer properties appear in the metadata file only."""
 
 
 class HiveCatalog:
-    """Moved as Iceberg's own Hive catalog does: lock, look, alter, unlock.
+    """Moves the pointer as Iceberg's own Hive catalog does: lock, check, alter, unlock.
 
-    The alteration also names what it expects (``expected_parameter_key``), which metastores from Hive 4 on check by themselves; older
-    ones ignore it and have the lock. Columns follow the table's schema, so that Hive's own tools show it.
-
+    The alteration also names the expected value (``expected_parameter_key``), which metastores check from Hive 4 on; older metastores
+    ignore it and rely on the lock. Columns follow the table's schema, so that Hive's own tools show it.
     Args:
         catalog: a `pyiceberg.catalog.hive.HiveCatalog`. With a metastore of Hive 2, ``hive.hive2-compatible = true`` must be among
-            its properties for tables with instants.
+            its properties for tables with timestamps.
         identifier: ``<database>.<table>``.
     """
 
@@ -44,7 +43,7 @@ class HiveCatalog:
         return True
 
     def load(self) -> str | None:
-        """The URL of the metadata file that the entry points to; None where there is no entry."""
+        """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         from hive_metastore.ttypes import NoSuchObjectException
 
         with answering(self.name), _client_of(self._catalog) as client:
@@ -54,7 +53,7 @@ class HiveCatalog:
                 return None
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
+        """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
         with answering(self.name):
             return self._register(new) if old is None else self._swap(old, new)
 
@@ -90,7 +89,7 @@ class HiveCatalog:
             except (NoSuchObjectException, WaitingForLockException):
                 return False
             except MetaException as error:
-                if "has been modified" in str(error.message):  # the expected parameter was another
+                if "has been modified" in str(error.message):  # the expected parameter differed
                     return False
                 raise
             finally:
@@ -98,7 +97,7 @@ class HiveCatalog:
         return True
 
     def _entry(self, location: str) -> Any:
-        """The metastore's description of the table whose metadata file this is."""
+        """Return the metastore's description of the table with this metadata file."""
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StagedTable
 
@@ -113,7 +112,7 @@ class HiveCatalog:
         parameters = entry.parameters or {}
         if parameters.get("table_type", "").lower() != "iceberg" or _LOCATION not in parameters:
             raise InvalidRequest(
-                f"The Hive metastore has a table {self._identifier} that is no Iceberg table. Choose another name in "
+                f"The Hive metastore has a table {self._identifier} that is not an Iceberg table. Choose another name in "
                 "delta.universalFormat.config.iceberg.catalogs, or drop that table.",
                 code="TAHOE_ICEBERG_CATALOG_NAME_TAKEN",
                 catalog=self.name,
@@ -122,7 +121,7 @@ class HiveCatalog:
 
 
 def _client_of(catalog: Any) -> Any:
-    """A connection of its own for each use: PyIceberg's client holds one, which two threads would mix up."""
+    """Create a connection for each use: PyIceberg's client has a single one, which is not thread-safe."""
     return type(catalog)._create_hive_client(catalog.properties)
 
 

@@ -1,4 +1,4 @@
-"""The pointer of readers that go by path: a hint in the table's own folder."""
+"""The pointer for readers by path: a version hint in the table's own folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["HINT", "PathCatalog"]
 HINT = f"{FOLDER}/version-hint.text"
 
 _LOCKS = tuple(Lock() for _ in range(64))
-"""One for each group of tables, by hash: two conversions in this process compare and write one table's hint one after the other."""
+"""Striped locks by hash of the table's URL, so that conversions in this process compare and write one table's hint in turn."""
 
 
 class PathCatalog:
-    """Readers that go by path: ``metadata/version-hint.text`` holds the number of the newest metadata file.
+    """Readers by path: ``metadata/version-hint.text`` contains the number of the newest metadata file.
 
-    The hint is only a hint: the name of the metadata file decides, which is put if absent. Two processes that convert at the same
-    time may move the hint backward for a moment; the one that wrote it last then sees the newer file and corrects the hint.
+    The hint is advisory: the metadata file itself decides, which is put if absent. Two processes that convert at the same time may move
+    the hint backward for a moment; the process that wrote it last then sees the newer file and corrects the hint.
     """
 
     def __init__(self, store: LogStore) -> None:
@@ -34,16 +34,16 @@ class PathCatalog:
 
     @property
     def swaps(self) -> bool:
-        """No: whoever moved the hint looks for newer metadata."""
+        """No: the caller looks for newer metadata after moving the hint."""
         return False
 
     def load(self) -> str | None:
-        """The URL of the metadata file whose number the hint holds; None where there is no hint, or no number in it."""
+        """Return the URL of the metadata file that the hint names; None if there is no hint, or no number in it."""
         number = self._number()
         return None if number is None else f"{self._store.url}/{metadata_name(number)}"
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Write the hint if it still names `old`; False where it does not."""
+        """Write the hint if it still names `old`; return False if it does not."""
         with _LOCKS[hash(self._store.url) % len(_LOCKS)]:
             if self.load() != old:
                 return False

@@ -1,9 +1,9 @@
-"""Calls of catalogs, made behind the conversions as conversions are made behind commits: whoever needs an answer says how long to wait.
+"""Calls to catalogs, made in the background like conversions; a caller that needs an answer passes a timeout.
 
-For each table and catalog one thread makes the calls, one after the other. A call that hangs holds up the calls of its own catalog alone.
-When it has hung for `PATIENCE_SECONDS`, the calls of the next conversion are made by a new thread. That thread may hang for twice as long
-before it is replaced in turn, so that few threads ever hang. What the old one does when it wakes up harms nothing: pointers are compared,
-and moved forward only.
+Each table and catalog has one thread that makes its calls in turn. A call that hangs delays only the calls to its own catalog. After it
+has hung for `PATIENCE_SECONDS`, a new thread makes the calls of the next conversion. That thread may hang for twice as long before it is
+replaced in turn, so that few threads ever hang. If the old thread wakes up, it does no harm: pointers are compared, and only move
+forward.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from tahoe.clock import SYSTEM_CLOCK, Clock
 from tahoe.exceptions import StorageFailure, TahoeError
 from tahoe.uniform.catalogs.catalog import Catalog, answering
 
-__all__ = ["LOOK_SECONDS", "Asked", "CatalogCalls", "Pointer", "Trouble"]
+__all__ = ["LOOK_SECONDS", "CatalogCalls", "CatalogQueries", "Pointer", "PointerFailure"]
 
 LOOK_SECONDS = 1.0
-"""How long a conversion waits for the catalogs to say where they point to before it goes on without them, and after it for its pointers
-to be moved."""
+"""How long a conversion waits for the catalogs to report their pointers before it continues without them, and afterwards for its
+own pointers to be moved."""
 
 PATIENCE_SECONDS = 60.0
-"""How long one call may take before another thread makes those that wait behind it."""
+"""How long one call may take before another thread makes the calls queued behind it."""
 
 ASK = "ask"
-"""The kind of those calls that change nothing."""
+"""The kind of call that changes nothing."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why a catalog's pointer stays behind.
+class PointerFailure:
+    """Why a catalog's pointer is out of date.
 
     Args:
-        version: the Delta version that it was to show.
+        version: the Delta version that it should show.
     """
 
     version: int
@@ -55,7 +55,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Lane:
-    """The calls of one catalog for one table: the one that is being made since `since_ms`, and those that wait."""
+    """The calls to one catalog for one table: the call running since `since_ms`, and the queue."""
 
     waiting: list[_Call]
     patience_seconds: float
@@ -64,7 +64,7 @@ class _Lane:
 
     @property
     def moves(self) -> bool:
-        """Whether a call is among them that changes something."""
+        """Whether a running or queued call changes something."""
         return any(call is not None and call.kind != ASK for call in (self.running, *self.waiting))
 
 
@@ -72,21 +72,21 @@ _Key = tuple[str, str]
 
 
 class CatalogCalls:
-    """What is asked of catalogs and told them, by table and by the catalog's name, and how the last moves of their pointers ended.
+    """Calls to catalogs, by table and catalog name, and the outcomes of the last moves of their pointers.
 
     Args:
-        clock: by which it is told how long a call has been hanging.
+        clock: measures how long a call has been running.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._changed = Condition()
         self._lanes: dict[_Key, _Lane] = {}
-        self._outcomes: dict[_Key, Trouble | str] = {}
+        self._outcomes: dict[_Key, PointerFailure | str] = {}
 
     def submit(self, table: str, catalog: str, kind: str, version: int, run: Callable[[], T]) -> Future[T]:
-        """Have `run` called; returns at once. Of calls of one kind that wait, only the one of the newest version is made; all of them
-        have its outcome."""
+        """Queue `run`; returns at once. Of queued calls of one kind, only the call for the newest version is made, and all of them get
+        its outcome."""
         key = table, catalog
         with self._changed:
             lane = self._lanes.get(key)
@@ -97,66 +97,67 @@ class CatalogCalls:
             call = _queued(lane, kind, version, run)
         try:
             Thread(target=self._work, args=(key, lane), name=f"tahoe-catalog {catalog}", daemon=True).start()
-        except RuntimeError:  # the interpreter is about to exit and has no more threads to give: this one makes the call
+        except RuntimeError:  # the interpreter is about to exit and cannot start threads: this thread makes the call
             self._work(key, lane)
         return call.future
 
     def result(self, table: str, catalog: str, future: Future[T], seconds: float) -> T:
-        """What a call gave; a catalog that has been silent for so long is not waited for again.
+        """Return the result of a call; a catalog that has already been silent for that long is not waited for again.
 
         Raises:
-            StorageFailure: it does not answer.
+            StorageFailure: the catalog does not answer.
         """
         with self._changed:
-            # Notified whenever a call ends; one that hangs is known to after its own time, not after ours.
+            # Notified whenever a call ends; a call that hangs is measured by its own start, not by ours.
             self._changed.wait_for(future.done, max(seconds - self.silent_seconds(table, catalog), 0.0))
         if future.done():
             return future.result()
         raise _silent(catalog, self.silent_seconds(table, catalog))
 
     def silent_seconds(self, table: str, catalog: str) -> float:
-        """How long the call that is being made has taken so far; 0.0 where none is."""
+        """Return how long the running call has taken so far; 0.0 if there is none."""
         with self._changed:
             lane = self._lanes.get((table, catalog))
             return 0.0 if lane is None else self._seconds(lane)
 
-    def note(self, table: str, catalog: str, outcome: Trouble | str | None) -> None:
-        """Remember how the last move of a pointer ended: the URL that it points to, or why it stays behind; None forgets it."""
+    def note(self, table: str, catalog: str, outcome: PointerFailure | str | None) -> None:
+        """Record the outcome of the last move of a pointer: the URL that it points to, or the failure; None clears it."""
         with self._changed:
             self._outcomes.pop((table, catalog), None)
             if outcome is not None:
                 self._outcomes[table, catalog] = outcome
 
     def shown(self, table: str, catalog: str) -> str | None:
-        """Where a pointer was moved by its last move; None where that failed, or there was none."""
+        """Return the URL to which the last move set a pointer; None if it failed or there was none."""
         with self._changed:
             outcome = self._outcomes.get((table, catalog))
         return outcome if isinstance(outcome, str) else None
 
-    def trouble(self, table: str, catalog: str) -> Trouble | None:
-        """Why a pointer stays behind: it has not answered for a while, or how its last move failed; None when all is well."""
+    def failure(self, table: str, catalog: str) -> PointerFailure | None:
+        """Return why a pointer is out of date: its catalog has been silent for a while, or its last move failed; None if there is no
+        error."""
         seconds = self.silent_seconds(table, catalog)
         with self._changed:
             outcome = self._outcomes.get((table, catalog))
-        known = outcome if isinstance(outcome, Trouble) else None
+        recorded = outcome if isinstance(outcome, PointerFailure) else None
         if seconds > LOOK_SECONDS:
-            return Trouble(-1 if known is None else known.version, _silent(catalog, seconds))
-        return known
+            return PointerFailure(-1 if recorded is None else recorded.version, _silent(catalog, seconds))
+        return recorded
 
-    def troubles(self, table: str) -> dict[str, Trouble]:
-        """By the catalog's name, of all catalogs that are in trouble."""
+    def failures(self, table: str) -> dict[str, PointerFailure]:
+        """Return the failures by catalog name."""
         with self._changed:
             names = sorted({name for url, name in (*self._lanes, *self._outcomes) if url == table})
-        return {name: trouble for name in names if (trouble := self.trouble(table, name)) is not None}
+        return {name: failure for name in names if (failure := self.failure(table, name)) is not None}
 
     def keep(self, table: str, catalogs: Iterable[str]) -> None:
-        """Forget what is known of all other catalogs: the table is no longer kept in them."""
-        kept = set(catalogs)
+        """Clear the state of all other catalogs: the table is no longer registered in them."""
+        names = set(catalogs)
         with self._changed:
-            self._outcomes = {key: outcome for key, outcome in self._outcomes.items() if key[0] != table or key[1] in kept}
+            self._outcomes = {key: outcome for key, outcome in self._outcomes.items() if key[0] != table or key[1] in names}
 
     def drain(self, timeout: float, table: str | None = None) -> list[tuple[str, str]]:
-        """Wait until no pointer is being moved and none is to be; what is left after `timeout` seconds, as (table, catalog).
+        """Wait until no pointer is being moved or queued; return those left after `timeout` seconds, as (table, catalog).
 
         Args:
             table: wait for this table alone.
@@ -172,7 +173,7 @@ class CatalogCalls:
     def _work(self, key: _Key, lane: _Lane) -> None:
         while True:
             with self._changed:
-                if self._lanes.get(key) is not lane:  # it hung for too long: another thread makes the calls that waited
+                if self._lanes.get(key) is not lane:  # it hung for too long: another thread makes the queued calls
                     return
                 lane.running = lane.waiting.pop(0) if lane.waiting else None
                 lane.since_ms = self._clock.now_ms()
@@ -191,12 +192,12 @@ class CatalogCalls:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """One table's pointer in a catalog, and how it is reached.
+    """One table's pointer in a catalog.
 
     Args:
         table: the table's URL.
-        calls: what makes the calls.
-        here: in the calling thread, which waits as long as it takes. For a catalog that a caller hands over: it may be bound to its thread.
+        calls: makes the calls.
+        here: make calls in the calling thread, without a timeout. For a catalog passed by a caller: it may be bound to its thread.
     """
 
     table: str
@@ -206,32 +207,32 @@ class Pointer:
 
     @property
     def name(self) -> str:
-        """The catalog's, for the status and for messages."""
+        """The catalog's name, for the status and for messages."""
         return self.catalog.name
 
     def ask(self) -> Future[str | None]:
-        """Begin to ask where it points to."""
+        """Start reading where it points to."""
         return self._call(ASK, 0, self.catalog.load)
 
     def move(self, version: int, location: str, run: Callable[[Catalog], None], *, take_over: bool = False) -> Future[None]:
-        """Begin to move it.
+        """Start moving it.
 
         Args:
-            version: the Delta version that it will show; of moves that wait, the newest is made.
-            location: where it will point to, or to something newer.
-            run: what moves it.
-            take_over: a move over what another writer left: none of the others takes its place.
+            version: the Delta version that it will show; of queued moves, the newest is made.
+            location: the new location; the pointer ends there or at a newer one.
+            run: moves the pointer.
+            take_over: the move replaces another writer's pointer; no other queued move replaces this one.
         """
         if take_over:
             self.calls.note(self.table, self.name, None)
         return self._call("take over" if take_over else "move", version, lambda: self._noted(version, location, run))
 
     def shown(self) -> str | None:
-        """Where this process has moved it last; None where it has not."""
+        """Return where this process last moved it; None if it has not."""
         return self.calls.shown(self.table, self.name)
 
     def result(self, future: Future[T], seconds: float) -> T:
-        """What it answered, within `seconds`. Raises `TahoeError` where it fails or does not answer."""
+        """Return the answer within `seconds`. Raises `TahoeError` if the call fails or the catalog does not answer."""
         return self.calls.result(self.table, self.name, future, seconds)
 
     def _call(self, kind: str, version: int, run: Callable[[], T]) -> Future[T]:
@@ -250,19 +251,19 @@ class Pointer:
             with answering(self.name):
                 run(self.catalog)
         except TahoeError as error:
-            self.calls.note(self.table, self.name, Trouble(version, error))
+            self.calls.note(self.table, self.name, PointerFailure(version, error))
             raise
         self.calls.note(self.table, self.name, location)
 
 
-class Asked:
-    """Catalogs that are being asked, side by side, where they point to."""
+class CatalogQueries:
+    """Concurrent queries of several catalogs for their pointers."""
 
     def __init__(self, pointers: Iterable[Pointer]) -> None:
         self._calls = [(pointer, pointer.ask()) for pointer in pointers]
 
     def answers(self, seconds: float) -> tuple[dict[str, str | None], dict[str, TahoeError]]:
-        """By name, the answers of those that give one in time, and why the others give none."""
+        """Return the answers that arrive in time, and the errors of the other catalogs, by name."""
         answers: dict[str, str | None] = {}
         errors: dict[str, TahoeError] = {}
         for pointer, future in self._calls:
@@ -285,11 +286,11 @@ def _queued(lane: _Lane, kind: str, version: int, run: Callable[[], Any]) -> _Ca
 
 def _make(future: Future[T], run: Callable[[], T]) -> None:
     try:
-        answer = run()
-    except BaseException as error:  # noqa: BLE001 - whoever waits for the call raises it
+        result = run()
+    except BaseException as error:  # noqa: BLE001 - the caller of `result` raises it
         future.set_exception(error)
     else:
-        future.set_result(answer)
+        future.set_result(result)
 
 
 def _silent(catalog: str, seconds: float) -> StorageFailure:

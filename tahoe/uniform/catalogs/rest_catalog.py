@@ -1,9 +1,9 @@
-"""A table in an Iceberg REST catalog (Polaris, Lakekeeper, Unity Catalog, …): registered, and registered again over itself.
+"""A table in an Iceberg REST catalog (Polaris, Lakekeeper, Unity Catalog, …): registered, and re-registered over itself.
 
-The protocol has no way to move a table to a metadata file that the client wrote but ``register`` with ``overwrite``, and that names
-nothing that it expects. So the pointer is looked at before and after, and the converter looks once more for newer metadata when
-it has moved one: of two conversions that meet, the one that moves the pointer last sees the newer file. A server
-without ``overwrite`` is refused by name.
+The protocol's only way to point a table to a metadata file that the client wrote is ``register`` with ``overwrite``, which has no
+precondition. So the pointer is read before and after, and the converter looks again for newer metadata after moving it: of two
+concurrent conversions, the one that moves the pointer last sees the newer file. A server without ``overwrite`` raises an error that
+names the missing capability.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["RestCatalog"]
 
 
 class RestCatalog:
-    """Registered through PyIceberg, the first time and every time.
+    """Registers through PyIceberg on every move.
 
     Args:
         catalog: a `pyiceberg.catalog.rest.RestCatalog`.
-        identifier: ``<namespace>.<table>``; a namespace of several levels has dots in it.
+        identifier: ``<namespace>.<table>``; dots separate the levels of a namespace.
     """
 
     def __init__(self, catalog: Any, identifier: str) -> None:
@@ -35,11 +35,11 @@ class RestCatalog:
 
     @property
     def swaps(self) -> bool:
-        """No: whoever moved the pointer looks for newer metadata."""
+        """No: the caller looks for newer metadata after moving the pointer."""
         return False
 
     def load(self) -> str | None:
-        """The URL of the metadata file that the entry points to; None where there is no entry."""
+        """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         with answering(self.name):
@@ -49,7 +49,7 @@ class RestCatalog:
                 return None
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
+        """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
         if self.load() != old:
             return False
         with answering(self.name):
@@ -61,7 +61,7 @@ class RestCatalog:
         try:
             return registered(self._catalog, self._identifier, new)
         except (NotImplementedError, ForbiddenError):
-            raise self._cannot("does not let a table be registered (it may be for reading only)") from None
+            raise self._cannot("does not allow tables to be registered (it may be read-only)") from None
 
     def _move(self, new: str) -> bool:
         from pyiceberg.exceptions import BadRequestError, ForbiddenError, TableAlreadyExistsError
@@ -69,13 +69,13 @@ class RestCatalog:
         try:
             self._catalog.register_table(self._identifier, new, overwrite=True)
         except (NotImplementedError, BadRequestError, ForbiddenError, TableAlreadyExistsError):
-            raise self._cannot("does not let a registered table be moved to newer metadata (register with overwrite)") from None
+            raise self._cannot("cannot move a registered table to newer metadata (register with overwrite)") from None
         return self.load() == new
 
-    def _cannot(self, what: str) -> Unsupported:
+    def _cannot(self, limitation: str) -> Unsupported:
         return Unsupported(
-            f"The REST catalog of {self.name} {what}. Use a catalog that does, a SQL, Hive or Glue catalog, or let readers go by path; "
-            "'tahoe serve --iceberg' is a REST catalog over Delta tables that needs no registration.",
+            f"The REST catalog of {self.name} {limitation}. Use another REST catalog, a SQL, Hive or Glue catalog, or let readers "
+            "use the path; 'tahoe serve --iceberg' is a REST catalog over Delta tables that needs no registration.",
             code="TAHOE_ICEBERG_CATALOG_UNSUPPORTED",
             catalog=self.name,
         )

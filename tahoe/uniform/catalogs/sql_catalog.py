@@ -1,4 +1,4 @@
-"""A table in a PyIceberg SQL catalog (SQLite, PostgreSQL, …): its row is moved by compare-and-swap."""
+"""A table in a PyIceberg SQL catalog (SQLite, PostgreSQL, …): its row is updated by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["SqlCatalog"]
 
 
 class SqlCatalog:
-    """Registered once through PyIceberg; then its row is updated on the condition that it still is what it was.
+    """Registers once through PyIceberg, then updates the row on condition that it is unchanged.
 
-    PyIceberg itself could move the pointer only by writing metadata of its own.
+    PyIceberg itself moves a pointer only together with metadata that it writes.
 
     Args:
         catalog: a `pyiceberg.catalog.sql.SqlCatalog`.
@@ -35,7 +35,7 @@ class SqlCatalog:
         return True
 
     def load(self) -> str | None:
-        """The URL of the metadata file that the entry points to; None where there is no entry."""
+        """Return the URL of the metadata file that the entry points to; None if there is no entry."""
         from sqlalchemy import text
 
         with answering(self.name), self._catalog.engine.connect() as connection:
@@ -43,7 +43,7 @@ class SqlCatalog:
         return None if location is None else str(location)
 
     def commit(self, old: str | None, new: str) -> bool:
-        """Point to `new` if the entry still points to `old` (None: make the entry); False where it does not."""
+        """Point to `new` if the entry still points to `old` (None: create the entry); return False if it does not."""
         with answering(self.name):
             return registered(self._catalog, self._identifier, new) if old is None else self._swap(old, new)
 

@@ -1,1 +1,1 @@
-"""From Delta commits to Iceberg snapshots: plan, build, write, in the background; and what is deleted afterwards."""
+"""Conversion of Delta commits to Iceberg snapshots: plan, build, publish, run in the background, and collect garbage."""

@@ -1,4 +1,4 @@
-"""Goes from one metadata document to the next, writing the delete files, manifests and manifest lists on the way."""
+"""Builds the next metadata document, and writes its delete files, manifests and manifest lists."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _CONVERTED = "files converted"
 
 
 class Build:
-    """One conversion under way; nothing that it writes is seen by readers until its `document` is put.
+    """A conversion in progress; readers see nothing of it until its `document` is put.
 
     Args:
-        document: the metadata to go on from, None for a table without.
-        slices: encodes the manifests of large tables, None where this process does.
-        progress: told by `rebuild` of files converted.
+        document: the current metadata; None for a table without.
+        slices: encodes the manifests of large tables in other processes; None to encode them in this process.
+        progress: receives the number of files converted by `rebuild`.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Build:
         self._manifests: list[ManifestFile] | None = None
 
     def finished(self) -> Mapping[str, Any]:
-        """The document, after `follow` or `rebuild`."""
+        """Return the document after `follow` or `rebuild`."""
         assert self.document is not None
         return self.document
 
     def follow(self, changes: Iterable[Change]) -> Mapping[str, Any]:
-        """Add one snapshot for each change that touches files; the document after the last."""
+        """Add one snapshot for each change that touches files; return the last document."""
         for planned in changes:
             change, more_deletes = split_marked(planned, self._vectors)
             document = self._described(change.metadata, change.version, change.timestamp_ms)
@@ -87,7 +87,7 @@ class Build:
         return self.finished()
 
     def rebuild(self, target: Snapshot) -> Mapping[str, Any]:
-        """Add one snapshot that names every live file of `target`, with manifests of its own; the document with it."""
+        """Add one snapshot with all live files of `target` in new manifests; return the document."""
         mark = high_water_mark(target.state.domains)
         change = Change(target.version, target.timestamp_ms, target.metadata, row_id_mark=mark)
         document = self._described(target.metadata, target.version, target.timestamp_ms)
@@ -106,11 +106,11 @@ class Build:
         *,
         rebuilt: pa.Table | None = None,
     ) -> dict[str, Any]:
-        """The document with the snapshot that a change makes; its files are written.
+        """Write the files of a change's snapshot, and return the document with that snapshot.
 
         Args:
-            more_deletes: files of the snapshot before that stay and lose more rows.
-            rebuilt: all files of the snapshot, where nothing of the ones before is carried over.
+            more_deletes: files of the previous snapshot that stay and lose more rows.
+            rebuilt: all files of the snapshot, if nothing is carried over from earlier snapshots.
         """
         manifests = self._current_manifests(document) if rebuilt is None else []
         parent = documents.current_snapshot(document)
@@ -154,14 +154,14 @@ class Build:
     def _sliced(
         self, files: pa.Table, metadata: Metadata, snapshot: NewSnapshot, encoder: FileEncoder
     ) -> tuple[list[ManifestFile], Totals] | None:
-        """The manifests of a large table, encoded by other processes; None where it is not large, or they fail."""
+        """Encode the manifests of a large table in other processes; None if the table is not large, or if that fails."""
         if self._slices is None or files.num_rows < self._slices.least_files:
             return None
         order = SliceOrder.of(self._store.url, metadata, snapshot, files.num_rows)
         try:
             sliced = sliced_manifests(files, order, self._slices, self._folder, partial(self._progress, _CONVERTED))
-        except Exception as error:  # noqa: BLE001 - whatever it is, this process can do without them, and says what is wrong with a file
-            logger.warning("%s: manifests are encoded by this process alone: %s", self._store.url, error)
+        except Exception as error:  # noqa: BLE001 - any failure: this process encodes the files itself, and reports an invalid file
+            logger.warning("%s: encoding manifests in this process alone: %s", self._store.url, error)
             return None
         collect_vectors(files, encoder)
         return sliced
@@ -196,7 +196,7 @@ class Build:
 
 
 def _ordered(files: pa.Table, metadata: Metadata) -> pa.Table:
-    """The files by partition, then by path: manifests then hold few partitions each, and equal tables give equal manifests."""
+    """Sort the files by partition, then by path: manifests then cover few partitions, and equal tables give equal manifests."""
     schema = metadata.schema
     keys = []
     for position, name in enumerate(metadata.partition_columns):

@@ -1,4 +1,4 @@
-"""What a conversion starts from, and what it gives, as values."""
+"""The input and the result of a conversion, as values."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ReadCommit = Callable[[int], Sequence[Action]]
 
 @dataclass(frozen=True, slots=True)
 class DeltaSide:
-    """The Delta side of a table: where it lies, and how its versions and commits are read.
+    """The Delta side of a table: its store, versions and commits.
 
     Args:
-        snapshot_at: the table at a version; called without one, at the newest. Raises `NotFound` where the log no longer has it.
-        read_commit: the actions of one commit; raises `NotFound` where the log no longer has it.
+        snapshot_at: returns the table at a version, or at the newest without argument. Raises `NotFound` if the log no longer has it.
+        read_commit: returns the actions of one commit. Raises `NotFound` if the log no longer has it.
     """
 
     store: LogStore
@@ -38,13 +38,13 @@ class DeltaSide:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a conversion did.
+    """The result of a conversion.
 
     Args:
-        kind: ``none`` (the version was converted already), ``incremental`` or ``full``.
-        version: the Delta version that the Iceberg side now speaks of; at least the target's.
-        reason: why all was built anew, for ``full``.
-        catalog_errors: catalogs whose pointer was not moved in time, with the error; the metadata by path is there all the same.
+        kind: ``none`` (the version was already converted), ``incremental`` or ``full``.
+        version: the Delta version that the Iceberg side now shows; at least the target's.
+        reason: why everything was rebuilt, for ``full``.
+        catalog_errors: errors of catalogs whose pointer was not moved in time; readers by path see the metadata nevertheless.
     """
 
     kind: str

@@ -1,10 +1,10 @@
-"""Brings the Iceberg side of a table from the version converted last to a target version.
+"""Converts the Iceberg side of a table from the last converted version to a target version.
 
-    look for other writers ─► plan (which commits, or all anew) ─► build (manifests, document) ─► put the metadata file ─► publish
+    check for other writers ─► plan (which commits, or a rebuild) ─► build (manifests, document) ─► put the metadata file ─► publish
 
-The version converted last is what the newest ``metadata/v<N>.metadata.json`` says of itself, so a crash, a second process or a
-retry needs no other memory. All files but that one are written under names that tell their content; it is put if absent. Whoever
-loses that race reads the winner and is done, or goes on from there.
+The newest ``metadata/v<N>.metadata.json`` records the last converted version, so a crash, a second process or a retry needs no other
+state. All other files have names derived from their content; the metadata file is put if absent. A process that loses this race reads
+the file that exists and stops, or continues from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tahoe.log.checksum import read_checksum
 from tahoe.progress import Progress, silent, tracked
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import Created, Exists, LogStore, Unanswered
-from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, Asked, Pointer
+from tahoe.uniform.catalogs.pointers import LOOK_SECONDS, CatalogQueries, Pointer
 from tahoe.uniform.convert.build import Build
 from tahoe.uniform.convert.conversion import Conversion, DeltaSide
 from tahoe.uniform.convert.garbage import orphans, unreferenced
@@ -29,12 +29,12 @@ from tahoe.uniform.convert.manifest_folder import ManifestFolder
 from tahoe.uniform.convert.plan import DeltaCommit, FurtherCommits, Plan, Rebuild, plan_conversion
 from tahoe.uniform.convert.publish import Publication, publish
 from tahoe.uniform.convert.slices import SliceEncoder
+from tahoe.uniform.external.conversion_record import ConversionRecord, read_record
+from tahoe.uniform.external.foreign import find_foreign_changes, foreign_writer, has_own_metadata
+from tahoe.uniform.external.metadata_listing import CurrentMetadata, MetadataListing, list_metadata
+from tahoe.uniform.external.recent_versions import LATELY_MS
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.metadata_files import metadata_name, seal_metadata
-from tahoe.uniform.others.foreign import find_foreign, foreign_writer, has_ours
-from tahoe.uniform.others.held import LATELY_MS
-from tahoe.uniform.others.look import Current, Look, look_at
-from tahoe.uniform.others.record import ConversionRecord, read_record
 from tahoe.wording import counted
 
 __all__ = ["MAX_PENDING_COMMITS", "Converter"]
@@ -42,7 +42,7 @@ __all__ = ["MAX_PENDING_COMMITS", "Converter"]
 logger = logging.getLogger(__name__)
 
 MAX_PENDING_COMMITS = 1000
-"""Farther behind than this the Iceberg side is built anew from the target's live files."""
+"""If the Iceberg side is farther behind than this, it is rebuilt from the target's live files."""
 
 _ATTEMPTS = 10
 _STORAGE_ATTEMPTS = 5
@@ -50,7 +50,7 @@ _STORAGE_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A conversion of which only the metadata file is not written yet."""
+    """A conversion whose files are all written except the metadata file."""
 
     number: int
     data: bytes
@@ -62,8 +62,8 @@ class Converter:
     """Conversions of one table.
 
     Args:
-        caches: what is remembered of the table's manifests.
-        slices: encodes the manifests of large tables; None where this process does.
+        caches: caches of the table's manifests.
+        slices: encodes the manifests of large tables in other processes; None to encode them in this process.
     """
 
     def __init__(self, delta: DeltaSide, caches: ManifestCaches | None = None, slices: SliceEncoder | None = None) -> None:
@@ -81,39 +81,39 @@ class Converter:
         catalog_seconds: float = LOOK_SECONDS,
         progress: Progress = silent,
     ) -> Conversion:
-        """Make the Iceberg side speak of the target version, or a later one.
+        """Convert the target version, or a later one.
 
         Args:
-            target: the version wanted.
-            pointers: those of catalogs, to be moved next to the one that readers by path use. A catalog that fails or does not answer
-                is no matter to that one.
-            rebuild: build all anew, even over metadata that another writer left.
-            catalog_seconds: how long to wait for pointers to be moved; one that is not by then is moved when its catalog answers.
-            progress: told of files converted where all is built anew, else of commits read and snapshots written.
+            target: the version to convert.
+            pointers: pointers of catalogs, moved in addition to the hint for readers by path. A catalog that fails or does not answer
+                does not affect the hint.
+            rebuild: rebuild everything, even over metadata that another writer left.
+            catalog_seconds: how long to wait for pointers to be moved; a slower one is moved when its catalog answers.
+            progress: receives the number of files converted for a rebuild, else of commits read and snapshots written.
 
         Raises:
             ForeignWriter: another writer has committed to the Iceberg side.
-            Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message says which column or file is in the way.
-            StorageFailure: storage failed; the next conversion goes on from where the metadata stands.
+            Unsupported, CorruptTable: the table cannot be shown as Iceberg; the message names the column or file.
+            StorageFailure: storage failed; the next conversion continues from the existing metadata.
         """
         store, clock = self._store, self._delta.clock
-        asked = Asked(pointers)
-        look = look_at(store)
-        # A catalog that does not answer in time is looked at again before its pointer is moved.
-        record = _without_foreign(store, look, asked.answers(LOOK_SECONDS)[0], rebuild)
+        queries = CatalogQueries(pointers)
+        listing = list_metadata(store)
+        # A catalog that does not answer in time is queried again before its pointer is moved.
+        record = _without_foreign(store, listing, queries.answers(LOOK_SECONDS)[0], rebuild)
         for attempt in range(_ATTEMPTS):
-            current = None if rebuild else look.current()
+            current = None if rebuild else listing.current()
             if current is not None and current.version >= target.version:
                 done = Conversion("none", current.version, current.location)
                 return publish(store, pointers, Publication(done, record), catalog_seconds)
-            prepared = self._prepare(current, look.number, target, progress)
+            prepared = self._prepare(current, listing.number, target, progress)
             if _put_metadata(store, prepared.number, prepared.data, clock):
                 publication = Publication(prepared.result, record, prepared.garbage, take_over=rebuild)
                 return publish(store, pointers, publication, catalog_seconds)
-            logger.info("version %d of %s: another conversion was first; looking again", target.version, store.url)
-            # By chance, so that two that met do not meet again.
+            logger.info("version %d of %s: another conversion was first; trying again", target.version, store.url)
+            # Jitter, so that colliding conversions do not retry in lockstep.
             clock.sleep(0.05 * attempt * clock.random())
-            look = look_at(store)
+            listing = list_metadata(store)
         raise StorageFailure(
             f"Version {target.version} of table {store.url} was not converted: other conversions were first {_ATTEMPTS} times. "
             "Run table.uniform.sync() again.",
@@ -122,11 +122,11 @@ class Converter:
             version=target.version,
         )
 
-    def _prepare(self, current: Current | None, newest: int | None, target: Snapshot, progress: Progress) -> _Prepared:
+    def _prepare(self, current: CurrentMetadata | None, newest: int | None, target: Snapshot, progress: Progress) -> _Prepared:
         """Write everything but the metadata file itself.
 
         Args:
-            current: the metadata to go on from; None to build all anew.
+            current: the current metadata; None for a rebuild.
             newest: the highest number of any metadata file.
         """
         store, folder = self._store, self._folder
@@ -152,7 +152,7 @@ class Converter:
             garbage += orphans(store, folder, document, self._delta.clock.now_ms())
         return _Prepared(number, seal_metadata(document), result, garbage)
 
-    def _plan(self, current: Current | None, target: Snapshot, progress: Progress) -> Plan:
+    def _plan(self, current: CurrentMetadata | None, target: Snapshot, progress: Progress) -> Plan:
         if current is None:
             return Rebuild("there was no Iceberg metadata")
         behind = target.version - current.version
@@ -169,8 +169,10 @@ class Converter:
             return Rebuild(f"the log no longer has the commits after version {current.version}")
         return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
 
-    def _carried_out(self, plan: Plan, current: Current | None, target: Snapshot, progress: Progress) -> tuple[Build, Plan]:
-        """The build after the plan was carried out, and the plan that was: damaged manifests of ours are replaced by a rebuild."""
+    def _carried_out(
+        self, plan: Plan, current: CurrentMetadata | None, target: Snapshot, progress: Progress
+    ) -> tuple[Build, Plan]:
+        """Carry out the plan; return the build and the plan used: corrupt manifests of Tahoe's are replaced by a rebuild."""
         store, folder = self._store, self._folder
         document = current.document if current else None
         if isinstance(plan, FurtherCommits):
@@ -181,39 +183,41 @@ class Converter:
                 )
                 if difference is None:
                     return build, plan
-                logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, difference)
+                logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", target.version, store.url, difference)
                 plan = Rebuild(difference)
             except (CorruptTable, NotFound) as error:
                 if isinstance(error, CorruptTable) and error.code != "TAHOE_CORRUPT_ICEBERG_METADATA":
                     raise
-                logger.warning("version %d of %s: %s Building the Iceberg side anew.", target.version, store.url, error.message)
+                logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", target.version, store.url, error.message)
                 plan = Rebuild(error.message)
         build = Build(store, folder, document, self._slices, progress)
         build.rebuild(target)
         return build, plan
 
 
-def _without_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None], discard: bool) -> ConversionRecord:
-    """The record of the last conversion, after a look for other writers: an error, or with `discard` a note that theirs does not count."""
+def _without_foreign(
+    store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], discard: bool
+) -> ConversionRecord:
+    """Return the record of the last conversion. Raises if another writer was found; with `discard`, records its metadata as discarded."""
     try:
         record = read_record(store)
     except CorruptTable:
         if not discard:
             raise
         record = ConversionRecord()
-    findings = find_foreign(store, look, answers, record)
+    findings = find_foreign_changes(store, listing, answers, record)
     if not findings:
         return record
     if not discard:
-        raise foreign_writer(store.url, findings, has_ours=has_ours(store, look, record))
+        raise foreign_writer(store.url, findings, has_own_metadata=has_own_metadata(store, listing, record))
     theirs = {finding.location for finding in findings if finding.kind == "metadata"}
     return ConversionRecord(discarded=record.discarded | theirs)
 
 
 def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> str | None:
-    """How the document's totals differ from the table's own checksum, None where they agree or there is no checksum.
+    """Return how the document's totals differ from the table's checksum; None if they agree or there is no checksum.
 
-    A writer that adds a file a second time without saying so, or names one file in two ways, is noticed here.
+    Detects a writer that adds a file twice without saying so, or names one file in two ways.
     """
     try:
         checksum = read_checksum(store, version)
@@ -230,7 +234,7 @@ def _difference(store: LogStore, version: int, document: Mapping[str, Any]) -> s
 
 
 def _put_metadata(store: LogStore, number: int, data: bytes, clock: Clock) -> bool:
-    """Whether the metadata file now holds our bytes; False where another conversion's hold the name."""
+    """Put the metadata file. Returns whether it now has our bytes; False if another conversion took the name."""
     name = metadata_name(number)
     error = ""
     for attempt in range(_STORAGE_ATTEMPTS):

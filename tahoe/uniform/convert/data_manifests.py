@@ -1,8 +1,8 @@
-"""The data side of a snapshot: what a change touches is written anew, all else is carried over as it is.
+"""The data manifests of a snapshot: manifests that a change touches are rewritten, all others are carried over.
 
-manifests with removed files ──► written anew, without them          (looked for in the folder's index of paths first)
-too many small manifests ──────► merged, with the files that come    (`manifest_policy.merges`)
-all others ────────────────────► named by the new list as they are
+manifests with removed files ──► rewritten without them             (found through the folder's index of paths)
+too many small manifests ──────► merged, together with added files  (`manifest_policy.merges`)
+all others ────────────────────► named by the new list unchanged
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["FileChanges", "next_manifests"]
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """The data files that come with a snapshot, and those that go.
+    """The data files that a snapshot adds and removes.
 
     Args:
-        added: files that come; may be long, and is read once, in pieces.
-        num_added: how many those are.
-        removed: full paths of files that go; those that are not there are no error.
+        added: added files; may be long, and is read once, in pieces.
+        num_added: the number of added files.
+        removed: full paths of removed files; missing files are not an error.
     """
 
     added: Iterable[DataFile]
@@ -38,10 +38,10 @@ class FileChanges:
 def next_manifests(
     current: Sequence[ManifestFile], changes: FileChanges, snapshot: NewSnapshot, folder: ManifestFolder
 ) -> tuple[list[ManifestFile], Totals]:
-    """The manifests of the next snapshot, written, and what it changed.
+    """Write the manifests of the next snapshot; return them with the snapshot's totals.
 
     Args:
-        current: the manifests of the snapshot before.
+        current: the manifests of the previous snapshot.
     """
     live = [manifest for manifest in current if manifest.live_files]
     most = most_entries(sum(manifest.live_files for manifest in live) + changes.num_added)
@@ -61,16 +61,16 @@ def next_manifests(
         draft.carry(manifest, pieces, gone, folder.known_paths(manifest))
         draft.entries += [counts.gone(entry, snapshot) for entry in gone]
         written.append(folder.write(draft, snapshot, len(written)))
-    kept, groups = merges(carried_over, most)
+    unmerged, groups = merges(carried_over, most)
     for draft in _drafts(groups, _entries(changes.added, snapshot, counts), snapshot, folder, most):
         written.append(folder.write(draft, snapshot, len(written)))
-    return [*written, *kept], counts.totals()
+    return [*written, *unmerged], counts.totals()
 
 
 def _drafts(
     groups: Sequence[Sequence[ManifestFile]], added: Iterator[Entry], snapshot: NewSnapshot, folder: ManifestFolder, most: int
 ) -> Iterator[Draft]:
-    """The manifests that groups of small ones are merged into, the last of them filled up with what is added."""
+    """Yield the manifests into which groups of small ones are merged, the last filled up with added files."""
     draft = Draft()
     for group in groups:
         if draft.files:
@@ -89,5 +89,5 @@ def _drafts(
 def _entries(added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
     for file in added:
         counts.new(file)
-        # Where there is no sequence number, readers take it from the manifest list.
+        # Without a sequence number, readers take it from the manifest list.
         yield Entry(ADDED, snapshot.snapshot_id, file.sequence_number, None, file)

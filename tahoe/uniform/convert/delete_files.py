@@ -2,8 +2,8 @@
 
 files added with a vector ───────────────────────► the whole vector
 files that stay, whose vector grew ──────────────► position: the new positions alone;  vector: the new one for the old one
-files that stay, whose vector shrank (RESTORE) ──► as if the file had left and come again
-files that leave with a vector ──────────────────► their deletes leave too; what a delete file says of others is written anew
+files that stay, whose vector shrank (RESTORE) ──► as if the file were removed and added
+files that leave with a vector ──────────────────► their deletes are removed too; a delete file's other entries are rewritten
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _MOST_WAITING_ROWS = 4 * MOST_ROWS
 
 
 class Vectors:
-    """The table's deletion vectors, as positions or as they are stored."""
+    """The table's deletion vectors, as positions or as stored bytes."""
 
     def __init__(self, store: LogStore) -> None:
         self._reader = VectorReader(store)
 
     def bitmap(self, descriptor: DeletionVectorDescriptor) -> BitMap64:
-        """The positions of a vector."""
+        """Return the positions of a vector."""
         return self._reader.bitmap(descriptor)
 
     def data(self, descriptor: DeletionVectorDescriptor) -> bytes:
-        """The vector's bytes as they are stored; that they hold what the descriptor says is checked."""
+        """Return the vector's stored bytes, after verifying them against the descriptor."""
         self.bitmap(descriptor)
         return vector_data(descriptor, self._reader.fetch, self._reader.store.url)
 
@@ -59,7 +59,7 @@ class MoreDeletes:
 
     Args:
         more: the positions that the Iceberg side does not have yet.
-        was_marked: whether it has some already.
+        was_marked: whether the Iceberg side already has deletes for the file.
     """
 
     url: str
@@ -70,9 +70,9 @@ class MoreDeletes:
 
 
 def split_marked(change: Change, vectors: Vectors) -> tuple[Change, tuple[MoreDeletes, ...]]:
-    """Of the files that stay with another vector: those that get rows back are exchanged whole in the change; the others only lose more rows.
+    """Split the files that stay with another vector: files that regain rows are replaced in the change; the others only lose rows.
 
-    A file whose rows come back may have bounds of the fewer rows: its entry is made anew too.
+    The bounds of a file that regains rows may cover only the rows it had, so its entry is rewritten too.
     """
     from pyroaring import BitMap64
 
@@ -103,23 +103,23 @@ class DeleteFiles(Protocol):
     """The delete files that one snapshot writes."""
 
     def whole(self, target: Target, vector: DeletionVectorDescriptor) -> None:
-        """Note that a data file is added with this vector."""
+        """Record that a data file is added with this vector."""
 
     def add_more(self, target: Target, more: MoreDeletes) -> bool:
-        """Note that a data file loses more rows; whether what was written of it before is to go."""
+        """Record that a data file loses more rows; return whether its previous deletes must be removed."""
 
     def keep(self, file: DataFile, leaving: frozenset[str]) -> None:
-        """Note that a delete file goes, and keep what it says of data files that are not `leaving`: that is still true."""
+        """Record that a delete file is removed, and keep its deletes for data files that are not `leaving`."""
 
     def is_joined(self, entries: Sequence[Entry]) -> bool:
-        """Whether these live entries of one partition are better written as one."""
+        """Whether these live entries of one partition should be merged into one."""
 
     def finish(self) -> list[DataFile]:
-        """Write what is left; all delete files of the snapshot."""
+        """Write the remaining files; return all delete files of the snapshot."""
 
 
 def delete_files(form: str, folder: ManifestFolder, snapshot: NewSnapshot, vectors: Vectors) -> DeleteFiles:
-    """For one snapshot, in the form of `tahoe.protocol.iceberg_compat.deletes_form`."""
+    """Return the `DeleteFiles` for a snapshot, in the form of `tahoe.protocol.iceberg_compat.deletes_form`."""
     if form == "vector":
         return _PuffinFiles(folder, snapshot, vectors)
     return _PositionDeletes(folder, snapshot, vectors, is_allowed=form == "position")
@@ -132,12 +132,12 @@ def next_delete_manifests(
     snapshot: NewSnapshot,
     folder: ManifestFolder,
 ) -> tuple[list[ManifestFile], Totals]:
-    """The delete manifests of the next snapshot, written, and what it changed.
+    """Write the delete manifests of the next snapshot; return them with the snapshot's totals.
 
     Args:
-        current: those of the snapshot before.
-        leaving: full paths of data files of which nothing may be said any more.
-        new: what is to be written; finished here.
+        current: the delete manifests of the previous snapshot.
+        leaving: full paths of data files whose deletes must be removed.
+        new: the delete files to write; finished here.
     """
     live = [manifest for manifest in current if manifest.live_files]
     touched = folder.speaking_of(leaving, live, snapshot.spec) if leaving else frozenset()
@@ -172,20 +172,20 @@ def _live_entries(folder: ManifestFolder, manifest: ManifestFile, snapshot: NewS
 
 
 def _joined(entries: Sequence[Entry], new: DeleteFiles, snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
-    """The entries, where delete files of one partition become one."""
+    """Merge the delete files of one partition where `is_joined` says so."""
     by_partition: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         by_partition.setdefault(tuple(map(repr, entry.file.partition)), []).append(entry)
-    kept: list[Entry] = []
+    merged: list[Entry] = []
     for of_partition in by_partition.values():
         join = new.is_joined(of_partition)
         for entry in of_partition:
             if join:
                 new.keep(entry.file, frozenset())
-                kept.append(counts.gone(entry, snapshot))
+                merged.append(counts.gone(entry, snapshot))
             else:
-                kept.append(entry._replace(status=EXISTING))
-    return iter(kept)
+                merged.append(entry._replace(status=EXISTING))
+    return iter(merged)
 
 
 def _entries(merged: Iterator[Entry], added: Iterable[DataFile], snapshot: NewSnapshot, counts: Counts) -> Iterator[Entry]:
@@ -196,7 +196,7 @@ def _entries(merged: Iterator[Entry], added: Iterable[DataFile], snapshot: NewSn
 
 
 def _name(kind: str, ending: str, snapshot: NewSnapshot, *content: bytes) -> str:
-    """No two snapshots share a delete file, so that one that a snapshot drops never comes back under its name."""
+    """Return a store name unique to the snapshot, so that a delete file that a snapshot drops never reappears under its name."""
     digest = hashlib.sha256(b"".join((str(snapshot.snapshot_id).encode(), b"/", *content))).hexdigest()
     return f"{FOLDER}/{kind}{snapshot.version}-{digest[:20]}.{ending}"
 
@@ -225,16 +225,16 @@ class _PositionDeletes:
             b"\0" if value is None else b"\2" + codec.encode(value)
             for codec, value in zip(self._snapshot.spec.codecs, file.partition, strict=True)
         )
-        for url, dead in self._folder.positions_in(file).items():
+        for url, positions in self._folder.positions_in(file).items():
             if url not in leaving:
-                self._add(Target(url, file.partition, encoded), dead)
+                self._add(Target(url, file.partition, encoded), positions)
 
     def is_joined(self, entries: Sequence[Entry]) -> bool:
         return len(entries) > 1 and sum(entry.file.record_count for entry in entries) <= MOST_ROWS
 
     def finish(self) -> list[DataFile]:
-        for target, dead in self._waiting.values():
-            for group in groups(dead):
+        for target, positions in self._waiting.values():
+            for group in groups(positions):
                 data = position_delete_bytes(group)
                 url = self._folder.put(_name("deletes", "parquet", self._snapshot, data), data)
                 self._files.append(position_delete_entry(url, len(data), target, group))
@@ -246,12 +246,12 @@ class _PositionDeletes:
         if not self._is_allowed:
             refuse_vector(target, vector)
 
-    def _add(self, target: Target, dead: BitMap64) -> None:
-        if not len(dead):
+    def _add(self, target: Target, positions: BitMap64) -> None:
+        if not len(positions):
             return
         _, group = self._waiting.setdefault(target.encoded_partition, (target, {}))
-        group[target.url] = group[target.url] | dead if target.url in group else dead
-        self._rows += len(dead)
+        group[target.url] = group[target.url] | positions if target.url in group else positions
+        self._rows += len(positions)
         if self._rows > _MOST_WAITING_ROWS:
             self.finish()
 
@@ -274,7 +274,7 @@ class _PuffinFiles:
         return more.was_marked
 
     def keep(self, file: DataFile, leaving: frozenset[str]) -> None:
-        """A file has one vector, and that is gone."""
+        """Nothing to keep: a file has one vector, and it is removed."""
 
     def is_joined(self, entries: Sequence[Entry]) -> bool:
         return False

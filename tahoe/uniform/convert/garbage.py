@@ -1,6 +1,6 @@
-"""Files of the Iceberg side that nothing names any more: those of expired snapshots, and those that a crash has left behind.
+"""Unreferenced files of the Iceberg side: files of expired snapshots, and files left behind by a crash.
 
-Data files are never among them: they are the Delta table's, and VACUUM's business.
+Data files are never among them: they belong to the Delta table, and VACUUM deletes them.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from tahoe.uniform.formats.metadata_files import FOLDER
 __all__ = ["GRACE_MS", "orphans", "unreferenced"]
 
 GRACE_MS = 24 * 60 * 60 * 1000
-"""So old a file must be before it counts as left behind: a conversion under way has files that nothing names yet."""
+"""Minimum age of an orphan: a conversion in progress has files that nothing references yet."""
 
 _OURS = re.compile(r"(m\d+-\d+-|d\d+-\d+-|snap-\d+-|deletes\d+-|dv\d+-)[0-9a-f]+\.(avro|parquet|puffin)")
 
 
 def unreferenced(folder: ManifestFolder, old: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> list[str]:
-    """URLs of manifest lists, manifests and delete files that only expired snapshots name.
+    """Return the URLs of manifest lists, manifests and delete files that only expired snapshots reference.
 
-    History is a line, and what a snapshot no longer names never comes back: so what the oldest kept snapshot does not name, no
-    kept one names.
+    History is linear, and a file that a snapshot drops never comes back. So a file that the oldest retained snapshot does not reference
+    is referenced by no retained snapshot.
 
     Args:
         old: the expired snapshots, oldest first.
-        document: what is kept.
+        document: the document with the retained snapshots.
     """
     if not old:
         return []
-    kept = folder.read_list(document["snapshots"][0]["manifest-list"])
-    kept_paths = {manifest.path for manifest in kept}
+    retained = folder.read_list(document["snapshots"][0]["manifest-list"])
+    retained_paths = {manifest.path for manifest in retained}
     garbage: dict[str, None] = {}
     gone: dict[str, ManifestFile] = {}
     all_along: set[str] = set()
     for position, snapshot in enumerate(old):
         try:
             manifests = folder.read_list(snapshot["manifest-list"])
-        except NotFound:  # deleted by an earlier try
+        except NotFound:  # deleted by an earlier attempt
             continue
         if position == 0:
             all_along = {manifest.path for manifest in manifests}
-        gone.update({manifest.path: manifest for manifest in manifests if manifest.path not in kept_paths})
+        gone.update({manifest.path: manifest for manifest in manifests if manifest.path not in retained_paths})
         garbage[snapshot["manifest-list"]] = None
-    # A delete file that is still needed has moved to a manifest that is younger than the first of the expired snapshots.
+    # A delete file still in use has moved to a manifest younger than the first of the expired snapshots.
     dropped = _delete_files(folder, gone.values())
     if dropped:
-        dropped -= _delete_files(folder, (manifest for manifest in kept if manifest.path not in all_along))
+        dropped -= _delete_files(folder, (manifest for manifest in retained if manifest.path not in all_along))
     return [*garbage, *gone, *sorted(dropped)]
 
 
 def orphans(store: LogStore, folder: ManifestFolder, document: Mapping[str, Any], now_ms: int) -> list[str]:
-    """Names of files in the table's folder ``metadata`` that Tahoe wrote, that no snapshot names, and that are older than `GRACE_MS`.
+    """Return the names of files in ``metadata`` that Tahoe wrote, that no snapshot references, and that are older than `GRACE_MS`.
 
     Reads every manifest list, and every delete manifest.
     """
@@ -77,10 +77,10 @@ def orphans(store: LogStore, folder: ManifestFolder, document: Mapping[str, Any]
 
 
 def _delete_files(folder: ManifestFolder, manifests: Iterable[ManifestFile]) -> set[str]:
-    """The delete files that live entries of these manifests name."""
+    """Return the delete files of the live entries in these manifests."""
     urls: set[str] = set()
     for manifest in manifests:
         if manifest.content != DATA:
-            with suppress(NotFound):  # deleted by an earlier try
+            with suppress(NotFound):  # deleted by an earlier attempt
                 urls |= folder.delete_files_of(manifest)
     return urls

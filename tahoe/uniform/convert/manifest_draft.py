@@ -1,5 +1,5 @@
-"""One manifest on its way: what is to be in it, and what its bytes, its name and its entry in the manifest list are. Nothing is read or
-written here, so other processes make manifests with it too (`tahoe.uniform.convert.slices`).
+"""A manifest to be written: its entries, bytes, name and entry in the manifest list. No input or output here, so that other processes can
+encode manifests with it too (`tahoe.uniform.convert.slices`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["Counts", "Draft", "NewSnapshot", "digest", "manifest_data", "manifes
 
 @dataclass(frozen=True, eq=False)
 class NewSnapshot:
-    """What the entries and manifests of the snapshot under way need to know of it.
+    """The properties of the new snapshot that its entries and manifests need.
 
     Args:
-        first_row_id: in format version 3, the table's next row id before it.
+        first_row_id: in format version 3, the table's next row id before the snapshot.
     """
 
     snapshot_id: int
@@ -47,15 +47,15 @@ class NewSnapshot:
     format_version: int = 2
     first_row_id: int | None = None
 
-    # Encoded once for all manifests of the snapshot. The properties keep their values in the instance, which therefore has no slots.
+    # Encoded once for all manifests of the snapshot. `cached_property` stores its value in the instance, which therefore has no slots.
     @cached_property
     def data_header(self) -> ManifestHeader:
-        """What every manifest of data files begins with."""
+        """The header of manifests of data files."""
         return self._header(DATA)
 
     @cached_property
     def delete_header(self) -> ManifestHeader:
-        """What every manifest of delete files begins with."""
+        """The header of manifests of delete files."""
         return self._header(DELETES)
 
     def _header(self, content: int) -> ManifestHeader:
@@ -63,9 +63,9 @@ class NewSnapshot:
 
 
 class Draft:
-    """What is to be in one manifest: entries that are carried over from others, in pieces, and single ones.
+    """The content of one manifest: entries carried over from others, in pieces, and single entries.
 
-    Its `known_paths` are hashes of the carried entries' paths; None where they are not known of every manifest that was carried.
+    `known_paths` are hashes of the carried entries' paths; None if they are unknown for any carried manifest.
     """
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
@@ -78,15 +78,15 @@ class Draft:
 
     @property
     def files(self) -> int:
-        """How many entries it has."""
+        """The number of entries."""
         return self._files + len(self.entries)
 
     def carry(self, manifest: ManifestFile, pieces: Sequence[Piece], gone: Sequence[Entry], paths: frozenset[int] | None) -> None:
-        """Take over all live entries of a manifest, but those that are gone.
+        """Carry over all live entries of a manifest except those that are gone.
 
         Args:
-            pieces: the entries that stay, as they stand in the manifest.
-            paths: hashes of the paths in the manifest; None where they are not known.
+            pieces: the remaining entries, as encoded in the manifest.
+            paths: hashes of the paths in the manifest; None if unknown.
         """
         self.pieces += pieces
         self._carried.append(manifest)
@@ -98,7 +98,7 @@ class Draft:
             self.known_paths |= paths - path_hashes(entry.file.url for entry in gone)
 
     def manifest_file(self, path: str, length: int, snapshot: NewSnapshot, content: int = DATA) -> ManifestFile:
-        """How a manifest list names it."""
+        """Return the entry of the manifest in a manifest list."""
         files = [self._files, 0, 0]
         rows = [self._rows, 0, 0]
         lowest = min([snapshot.sequence_number, *(manifest.min_sequence_number for manifest in self._carried)])
@@ -129,23 +129,23 @@ class Draft:
 
 
 class Counts:
-    """Counts up what a snapshot changes."""
+    """Counts the files, rows and bytes that a snapshot adds and deletes."""
 
     def __init__(self) -> None:
         self.added = [0, 0, 0]
         self.deleted = [0, 0, 0]
 
     def gone(self, entry: Entry, snapshot: NewSnapshot) -> Entry:
-        """The entry of a file that leaves, as it is written; the file is counted."""
+        """Count a deleted file, and return its entry with status DELETED."""
         self._count(self.deleted, entry.file)
         return entry._replace(status=DELETED, snapshot_id=snapshot.snapshot_id)
 
     def totals(self) -> Totals:
-        """What was counted, for the snapshot's summary."""
+        """Return the counts, for the snapshot's summary."""
         return Totals(*self.added, *self.deleted)
 
     def new(self, file: DataFile) -> None:
-        """Count a file that comes."""
+        """Count an added file."""
         self._count(self.added, file)
 
     @staticmethod
@@ -156,21 +156,21 @@ class Counts:
 
 
 def manifest_data(draft: Draft, snapshot: NewSnapshot, content: int = DATA) -> bytes:
-    """A manifest's bytes."""
+    """Return a manifest's bytes."""
     header = snapshot.data_header if content == DATA else snapshot.delete_header
     return manifest_bytes(blocks_of([*draft.pieces, *pieces_of(draft.entries)]), header)
 
 
 def manifest_name(data: bytes, version: int, number: int, content: int = DATA) -> str:
-    """The store name of a manifest; it tells the content."""
+    """Return the store name of a manifest, derived from its content."""
     return f"{FOLDER}/{'m' if content == DATA else 'd'}{version}-{number}-{digest(data)}.avro"
 
 
 def path_hashes(paths: Iterable[str]) -> frozenset[int]:
-    """What the index of paths keeps of each: whether a manifest *may* hold a path is enough to know, and a number is small."""
+    """Hash paths for the index: it only answers whether a manifest *may* contain a path, and integers are small."""
     return frozenset(map(hash, paths))
 
 
 def digest(data: bytes) -> str:
-    """What a file's name tells of its content."""
+    """Return the content hash for a file's name."""
     return hashlib.sha256(data).hexdigest()[:16]

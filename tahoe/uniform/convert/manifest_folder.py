@@ -1,4 +1,4 @@
-"""Manifests, manifest lists and delete files where they lie: read, written and searched."""
+"""Reads, writes and searches the manifests, manifest lists and delete files of a table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = ["ManifestFolder"]
 
 
 class ManifestFolder:
-    """Manifests, manifest lists and delete files of one table, read and written whole; names tell their content.
+    """The manifests, manifest lists and delete files of one table, read and written whole, with names derived from their content.
 
     Args:
-        store: the table's store; everything lies in its folder ``metadata``.
-        caches: what is remembered of these files; nothing yet where none are given.
+        store: the table's store; all files are in its folder ``metadata``.
+        caches: caches of these files; empty by default.
     """
 
     def __init__(self, store: LogStore, caches: ManifestCaches | None = None) -> None:
@@ -46,27 +46,27 @@ class ManifestFolder:
         self.root_url = f"{store.url}/"
 
     def url(self, name: str) -> str:
-        """The URL of a file of ours by its store name."""
+        """Return the URL of one of Tahoe's files by its store name."""
         return self.root_url + name
 
     def name(self, url: str) -> str:
-        """The store name of a file of ours."""
+        """Return the store name of one of Tahoe's files by its URL."""
         return url.removeprefix(self.root_url)
 
     def file_url(self, path: str) -> str:
-        """The full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
+        """Return the full path of a data file by its path in the log; like the table's URL it is not percent-encoded."""
         name = decode_path(path, self._store.url, outside=True)
-        if is_outside(name):  # whether it may be shown to readers of Iceberg is told by where it lies
+        if is_outside(name):  # raises if its location must not be exposed to Iceberg readers
             self._store.outside.at(name)
         return named_url(self._store.url, name)
 
     def put(self, name: str, data: bytes) -> str:
-        """Write a file; returns its URL."""
+        """Write a file; return its URL."""
         self._store.put(name, data)
         return self.url(name)
 
     def write(self, draft: Draft, snapshot: NewSnapshot, number: int, content: int = DATA) -> ManifestFile:
-        """One manifest. Equal entries give an equal name, so a second try overwrites a file with itself."""
+        """Write one manifest. Equal entries give an equal name, so a retry overwrites the file with the same bytes."""
         data = manifest_data(draft, snapshot, content)
         url = self.put(manifest_name(data, snapshot.version, number, content), data)
         if draft.known_paths is not None:
@@ -76,14 +76,13 @@ class ManifestFolder:
     def pieces(
         self, manifest: ManifestFile, spec: Spec, removed: frozenset[str] = frozenset()
     ) -> tuple[list[Piece], list[Entry]]:
-        """The manifest's live entries to be carried into another one, and those of removed files.
-
+        """Return the manifest's live entries as pieces to carry over, and the entries of removed files.
         See `tahoe.uniform.formats.manifest_pieces.carried`.
         """
         return carried(self._store.get(self.name(manifest.path)), manifest, spec, removed)
 
     def write_list(self, manifests: Sequence[ManifestFile], snapshot: NewSnapshot) -> str:
-        """The manifest list of a snapshot; returns its URL."""
+        """Write the manifest list of a snapshot; return its URL."""
         data = manifest_list_bytes(
             manifests,
             snapshot_id=snapshot.snapshot_id,
@@ -96,32 +95,32 @@ class ManifestFolder:
         return url
 
     def read(self, manifest: ManifestFile, spec: Spec) -> list[Entry]:
-        """All entries of a manifest, deleted ones included."""
+        """Return all entries of a manifest, including deleted ones."""
         return read_manifest(self._store.get(self.name(manifest.path)), manifest, spec)
 
     def read_list(self, url: str) -> list[ManifestFile]:
-        """The manifests that a manifest list names."""
+        """Return the manifests in a manifest list."""
         lists = self._caches.lists
         return lists.get(url) or lists.put(url, read_manifest_list(self._store.get(self.name(url)), url))
 
     def known_paths(self, manifest: ManifestFile) -> frozenset[int] | None:
-        """Hashes of the paths in a manifest, where they are known without reading it."""
+        """Return hashes of the paths in a manifest if they are cached, else None."""
         return self._caches.paths.of([manifest])[0]
 
     def positions_in(self, file: DataFile) -> dict[str, BitMap64]:
-        """What a position delete file says."""
+        """Return the positions in a position delete file, by data file."""
         return positions_in(self._store.get(self.name(file.url)), file.url)
 
     def about(self, file: DataFile) -> tuple[str, ...]:
-        """The data files that a delete file deletes rows from."""
+        """Return the data files that a delete file deletes rows from."""
         return tuple(self.positions_in(file)) if file.about is None else file.about
 
     def delete_files_of(self, manifest: ManifestFile) -> set[str]:
-        """URLs of the delete files that are live in a delete manifest, whatever the partitioning was when it was written."""
+        """Return the URLs of the live delete files in a delete manifest, whatever the partitioning was when it was written."""
         return set(live_urls(self._store.get(self.name(manifest.path)), manifest.path))
 
     def speaking_of(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> frozenset[str]:
-        """The paths of those delete manifests that may say something of these data files."""
+        """Return the paths of the delete manifests that may delete rows of these data files."""
         paths = []
         hashes = path_hashes(urls)
         for manifest, index in zip(manifests, self._caches.paths.of(manifests), strict=True):
@@ -132,26 +131,26 @@ class ManifestFolder:
         return frozenset(paths)
 
     def containing(self, urls: frozenset[str], manifests: Sequence[ManifestFile], spec: Spec) -> dict[str, frozenset[str]]:
-        """Which of the files each manifest may hold, by the manifest's path; manifests that hold none are left out.
+        """Return which of the files each manifest may contain, by the manifest's path; manifests that contain none are omitted.
 
-        What a first, fast look misses is looked for entry by entry, so nothing that is there is missed.
+        Files that the index misses are searched entry by entry, so no file is missed.
         """
-        found: dict[str, frozenset[str]] = {}
+        matches: dict[str, frozenset[str]] = {}
         hashes = path_hashes(urls)
         for manifest, index in zip(manifests, self._caches.paths.of(manifests), strict=True):
             if index is None:
                 index = self._caches.paths.put(manifest.path, self._indexed(manifest))
             if not index.isdisjoint(hashes):
-                found[manifest.path] = frozenset(url for url in urls if hash(url) in index)
-        if not urls <= frozenset().union(*found.values()):
+                matches[manifest.path] = frozenset(url for url in urls if hash(url) in index)
+        if not urls <= frozenset().union(*matches.values()):
             for manifest in manifests:
                 here = urls & {entry.file.url for entry in self.read(manifest, spec)}
                 if here:
-                    found[manifest.path] = found.get(manifest.path, frozenset()) | here
-        return found
+                    matches[manifest.path] = matches.get(manifest.path, frozenset()) | here
+        return matches
 
     def _paths_of(self, entries: Iterable[Entry], content: int) -> Iterator[str]:
-        """The data files that the live entries are, or are about."""
+        """Yield the paths of the data files that the live entries name or delete from."""
         for entry in entries:
             if entry.status != DELETED:
                 yield from (entry.file.url,) if content == DATA else self.about(entry.file)

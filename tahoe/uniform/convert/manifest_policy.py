@@ -1,8 +1,8 @@
-"""Which manifests the next snapshot has, decided from numbers alone: how large they may be, and when small ones are merged.
+"""Size limits and merging of manifests, computed from counts alone.
 
-Removing a file writes its manifest anew, and each commit writes the list of all manifests. So manifests are small, and larger ones only
-where else there were too many (`most_entries`); many small ones, as small commits leave them, are merged now and then (`merges`). The cost
-of a small commit therefore hardly grows with the table.
+Removing a file rewrites its manifest, and each commit writes the list of all manifests. So manifests are small, and grow only to avoid
+having too many (`most_entries`); the many small manifests of small commits are merged now and then (`merges`). The cost of a small
+commit therefore hardly grows with the table.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from tahoe.uniform.formats.manifests import Entry, ManifestFile
 __all__ = ["LEAST_ENTRIES", "MAX_SMALL", "chunks", "many_small", "merges", "most_entries"]
 
 LEAST_ENTRIES = 256
-"""So many files a manifest may hold at least."""
+"""The capacity of the smallest manifests, in files."""
 
 MAX_SMALL = 32
-"""More manifests than this that hold less than half of what they may are merged, twice as many at once at most."""
+"""If more manifests than this are less than half full, they are merged, at most twice as many at a time."""
 
 
 def most_entries(files: int) -> int:
-    """How many files a manifest may hold in a table of so many.
+    """Return the capacity of manifests in a table of so many files.
 
-    The larger manifests are, the dearer to write one anew; the smaller, the longer their list. Near the square root both grow alike.
+    Large manifests are costly to rewrite; small ones make the list long. Near the square root both costs grow alike.
     """
     return max(LEAST_ENTRIES, isqrt(files) // 2)
 
 
 def many_small(manifests: Sequence[ManifestFile], most: int) -> list[ManifestFile]:
-    """The small ones among the manifests, or the oldest of these, where they are too many; else none."""
+    """Return the small manifests, or the oldest of them, if there are too many; else an empty list."""
     small = [manifest for manifest in manifests if manifest.live_files < most // 2]
     return small[-2 * MAX_SMALL :] if len(small) > MAX_SMALL else []
 
 
 def merges(manifests: Sequence[ManifestFile], most: int) -> tuple[list[ManifestFile], list[list[ManifestFile]]]:
-    """Which manifests stay as they are, and which become one: groups, in the order in which they are written."""
+    """Return the manifests that stay unchanged, and the groups to merge, in the order in which they are written."""
     small = many_small(manifests, most)
     going = {manifest.path for manifest in small}
     groups: list[list[ManifestFile]] = []
@@ -52,6 +52,6 @@ def merges(manifests: Sequence[ManifestFile], most: int) -> tuple[list[ManifestF
 
 
 def chunks(entries: Iterator[Entry], most: int) -> Iterator[list[Entry]]:
-    """The entries of one manifest after the other."""
+    """Yield the entries of one manifest after the other."""
     while chunk := list(islice(entries, most)):
         yield chunk

@@ -1,4 +1,4 @@
-"""What a conversion must do, decided from values: which commits become which Iceberg snapshots, or that all is built anew."""
+"""Plans a conversion from values: the Iceberg snapshots for the new commits, or a rebuild."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommit:
-    """One commit of the log. `timestamp_ms` is what the commit says of itself, None where it does not."""
+    """One commit of the log."""
 
     version: int
     actions: tuple[Action, ...]
 
     @property
     def timestamp_ms(self) -> int | None:
-        """When the commit was made, as it says of itself; None where it does not."""
+        """The commit's own timestamp; None if it has none."""
         for action in self.actions:
             if isinstance(action, CommitInfo):
                 at = action.in_commit_timestamp or action.values.get("timestamp")
@@ -33,7 +33,7 @@ class DeltaCommit:
 
     @property
     def metadata(self) -> Metadata | None:
-        """The metadata that it sets; None where it leaves that as it is."""
+        """The metadata that the commit sets, or None."""
         return next((action for action in self.actions if isinstance(action, Metadata)), None)
 
 
@@ -42,8 +42,8 @@ class Marked:
     """A file that stays, with another deletion vector.
 
     Args:
-        add: the file as it is now; it has a vector.
-        before: the vector that the Iceberg side shows, None where it shows every row.
+        add: the file's current add action, with its vector.
+        before: the vector that the Iceberg side shows; None if it shows every row.
     """
 
     url: str
@@ -53,17 +53,17 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one Iceberg snapshot does.
+    """The changes of one Iceberg snapshot.
 
     Args:
         version: the Delta version that it leads to.
         metadata: the table's metadata at that version.
-        adds: files that come.
-        removed: full paths of files that go; some may never have been converted.
+        adds: added files.
+        removed: full paths of removed files; some may never have been converted.
         with_vectors: those of `removed` that the Iceberg side shows with a deletion vector.
         marked: files that stay and lose rows.
         rearranges: no rows change (OPTIMIZE and the like).
-        row_id_mark: the highest row id given so far, None where the commits do not say.
+        row_id_mark: the row id high-water mark; None if the commits do not set it.
     """
 
     version: int
@@ -78,12 +78,12 @@ class Change:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file comes, goes or loses rows."""
+        """Whether no file is added, removed, or loses rows."""
         return not self.adds and not self.removed and not self.marked
 
     @property
     def operation(self) -> str:
-        """Iceberg's name for it (format/spec.md, "Snapshots")."""
+        """Iceberg's name for the operation (format/spec.md, "Snapshots")."""
         if not self.removed and not self.marked:
             return "overwrite" if any(add.deletion_vector for add in self.adds) else "append"
         if self.rearranges:
@@ -93,14 +93,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """Everything is made from the live files of the target version; `reason` is for the log and the status."""
+    """Rebuild everything from the live files of the target version; `reason` appears in the log and the status."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class FurtherCommits:
-    """The changes since the version converted last, oldest first."""
+    """Apply the changes since the last converted version, oldest first."""
 
     changes: tuple[Change, ...]
 
@@ -116,14 +116,14 @@ def plan_conversion(
     timestamp_ms: int,
     file_url: Callable[[str], str],
 ) -> Plan:
-    """How to get from the version before `commits` to the last of them.
+    """Plan the way from the version before `commits` to the last of them.
 
     Args:
-        before: the table's metadata where the conversion stands.
+        before: the table's metadata at the last converted version.
         target: its metadata at the last commit.
         commits: every commit since, oldest first.
-        timestamp_ms: of the target version.
-        file_url: the full path of a file by its path in the log, where one file can be spelt in several ways.
+        timestamp_ms: the timestamp of the target version.
+        file_url: returns the full path for a path in the log, which may spell one file in several ways.
     """
     metadata = before
     for commit in commits:
@@ -146,12 +146,12 @@ def plan_conversion(
 
 
 def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: int, file_url: Callable[[str], str]) -> Change:
-    """The commits as one change: what was added and removed again in between is not seen.
+    """Combine commits into one change: files added and removed again in between do not appear.
 
-    A file that a commit names again without a change of data (new statistics, new tags) replaces its own entry.
+    A commit that adds a file again without a data change (new statistics, new tags) replaces the file's entry.
     """
     live: dict[str, AddFile | None] = {}
-    shown: dict[str, AddFile | RemoveFile] = {}  # by path, what the first action says of a file that the Iceberg side has
+    shown: dict[str, AddFile | RemoveFile] = {}  # by path, the first action for a file that the Iceberg side has
     data_change = False
     mark: int | None = None
     for commit in commits:
@@ -183,7 +183,7 @@ def change_of(commits: Sequence[DeltaCommit], metadata: Metadata, timestamp_ms: 
 
 
 def _only_marked(before: AddFile | RemoveFile | None, after: AddFile) -> bool:
-    """Whether a file that was removed and added again differs in its deletion vector alone, as far as actions tell."""
+    """Whether a file that was removed and added again differs only in its deletion vector, as far as the actions show."""
     if not isinstance(before, RemoveFile) or after.deletion_vector is None:
         return False
     same_rows = (before.base_row_id, before.default_row_commit_version) == (after.base_row_id, after.default_row_commit_version)
@@ -198,7 +198,7 @@ def _breaks_history(before: Metadata, after: Metadata, version: int) -> str | No
     if not uniform_is_enabled(TableProperties(after.configuration)):
         return f"UniForm was off at version {version}"
     if before.id != after.id:
-        return f"the table was made anew at version {version}"
+        return f"the table was replaced at version {version}"
     if format_version(TableProperties(before.configuration)) != format_version(TableProperties(after.configuration)):
         return f"the format version changed at version {version}"
     if _partitioning(before) != _partitioning(after):

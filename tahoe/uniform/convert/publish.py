@@ -1,4 +1,4 @@
-"""The end of a conversion: pointers are moved to the new metadata, and what nothing names any more is deleted."""
+"""The end of a conversion: pointers are moved to the new metadata, and unreferenced files are deleted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tahoe.uniform.catalogs.catalog import PATH, Catalog, advance
 from tahoe.uniform.catalogs.path_catalog import PathCatalog
 from tahoe.uniform.catalogs.pointers import Pointer
 from tahoe.uniform.convert.conversion import Conversion
+from tahoe.uniform.external.conversion_record import ConversionRecord, write_record
+from tahoe.uniform.external.metadata_listing import newest_metadata, newest_number
 from tahoe.uniform.formats.metadata_files import metadata_number
-from tahoe.uniform.others.look import newest_metadata, newest_number
-from tahoe.uniform.others.record import ConversionRecord, write_record
 
 __all__ = ["Publication", "publish"]
 
@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What is to be shown to readers.
+    """A converted version to publish.
 
     Args:
-        result: of the conversion, whose metadata lies in the table's folder by now.
-        record: of the conversion before, after a look for other writers.
-        garbage: store names of files that only metadata before `result` names.
-        take_over: pointers are moved from metadata of another writer too, and registered anew where somebody dropped the entry.
+        result: the conversion, whose metadata file is already in the table's folder.
+        record: the record of the previous conversion, after the check for other writers.
+        garbage: store names of files that only metadata before `result` references.
+        take_over: also move pointers from metadata of another writer, and register again if somebody dropped the entry.
     """
 
     result: Conversion
@@ -40,13 +40,13 @@ class Publication:
 
 
 def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publication, catalog_seconds: float) -> Conversion:
-    """Move the pointers, then delete what nothing names any more. Neither can undo the conversion.
+    """Move the pointers, then delete unreferenced files. Neither can undo the conversion.
 
     Args:
-        catalog_seconds: how long to wait for each pointer to be moved; one that is not by then is moved when its catalog answers.
+        catalog_seconds: how long to wait for each pointer to be moved; a slower one is moved when its catalog answers.
 
     Returns:
-        The result, with the errors of catalogs whose pointers stay behind.
+        The result, with the errors of catalogs whose pointers are out of date.
     """
     result, record = publication.result, publication.record
     errors: dict[str, TahoeError] = {}
@@ -63,8 +63,8 @@ def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publicati
         except TahoeError as error:
             errors[pointer.name] = error
     for name, why in errors.items():
-        logger.error("version %d of %s: the catalog %s stays behind: %s", result.version, store.url, name, why)
-    # One that was not moved in time may have been since the last conversion.
+        logger.error("version %d of %s: the catalog %s is out of date: %s", result.version, store.url, name, why)
+    # A pointer update that timed out may have succeeded since.
     registered = {pointer.name: shown for pointer in pointers if (shown := pointer.shown()) is not None}
     published = replace(
         record,
@@ -73,15 +73,15 @@ def publish(store: LogStore, pointers: Sequence[Pointer], publication: Publicati
     )
     if published != record:
         write_record(store, published)
-    # Metadata of another writer that a catalog points to may go on from ours, and name what ours names no longer.
+    # Another writer's metadata in a catalog may build on ours, and reference files that ours no longer references.
     if not any(isinstance(why, ForeignWriter) for why in errors.values()):
         _delete(store, publication.garbage)
     return replace(result, catalog_errors=errors)
 
 
 def _move(catalog: Catalog, store: LogStore, publication: Publication) -> None:
-    """Point a catalog to the new metadata, or to newer metadata that another conversion has put meanwhile: where pointers are not
-    compared, that one's may have been moved before ours."""
+    """Point a catalog to the new metadata, or to newer metadata of a concurrent conversion: without compare-and-swap, that conversion's
+    pointer may have been moved first."""
     location = publication.result.metadata_location
     is_known = catalog.name in publication.record.catalogs
     advance(catalog, location, store.url, take_over=publication.take_over, is_known=is_known)
@@ -94,11 +94,11 @@ def _delete(store: LogStore, names: Sequence[str]) -> None:
         try:
             store.delete(name)
         except TahoeError as error:
-            logger.warning("%s/%s is no longer needed but could not be deleted: %s", store.url, name, error)
+            logger.warning("%s/%s is unreferenced but could not be deleted: %s", store.url, name, error)
 
 
 def _newer(store: LogStore, location: str) -> str | None:
-    """The URL of newer metadata of ours, put by another conversion meanwhile."""
+    """Return the URL of newer metadata of Tahoe's, put by a concurrent conversion; None if there is none."""
     try:
         number = newest_number(store)
         if number is None or number <= (metadata_number(location) or 0):

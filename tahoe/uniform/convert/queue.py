@@ -1,7 +1,7 @@
-"""Conversions in the background: for each table at most one runs and at most one waits, and the newest waiting one wins.
+"""The background queue of conversions: per table at most one runs and one waits, and the newest waiting one wins.
 
-Commits made while a conversion runs are therefore converted together. A writer never waits and never sees an error: those are
-logged, and the status tells them. Threads are daemons that live as long as there is work.
+Commits made while a conversion runs are therefore converted together. A writer never waits and never sees an error: errors are logged
+and reported by the status. Threads are daemons and end with the work.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Job:
 
 
 class ConversionQueue:
-    """What waits and what runs, by table."""
+    """Running and waiting conversions, by table."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -33,7 +33,7 @@ class ConversionQueue:
         self._running: dict[str, int] = {}
 
     def submit(self, table: str, run: Run, version: int) -> None:
-        """Have `run(version)` called soon, unless the same or a newer version waits already. Returns at once.
+        """Queue `run(version)` unless the same or a newer version is already queued. Returns at once.
 
         Args:
             table: the table's URL; conversions of one table never run side by side.
@@ -49,7 +49,7 @@ class ConversionQueue:
         Thread(target=self._work, args=(table,), name=f"tahoe-uniform {table}", daemon=True).start()
 
     def busy(self, table: str | None = None) -> list[str]:
-        """The tables of which a conversion runs or waits; of `table` alone where one is named."""
+        """Return the tables with a running or waiting conversion; only `table` if it is set."""
         with self._changed:
             return [url for url in self._running if table is None or url == table]
 
@@ -59,7 +59,7 @@ class ConversionQueue:
             return table in self._running
 
     def drain(self, timeout: float | None = None, table: str | None = None) -> bool:
-        """Wait until nothing runs and nothing waits; False where that took longer than `timeout` seconds.
+        """Wait until nothing runs or waits; return False if that takes longer than `timeout` seconds.
 
         Args:
             table: wait for this table alone.
@@ -78,6 +78,6 @@ class ConversionQueue:
                 self._running[table] = job.version
             try:
                 job.run(job.version)
-            except BaseException:  # a panic of a compiled library is no Exception
-                # The writer's commit stands; the next commit's conversion makes up for this one.
+            except BaseException:  # a panic in a compiled library is not an Exception
+                # The writer's commit is unaffected; the next commit's conversion includes it.
                 logger.exception("version %d of %s could not be converted to Iceberg", job.version, table)

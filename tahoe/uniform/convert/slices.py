@@ -1,10 +1,10 @@
-"""A full conversion in slices: runs of the table's files, each of which gives its manifests by itself, in any process.
+"""A full conversion in slices: runs of the table's files that any process can encode into manifests independently.
 
-    files, in their order ─► slices as Arrow ─► encode_slice, in processes of a `SliceEncoder` ─► manifests ─► written here, in their order
+    sorted files ─► slices as Arrow ─► encode_slice, in processes of a `SliceEncoder` ─► manifests ─► written here, in order
 
-What a slice gives depends on nothing but the slice and a `SliceOrder`, and a slice is a whole number of manifests: so the same files have
-the same names and bytes as when one process encodes them all; and whatever goes wrong on the way, that is done instead. Storage is
-written by the process that converts: the others need no access to it.
+The result depends only on the slice and a `SliceOrder`, and a slice is a whole number of manifests. So the same files give the same names
+and bytes as when one process encodes them all, which is the fallback for any failure. Only the converting process writes to storage; the
+others need no access to it.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ __all__ = [
 ]
 
 FILES_IN_SLICE = 16_384
-"""About so many files at once: a task of half a second."""
+"""The approximate number of files in a slice: a task of half a second."""
 
 
 class Slice(NamedTuple):
-    """Files of some manifests.
+    """The files of some manifests.
 
     Args:
-        number: of the first manifest.
-        files: as an Arrow stream.
+        number: the number of the first manifest.
+        files: the files as an Arrow stream.
     """
 
     number: int
@@ -59,11 +59,11 @@ class Slice(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """One manifest.
+    """One encoded manifest.
 
     Args:
         entry: its entry in a manifest list, without a path.
-        data_size: of its data files, in bytes.
+        data_size: the size of its data files, in bytes.
     """
 
     number: int
@@ -77,19 +77,19 @@ class SliceEncoder(Protocol):
 
     @property
     def least_files(self) -> int:
-        """A table of fewer files is encoded by one process."""
+        """A table with fewer files is encoded by one process."""
 
     def encode(self, order: str, slices: Iterable[Slice]) -> Iterator[Encoded]:
-        """What `encode_slice` gives for each slice, in the order of the slices; asks for few slices at once."""
+        """Yield the results of `encode_slice` for the slices, in order; takes few slices at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceOrder:
-    """What all slices of a conversion share, in values that JSON holds.
+    """The parameters common to all slices of a conversion, as JSON values.
 
     Args:
         schema: the table's logical schema, as in the log.
-        iceberg_schema: with its ``schema-id``.
+        iceberg_schema: the Iceberg schema with its ``schema-id``.
         entries: files in each manifest but the last.
     """
 
@@ -108,7 +108,7 @@ class SliceOrder:
 
     @classmethod
     def of(cls, root_url: str, metadata: Metadata, snapshot: NewSnapshot, files: int) -> SliceOrder:
-        """For a table of so many files."""
+        """Return the order for a table of so many files."""
         return cls(
             root_url=root_url,
             schema=metadata.schema_string,
@@ -125,7 +125,7 @@ class SliceOrder:
         )
 
     def snapshot(self, schema: StructType) -> NewSnapshot:
-        """The snapshot that the slices are of.
+        """Return the snapshot to which the slices belong.
 
         Args:
             schema: `self.schema`, parsed.
@@ -144,7 +144,7 @@ class SliceOrder:
 
 
 def encode_slice(order: str, part: Slice) -> Iterator[Encoded]:
-    """The manifests of a slice.
+    """Encode the manifests of a slice.
 
     Args:
         order: a `SliceOrder` as JSON.
@@ -176,16 +176,16 @@ def sliced_manifests(
     order: SliceOrder,
     encoder: SliceEncoder,
     folder: ManifestFolder,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[ManifestFile], Totals]:
-    """The manifests of all files, encoded elsewhere and written here, and what they add. Deletion vectors are none of their business.
+    """Encode the manifests of all files in other processes, and write them; return them with their totals. Ignores deletion vectors.
 
     Args:
-        files: the live files, in the order in which manifests hold them.
-        told: how many files are in manifests, and of how many.
+        files: the live files, in the order in which manifests list them.
+        on_progress: receives the number of files in manifests, and the number of all files.
     """
     for path in files["path"].filter(pc.match_substring(files["path"], ":/")).to_pylist():
-        folder.file_url(path)  # raises where it may not be named
+        folder.file_url(path)  # raises if the file must not be exposed
     done = 0
     manifests: list[ManifestFile] = []
     size = 0
@@ -195,11 +195,11 @@ def sliced_manifests(
         manifests.append(recorded(manifest, order.format_version))
         size += data_size
         done += manifest.added_files
-        told(done, files.num_rows)
+        on_progress(done, files.num_rows)
     added = sum(manifest.added_files for manifest in manifests)
     if added != files.num_rows:
         raise StorageFailure(
-            f"{files.num_rows} files of {order.root_url} were to be encoded, and {added} were.",
+            f"{files.num_rows} files of {order.root_url} were to be encoded, but {added} were.",
             code="TAHOE_SLICES_INCOMPLETE",
             table=order.root_url,
         )
@@ -207,13 +207,13 @@ def sliced_manifests(
 
 
 def collect_vectors(files: pa.Table, encoder: FileEncoder) -> None:
-    """Give the deletion vectors of the files to the encoder's `on_vector`, in their order: who encodes slices knows none of them."""
+    """Pass the files' deletion vectors to the encoder's `on_vector`, in order: slices carry none."""
     for _ in encoder.encode_table(files.filter(pc.is_valid(files["deletionVector"]))):
         pass
 
 
 def _slices(files: pa.Table, entries: int) -> Iterator[Slice]:
-    """In Arrow's streaming format, compressed: texts of statistics resemble each other."""
+    """Yield slices in Arrow's streaming format, compressed: statistics texts resemble each other."""
     columns = files.select([name for name in FILES_COLUMNS if name in files.column_names and name != "deletionVector"])
     rows = entries * max(FILES_IN_SLICE // entries, 1)
     for first in range(0, files.num_rows, rows):

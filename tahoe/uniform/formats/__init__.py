@@ -1,1 +1,1 @@
-"""What Iceberg's specification writes: Avro, manifests, metadata, schemas, values, position deletes and Puffin."""
+"""The formats of Iceberg's specification: Avro, manifests, metadata, schemas, values, position deletes and Puffin."""

@@ -1,7 +1,7 @@
-"""Avro, as much of it as Iceberg's manifests need: primitives and container files (Avro 1.12, "Object Container Files").
+"""The part of Avro that Iceberg's manifests need: primitives and container files (Avro 1.12, "Object Container Files").
 
-Written out by hand because manifests are the hot path of a conversion: whole entries are joined from prepared pieces of bytes,
-and blocks hold a thousand entries, which is several times as fast and a fifth of the size of one block an entry.
+Written by hand because manifests are the hot path of a conversion: whole entries are joined from prepared byte strings, and blocks
+contain hundreds of entries, which is several times as fast and a fifth of the size of one block per entry.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 BLOCK_ENTRIES = 512
-"""Entries in one block of a container file. Fewer compress less well; more make it dearer to take one out."""
+"""Entries per block of a container file. Smaller blocks compress worse; larger ones make removing an entry costlier."""
 
 _MAGIC = b"Obj\x01"
 _COMPRESSION_LEVEL = 2
 
 
 def encode_long(number: int) -> bytes:
-    """An ``int`` or ``long``: zigzag, then seven bits a byte, the lowest first."""
+    """Encode an ``int`` or ``long``: zigzag, then seven bits per byte, lowest first."""
     unsigned = (number << 1) ^ (number >> 63)
     if unsigned < _PREPARED:
         return _VARINTS[unsigned]
@@ -45,18 +45,18 @@ def encode_long(number: int) -> bytes:
 
 
 def encode_bytes(data: bytes) -> bytes:
-    """A ``bytes``: its length, then itself."""
+    """Encode ``bytes``: the length, then the content."""
     size = len(data)
     return (_LENGTHS[size] if size < _PREPARED_LENGTHS else encode_long(size)) + data
 
 
 def encode_string(text: str) -> bytes:
-    """A ``string``: as bytes in UTF-8."""
+    """Encode a ``string``: as UTF-8 bytes."""
     return encode_bytes(text.encode())
 
 
 def decode_long(data: bytes, position: int) -> tuple[int, int]:
-    """The number at `position`, and the position after it."""
+    """Return the number at `position`, and the position after it."""
     byte = data[position]
     position += 1
     unsigned = byte & 0x7F
@@ -70,7 +70,7 @@ def decode_long(data: bytes, position: int) -> tuple[int, int]:
 
 
 def decode_value(schema: Any, data: bytes, position: int) -> tuple[Any, int]:
-    """One datum of any schema that manifests use, and the position after it; slow, where the layout is not known beforehand."""
+    """Return a datum of any schema that manifests use, and the position after it. Slow; for layouts that are not known in advance."""
     kind = schema["type"] if isinstance(schema, dict) else schema
     if isinstance(kind, list):  # a union: the branch, then its datum
         branch, position = decode_long(data, position)
@@ -84,8 +84,8 @@ def decode_value(schema: Any, data: bytes, position: int) -> tuple[Any, int]:
             return decode_long(data, position)
         case "bytes" | "string":
             length, position = decode_long(data, position)
-            found = data[position : position + length]
-            return (found.decode() if kind == "string" else found), position + length
+            value = data[position : position + length]
+            return (value.decode() if kind == "string" else value), position + length
         case "float" | "double" | "fixed":
             size = {"float": 4, "double": 8}.get(kind) or schema["size"]
             return data[position : position + size], position + size
@@ -96,23 +96,23 @@ def decode_value(schema: Any, data: bytes, position: int) -> tuple[Any, int]:
             return values, position
         case "array":
             return _decode_array(schema["items"], data, position)
-    return decode_value(kind, data, position)  # a type in a type, as a partition's dates are
+    return decode_value(kind, data, position)  # a nested type, such as a partition's dates
 
 
 def write_container(schema: str, metadata: Mapping[str, str], entries: Iterable[bytes], *, sync: bytes) -> bytes:
-    """A container file, compressed with ``deflate``.
+    """Return a container file, compressed with ``deflate``.
 
     Args:
         schema: the Avro schema, JSON.
-        metadata: the file's own metadata, next to ``avro.schema`` and ``avro.codec``.
-        entries: each one datum, encoded.
+        metadata: the file's own metadata, in addition to ``avro.schema`` and ``avro.codec``.
+        entries: encoded datums.
         sync: the 16 bytes between blocks; an argument, so that equal content gives equal files.
     """
     return container(container_header(schema, metadata, sync=sync), _in_blocks(entries), sync=sync)
 
 
 def container_header(schema: str, metadata: Mapping[str, str], *, sync: bytes) -> bytes:
-    """What a container file begins with, arguments as those of `write_container`."""
+    """Return the header of a container file; arguments as in `write_container`."""
     header = {**metadata, "avro.schema": schema, "avro.codec": "deflate"}
     parts = [_MAGIC, encode_long(len(header))]
     parts += [encode_string(key) + encode_string(value) for key, value in header.items()]
@@ -120,7 +120,7 @@ def container_header(schema: str, metadata: Mapping[str, str], *, sync: bytes) -
 
 
 def container(header: bytes, blocks: Iterable[tuple[int, bytes]], *, sync: bytes) -> bytes:
-    """A container file of blocks that are compressed already: number of entries, and what `pack_block` gives."""
+    """Return a container file of compressed blocks: pairs of the number of entries and the result of `pack_block`."""
     parts = [header]
     for count, packed in blocks:
         parts += (encode_long(count), encode_long(len(packed)), packed, sync)
@@ -128,27 +128,27 @@ def container(header: bytes, blocks: Iterable[tuple[int, bytes]], *, sync: bytes
 
 
 def pack_block(entries: list[bytes]) -> bytes:
-    """Encoded entries as one compressed block."""
+    """Return encoded entries as one compressed block."""
     compressor = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, -15)
     return compressor.compress(b"".join(entries)) + compressor.flush()
 
 
 def inflate(packed: bytes) -> bytes:
-    """The entries of a block that `pack_block` made."""
+    """Return the entries of a block from `pack_block`."""
     return zlib.decompress(packed, -15)
 
 
 def read_container(data: bytes, name: str) -> tuple[dict[str, str], Iterator[tuple[int, bytes]]]:
-    """The metadata of a container file, and its blocks as (number of entries, decompressed entries).
+    """Return the metadata of a container file, and its blocks as (number of entries, decompressed entries).
 
-    Raises `CorruptTable` naming the file where it is not whole.
+    Raises `CorruptTable` with the file's name if it is incomplete.
     """
     metadata, position = _header(data, name, ("null", "deflate"))
     return metadata, _read_blocks(data, position, metadata.get("avro.codec") == "deflate", name)
 
 
 def packed_blocks(data: bytes, name: str) -> tuple[dict[str, str], list[tuple[int, bytes, bytes]]]:
-    """As `read_container`; with each block also as it is stored, compressed with ``deflate``."""
+    """Like `read_container`, with each block also as stored, compressed with ``deflate``."""
     metadata, position = _header(data, name, ("deflate",))
     return metadata, list(_blocks(data, position, name, deflated=True))
 
@@ -156,7 +156,7 @@ def packed_blocks(data: bytes, name: str) -> tuple[dict[str, str], list[tuple[in
 def _header(data: bytes, name: str, codecs: tuple[str, ...]) -> tuple[dict[str, str], int]:
     try:
         if data[:4] != _MAGIC:
-            raise ValueError("it does not begin as an Avro file does")
+            raise ValueError("it does not begin like an Avro file")
         metadata, position = _read_header(data, 4)
         if metadata.get("avro.codec", "null") not in codecs:
             raise ValueError(f"its compression is '{metadata.get('avro.codec', 'null')}'")
@@ -232,7 +232,7 @@ def _read_blocks(data: bytes, position: int, deflated: bool, name: str) -> Itera
 
 
 def _blocks(data: bytes, position: int, name: str, *, deflated: bool) -> Iterator[tuple[int, bytes, bytes]]:
-    """Number of entries, the entries, and the same as they are stored."""
+    """Yield each block as (number of entries, entries, stored bytes)."""
     sync = data[position : position + 16]
     position += 16
     while position < len(data):

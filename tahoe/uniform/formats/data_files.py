@@ -1,4 +1,4 @@
-"""Data files of the log as Iceberg's data files, from what the log says of them: no data file is opened."""
+"""Encodes data files of the log as Iceberg data files, from their add actions alone: no data file is opened."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FORMAT = encode_string("PARQUET")
 _NONE = b"\0"
 _SOME = b"\2"
 _UNUSED = _NONE * 4  # key metadata, split offsets, equality ids, sort order
-# Numbers with a point stay text, so that decimals keep every digit.
+# Numbers with a decimal point stay text, so that decimals keep every digit.
 _DECODER = json.JSONDecoder(parse_float=str)
 _KNOWN_PARTITIONS = 10_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
@@ -53,11 +53,11 @@ FILES_COLUMNS = (
     *("path", "partitionValues", "size", "stats", "stats_parsed", "tags", "deletionVector"),
     *("baseRowId", "defaultRowCommitVersion"),
 )
-"""What is asked of a row of the files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` where there is one)."""
+"""The columns needed of the files table (`tahoe.log.replay.FILES_SCHEMA`, and ``stats_parsed`` if there is one)."""
 
 
 class Target(NamedTuple):
-    """A data file that rows are deleted from: its full path, and its partition as delete files must repeat it."""
+    """A data file from which rows are deleted: its full path, and its partition, which delete files must repeat."""
 
     url: str
     partition: tuple[Any, ...]
@@ -68,7 +68,7 @@ OnVector = Callable[[Target, DeletionVectorDescriptor], None]
 
 
 def refuse_vector(target: Target, vector: DeletionVectorDescriptor) -> None:
-    """What is to be done about vectors where the table shows none: raises `Unsupported`."""
+    """Raise `Unsupported` for a deletion vector on a table that does not convert vectors."""
     raise Unsupported(
         f"File {target.url} has a deletion vector, which IcebergCompat does not allow. Set {DELETES_PROPERTY} = position to show "
         "vectors as Iceberg's position deletes; or run REORG TABLE … APPLY (PURGE) and disable delta.enableDeletionVectors.",
@@ -87,14 +87,14 @@ def spec_of(schema: StructType, partition_columns: Sequence[str], spec_id: int =
 
 
 class FileEncoder:
-    """Turns the files of one schema into `DataFile`s; made once for all files of a conversion.
+    """Encodes files of one schema as `DataFile`s; created once per conversion.
 
     Args:
         schema: the table's logical schema, with column mapping.
         partition_columns: logical names.
-        file_url: turns `AddFile.path` into the full path that readers open; raises for a path outside the table.
+        file_url: returns the full path that readers open for an `AddFile.path`; raises for a path outside the table.
         on_vector: called for each file that has a deletion vector.
-        format_version: 3 gives each file its first row id and, as its data sequence number, its row commit version.
+        format_version: 3 gives each file its first row id and its row commit version as data sequence number.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class FileEncoder:
         self._value_keys = [column.key for columns in self._columns.values() for column in columns]
 
     def encode_adds(self, adds: Iterable[AddFile]) -> Iterator[DataFile]:
-        """The entries of files, given as actions of the log."""
+        """Yield the entries of add actions."""
         for add in adds:
             stats = _parse(add.stats, add.path) if add.stats else None
             lineage = (add.base_row_id, add.default_row_commit_version)
@@ -130,7 +130,7 @@ class FileEncoder:
             )
 
     def encode_table(self, files: pa.Table) -> Iterator[DataFile]:
-        """Rows of a files table, of the columns `FILES_COLUMNS` as far as it has them."""
+        """Yield the entries of the rows of a files table, from those of the columns `FILES_COLUMNS` that it has."""
         for batch in files.select([name for name in FILES_COLUMNS if name in files.column_names]).to_batches(
             max_chunksize=10_000
         ):
@@ -155,15 +155,15 @@ class FileEncoder:
         *,
         counts_nan: bool = False,
     ) -> DataFile:
-        """One file.
+        """Encode one file.
 
         Args:
-            partition_values: the specification's strings by physical name.
-            stats: the parsed statistics; values are JSON's or Python's.
+            partition_values: the log's strings by physical name.
+            stats: the parsed statistics; values from JSON or as Python objects.
             lineage: the file's ``baseRowId`` and ``defaultRowCommitVersion``.
-            counts_nan: whether its greatest floats count NaN (`tahoe.protocol.nan_bounds`); those of other files are left out.
+            counts_nan: whether its upper bounds for floats account for NaN (`tahoe.protocol.nan_bounds`); other files get no such bounds.
 
-        Raises `CorruptTable` where the number of records, or in format version 3 a row id, is not known: IcebergCompat demands them.
+            Raises `CorruptTable` if the number of records, or in format version 3 a row id, is missing: IcebergCompat requires them.
         """
         record_count = stats.get("numRecords") if stats else None
         if stats is None or not _is_count(record_count):
@@ -183,21 +183,21 @@ class FileEncoder:
         return DataFile(url, b"".join(parts), values, record_count, size, sequence_number)
 
     def target(self, add: AddFile) -> Target:
-        """The file as delete files name it."""
+        """Return the file in the form that delete files need."""
         return Target(self._file_url(add.path), *self._partition_of(add.partition_values, add.path))
 
     def _partition_of(self, partition_values: Mapping[str, str | None], path: str) -> tuple[tuple[Any, ...], bytes]:
         texts = tuple(map(partition_values.get, self._partition_names))
         known = self._partitions.get(texts)
         if known is None or None in texts:  # null, or there is no value at all, which is an error
-            found = [column.tuple_value(partition_values, path) for column in self._partition]
-            known = tuple([value for value, _ in found]), b"".join([encoded for _, encoded in found])
+            decoded = [column.tuple_value(partition_values, path) for column in self._partition]
+            known = tuple([value for value, _ in decoded]), b"".join([encoded for _, encoded in decoded])
             if len(self._partitions) < _KNOWN_PARTITIONS:
                 self._partitions[texts] = known
         return known
 
     def _metrics(self, stats: Mapping[str, Any], record_count: int, parts: list[bytes], counts_nan: bool) -> None:
-        """Value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
+        """Append value counts, null counts, no NaN counts, bounds; then the fields that stay empty."""
         if not self._value_keys:
             parts.append(_NONE * 5 + _UNUSED)
             return
@@ -210,30 +210,30 @@ class FileEncoder:
             least = _struct_at(stats.get("minValues"), path)
             greatest = _struct_at(stats.get("maxValues"), path)
             for name, key, lower_bound, upper_bound, has_no_nan in columns:
-                found = null_counts.get(name)
-                if type(found) is int and found >= 0:
-                    nulls.append(key + encode_long(found))
-                found = least.get(name)
-                if found is not None and (bound := lower_bound(found)) is not None:
+                statistic = null_counts.get(name)
+                if type(statistic) is int and statistic >= 0:
+                    nulls.append(key + encode_long(statistic))
+                statistic = least.get(name)
+                if statistic is not None and (bound := lower_bound(statistic)) is not None:
                     lower.append(key + encode_bytes(bound))
-                found = greatest.get(name)
-                if found is not None and (has_no_nan or counts_nan) and (bound := upper_bound(found)) is not None:
+                statistic = greatest.get(name)
+                if statistic is not None and (has_no_nan or counts_nan) and (bound := upper_bound(statistic)) is not None:
                     upper.append(key + encode_bytes(bound))
         parts += [_SOME, encode_long(len(self._value_keys)), count.join(self._value_keys), count, _NONE]
         parts += [_map(nulls), _NONE, _map(lower), _map(upper), _UNUSED]
 
 
 def partition_summaries(spec: Spec, partitions: Iterable[tuple[Any, ...]]) -> tuple[PartitionSummary, ...]:
-    """What each partition field holds over the files of one manifest."""
+    """Summarize each partition field over the files of one manifest."""
     distinct = set(partitions)
     return tuple(_summary(codec, {values[position] for values in distinct}) for position, codec in enumerate(spec.codecs))
 
 
 def joined_summaries(spec: Spec, many: Sequence[tuple[PartitionSummary, ...]]) -> tuple[PartitionSummary, ...]:
-    """What each partition field holds over all of several manifests. A file that has left may still be in it: summaries may be wide."""
+    """Combine the summaries of several manifests. A deleted file may still be included: summaries may be too wide."""
     fields = []
     for position, codec in enumerate(spec.codecs):
-        parts = [one[position] for one in many]
+        parts = [summaries[position] for summaries in many]
         nan = [part.contains_nan for part in parts if part.contains_nan is not None]
         lower = [part.lower_bound for part in parts if part.lower_bound is not None]
         upper = [part.upper_bound for part in parts if part.upper_bound is not None]
@@ -249,7 +249,7 @@ def joined_summaries(spec: Spec, many: Sequence[tuple[PartitionSummary, ...]]) -
 
 
 class _Column(NamedTuple):
-    """One column with statistics: its physical name, its id as a map key, and how its bounds are made. `has_no_nan` is False of floats."""
+    """One column with statistics: its physical name, its id as a map key, and its bound functions. `has_no_nan` is False for floats."""
 
     name: str
     key: bytes
@@ -260,7 +260,7 @@ class _Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _PartitionColumn:
-    """One partition column; the same few values come again and again, so each is decoded once."""
+    """One partition column; it has few distinct values, so each is decoded once."""
 
     column: StructField
     codec: Codec
@@ -285,12 +285,12 @@ class _PartitionColumn:
         value = None if text == _HIVE_NULL else deserialize(text, self.column.data_type)
         if value is None:
             return None, _NONE
-        held = self.codec.from_python(value)
-        return held, _SOME + self.codec.encode(held)
+        decoded = self.codec.from_python(value)
+        return decoded, _SOME + self.codec.encode(decoded)
 
 
 def _by_struct(columns: Iterable[tuple[tuple[str, ...], StructField]]) -> dict[tuple[str, ...], list[_Column]]:
-    """The columns by the struct they are in, () for the table itself: statistics are nested in the same way."""
+    """Group the columns by their struct, () for the table itself: statistics are nested in the same way."""
     grouped: dict[tuple[str, ...], list[_Column]] = {}
     for path, column in columns:
         grouped.setdefault(path[:-1], []).append(_column(column))
@@ -300,13 +300,13 @@ def _by_struct(columns: Iterable[tuple[tuple[str, ...], StructField]]) -> dict[t
 def _column(column: StructField) -> _Column:
     codec = codec_of(column.data_type)
     key = encode_long(column.field_id or 0)
-    if is_collated(column):  # the order of a collation is not the order of bytes that Iceberg compares by
+    if is_collated(column):  # a collation orders differently from Iceberg, which compares bytes
         return _Column(column.physical_name, key, _no_bound, _no_bound, True)
     return _Column(column.physical_name, key, codec.lower, codec.upper, not is_float(column.data_type))
 
 
 def _within_python(values: pa.Array) -> pa.Array:
-    """The array with null for times before year 1 and after year 9999, which Python has no values for."""
+    """Replace times before year 1 and after year 9999 by null: Python cannot represent them."""
     if pa.types.is_struct(values.type):
         parts = [_within_python(values.field(i)) for i in range(values.type.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=pc.is_null(values))
@@ -320,7 +320,7 @@ def _within_python(values: pa.Array) -> pa.Array:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The column's values as Python's; maps as dictionaries, several times as fast as Arrow makes pairs of them."""
+    """Return the column's values as Python objects; maps as dictionaries, several times as fast as Arrow's lists of pairs."""
     if not pa.types.is_map(column.type) or column.null_count:
         values = _within_python(column).to_pylist()
         return [None if pairs is None else dict(pairs) for pairs in values] if pa.types.is_map(column.type) else values
@@ -353,11 +353,11 @@ def _map(items: list[bytes]) -> bytes:
 def _parse(text: str, path: str) -> Any:
     try:
         stats, end = _DECODER.raw_decode(text) if text[0] == "{" else (None, 0)
-        if end < len(text):  # spaces around it, or no JSON
+        if end < len(text):  # surrounding spaces, or invalid JSON
             stats = _DECODER.decode(text)
     except ValueError as error:
         raise CorruptTable(
-            f"The statistics of file {path} are not valid JSON ({error}). Rewrite the file, which gives it new ones.",
+            f"The statistics of file {path} are not valid JSON ({error}). Rewrite the file to give it new statistics.",
             code="TAHOE_CORRUPT_STATISTICS",
             file=path,
         ) from error
@@ -379,7 +379,7 @@ def _summary(codec: Codec, values: set[Any]) -> PartitionSummary:
 
 
 def _descriptor(value: Mapping[str, Any]) -> DeletionVectorDescriptor:
-    """From a row of the files table."""
+    """Return the descriptor from a row of the files table."""
     return DeletionVectorDescriptor(
         value["storageType"],
         value["pathOrInlineDv"],
@@ -392,8 +392,8 @@ def _descriptor(value: Mapping[str, Any]) -> DeletionVectorDescriptor:
 
 def _without_row_ids(path: str) -> CorruptTable:
     return CorruptTable(
-        f"File {path} has no baseRowId and defaultRowCommitVersion, which IcebergCompatV3 demands of every file. Set "
-        "delta.enableRowTracking = true again, which gives them.",
+        f"File {path} has no baseRowId and defaultRowCommitVersion, which IcebergCompatV3 requires of every file. Set "
+        "delta.enableRowTracking = true again to assign them.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
         file=path,
     )
@@ -401,8 +401,8 @@ def _without_row_ids(path: str) -> CorruptTable:
 
 def _without_statistics(path: str) -> CorruptTable:
     return CorruptTable(
-        f"File {path} has no number of records in its statistics, which IcebergCompat demands of every file. Rewrite the file "
-        "(OPTIMIZE, or overwrite it) with a writer that keeps statistics.",
+        f"File {path} has no number of records in its statistics, which IcebergCompat requires of every file. Rewrite the file "
+        "(OPTIMIZE, or overwrite it) with a writer that collects statistics.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.FILES_NOT_ICEBERG_COMPAT",
         file=path,
     )

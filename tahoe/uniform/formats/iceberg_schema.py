@@ -1,7 +1,7 @@
 """A Delta schema as an Iceberg schema: same ids, same names, types by `iceberg_primitive` (format/spec.md, appendix C).
 
-Ids are Delta's column mapping ids, so that data files written under column mapping are read by id; ids of list elements, map keys
-and map values are the nested ids that IcebergCompatV2 keeps in the nearest ancestor field.
+Ids are Delta's column mapping ids, so that data files written under column mapping are read by id. Ids of list elements, map keys
+and map values are the nested ids that IcebergCompatV2 stores in the nearest ancestor field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST_PARTITION_ID = 1000
 
 
 def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any]:
-    """The schema as Iceberg's JSON value, without a ``schema-id``; from version 3 on with the defaults of columns.
+    """Return the schema as Iceberg's JSON value, without a ``schema-id``; from version 3 on with column defaults.
 
     Raises `Unsupported` for a type that Iceberg's format version lacks, `CorruptTable` for a field without an id.
     """
@@ -30,16 +30,16 @@ def iceberg_schema(schema: StructType, format_version: int = 2) -> dict[str, Any
         for column in _fields(schema):
             if column.data_type == VOID:
                 raise no_iceberg_type(VOID)
-    found = _struct(schema)
+    value = _struct(schema)
     if format_version >= 3:
-        for value, column in zip(found["fields"], schema, strict=True):
+        for converted, column in zip(value["fields"], schema, strict=True):
             if (default := write_default(column)) is not None:
-                value["write-default"] = default
-    return found
+                converted["write-default"] = default
+    return value
 
 
 def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The fields of the partition spec: Delta's partition columns, unchanged (identity), with ids from 1000."""
+    """Return the fields of the partition spec: Delta's partition columns as identity transforms, with ids from 1000."""
     return [
         {
             "source-id": _id(schema.field(name)),
@@ -52,19 +52,19 @@ def partition_fields(schema: StructType, partition_columns: Sequence[str]) -> li
 
 
 def name_mapping(schema: StructType, others: Mapping[str, int] | None = None) -> str:
-    """``schema.name-mapping.default``: how a reader finds columns in data files that carry no ids.
+    """Return ``schema.name-mapping.default``, by which a reader finds columns in data files without ids.
 
-    Files know columns by their physical names; the logical name follows for files from before column mapping.
+    Files use physical names; the logical name follows for files from before column mapping.
 
     Args:
-        others: ids of columns that files may have beside the table's, by name; there are readers that stop at a column they cannot name.
+        others: ids by name of columns that files may have beyond the table's; some readers fail on a column without a name.
     """
     mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (others or {}).items())]
     return json.dumps(mapped, separators=(",", ":"), ensure_ascii=False)
 
 
 def last_column_id(schema: StructType) -> int:
-    """The highest id in use, nested ones included."""
+    """Return the highest id in use, including nested ids."""
     highest = 0
     for column in _fields(schema):
         highest = max(highest, _id(column), *nested_ids_of(column).values())
@@ -72,7 +72,7 @@ def last_column_id(schema: StructType) -> int:
 
 
 def primitive_columns(schema: StructType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    """Columns whose statistics Iceberg can hold, by physical path: primitives, also inside structs, not inside lists and maps."""
+    """Yield the columns for which Iceberg has statistics, by physical path: primitives, also in structs, not in lists and maps."""
     for column in schema:
         inner = (*path, column.physical_name)
         if isinstance(column.data_type, StructType):
@@ -99,7 +99,7 @@ def _field(column: StructField) -> dict[str, Any]:
 
 
 def _type(data_type: DataType, owner: StructField, path: str) -> Any:
-    """`owner` is the nearest field above, whose metadata holds the nested ids; `path` is the key to them."""
+    """`owner` is the nearest field above, whose metadata has the nested ids; `path` is their key."""
     match data_type:
         case StructType():
             return _struct(data_type)
@@ -162,10 +162,10 @@ def _id(column: StructField) -> int:
 
 
 def _nested_id(owner: StructField, key: str) -> int:
-    found = nested_ids_of(owner).get(key)
-    if found is None:
+    number = nested_ids_of(owner).get(key)
+    if number is None:
         raise _without_id(f"{owner.name} ({key})")
-    return int(found)
+    return int(number)
 
 
 def _without_id(column: str) -> CorruptTable:

@@ -1,14 +1,13 @@
-"""Manifests rewritten in pieces: what a change does not touch is copied as it is, without being decoded.
+"""Manifests rewritten in pieces: unaffected parts are copied without being decoded.
 
-A manifest is a sequence of blocks, a block a run of entries. Blocks that need nothing are copied compressed. In the others
+A manifest is a sequence of blocks, and a block is a run of entries. Unaffected blocks are copied compressed. In the others,
+* entries with status ADDED are patched to EXISTING, with their inherited sequence numbers written out, as the specification requires
+  of entries carried into another manifest;
+* entries with status DELETED, and entries of removed files, are cut out; only they are decoded.
 
-* entries that say ADDED are patched to EXISTING, with the sequence numbers that they inherited written out, as the specification demands
-  of entries in another manifest;
-* entries that say DELETED, and those of removed files, are cut out; only they are decoded.
-
-Entries are found by what they are known to begin with, or to hold: their status and the manifest's own snapshot id, their path and file
-format. As each entry holds these once, a search that finds just as many as there are entries has found nothing else; where it finds more,
-because some value looks the same, the block is decoded. So the cost of removing a file hardly depends on how many files are in its manifest.
+Entries are located by searching for known bytes: their status and the manifest's own snapshot id, or their path and file format. Each
+entry contains these once, so a search with exactly as many matches as entries is exact. If it has more matches, because another value
+looks the same, the block is decoded. So the cost of removing a file hardly depends on the number of files in its manifest.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _SOME = b"\2"
 
 
 class Piece(NamedTuple):
-    """A run of entries; `data` is compressed where `packed` says so."""
+    """A run of entries; `data` is compressed if `packed` is set."""
 
     entries: int
     data: bytes
@@ -46,34 +45,34 @@ class Piece(NamedTuple):
 
 
 def carried(data: bytes, manifest: ManifestFile, spec: Spec, removed: frozenset[str]) -> tuple[list[Piece], list[Entry]]:
-    """The live entries of a manifest, all of them EXISTING, but for those of removed files; and these.
+    """Return the live entries of a manifest, all as EXISTING, without removed files; and the entries of removed files.
 
     Args:
         data: the manifest.
-        removed: full paths of files; those that are not in it are no error.
+        removed: full paths of files; missing files are not an error.
     """
     blocks, reader = manifest_blocks(data, manifest, spec)
     added = _counts(_begin(ADDED, manifest), manifest.added_files, blocks)
     deleted = _counts(_begin(DELETED, manifest), manifest.deleted_files, blocks)
     certain = sum(added) == manifest.added_files and sum(deleted) == manifest.deleted_files
-    wanted = {url: _path_field(url) for url in removed}
-    kept: list[Piece] = []
+    fields = {url: _path_field(url) for url in removed}
+    pieces: list[Piece] = []
     gone: list[Entry] = []
     for (count, block, stored), added_here, deleted_here in zip(blocks, added, deleted, strict=True):
-        here = [url for url, field in wanted.items() if field in block]
+        here = [url for url, field in fields.items() if field in block]
         if certain and not (here or added_here or deleted_here):
-            kept.append(Piece(count, stored, packed=True))
+            pieces.append(Piece(count, stored, packed=True))
             continue
-        found = _patched(block, count, added_here, here, reader) if certain else None
-        live, body, entries = found or _decoded(block, count, removed, reader)
+        rewritten = _patched(block, count, added_here, here, reader) if certain else None
+        live, body, entries = rewritten or _decoded(block, count, removed, reader)
         gone += entries
         if live:
-            kept.append(Piece(live, body, packed=False))
-    return kept, gone
+            pieces.append(Piece(live, body, packed=False))
+    return pieces, gone
 
 
 def blocks_of(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
-    """The pieces as blocks of a container file; small ones are joined."""
+    """Yield the pieces as blocks of a container file; small pieces are joined."""
     waiting: list[bytes] = []
     count = 0
     for piece in pieces:
@@ -90,14 +89,14 @@ def blocks_of(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
 
 
 def pieces_of(entries: Iterable[Entry]) -> Iterator[Piece]:
-    """Entries as pieces of a block each."""
+    """Yield entries as pieces of one block each."""
     rest = iter(entries)
     while run := list(islice(rest, BLOCK_ENTRIES)):
         yield Piece(len(run), b"".join(map(encode_entry, run)), packed=False)
 
 
 _Rewritten = tuple[int, bytes, list[Entry]]
-"""Of a block: how many entries stay, these as EXISTING ones, and the entries of removed files."""
+"""A rewritten block: the number of remaining entries, these as EXISTING, and the entries of removed files."""
 
 
 def _decoded(block: bytes, count: int, removed: frozenset[str], reader: EntryReader) -> _Rewritten:
@@ -107,11 +106,11 @@ def _decoded(block: bytes, count: int, removed: frozenset[str], reader: EntryRea
 
 
 def _patched(block: bytes, count: int, added: int, removed: Iterable[str], reader: EntryReader) -> _Rewritten | None:
-    """The block without being decoded, where each beginning of an entry is known to be one; None where a path cannot be told for sure.
+    """Rewrite a block without decoding it, if the search for entries is exact; None if a path cannot be located for certain.
 
     Args:
-        added: how many of the entries say ADDED.
-        removed: paths that are in the block, as it seems.
+        added: the number of entries with status ADDED.
+        removed: paths that appear to be in the block.
     """
     if removed and block.count(FORMAT_FIELD) != count:
         return None
@@ -136,35 +135,35 @@ def _patched(block: bytes, count: int, added: int, removed: Iterable[str], reade
     return count, body, gone
 
 
-def _counts(wanted: bytes, files: int, blocks: Iterable[tuple[int, bytes, bytes]]) -> list[int]:
-    """How often it is in each block; where there are no such `files`, it is not looked for."""
-    return [block.count(wanted) if files else 0 for _, block, _ in blocks]
+def _counts(prefix: bytes, files: int, blocks: Iterable[tuple[int, bytes, bytes]]) -> list[int]:
+    """Count the occurrences of a prefix in each block; without searching if there are no such `files`."""
+    return [block.count(prefix) if files else 0 for _, block, _ in blocks]
 
 
 def _begin(status: int, manifest: ManifestFile) -> bytes:
-    """What the entries begin with that the manifest's own snapshot has added or deleted."""
+    """Return the prefix of entries that the manifest's own snapshot has added or deleted."""
     return encode_long(status) + _SOME + encode_long(manifest.added_snapshot_id)
 
 
 def _path_field(url: str) -> bytes:
-    """A data file's content, path and format, which follow each other. No other path ends so, as none contains NUL."""
+    """Return a data file's content, path and format, which are adjacent. No other path ends like this, as no path contains NUL."""
     return encode_long(0) + encode_string(url) + FORMAT_FIELD
 
 
 def _as_existing(block: bytes, added: int, manifest: ManifestFile) -> bytes:
-    """The block with its ADDED entries, of which there are so many, as EXISTING ones, with both sequence numbers."""
+    """Return the block with its ADDED entries, which number `added`, as EXISTING entries with both sequence numbers."""
     begin = _begin(ADDED, manifest)
     own = _SOME + encode_long(manifest.sequence_number)
     head = encode_long(EXISTING) + _SOME + encode_long(manifest.added_snapshot_id)
     inherits, explicit = begin + b"\0\0", head + own + own
     replaced = block.replace(inherits, explicit)
-    if len(replaced) - len(block) == added * (len(explicit) - len(inherits)):  # all of them, as in format 2
+    if len(replaced) - len(block) == added * (len(explicit) - len(inherits)):  # all of them, as is usual in format 2
         return replaced
     pattern = re.escape(begin) + rb"(?:\x00|(\x02[\x80-\xff]*[\x00-\x7f]))\x00"
-    return re.sub(pattern, lambda found: head + (found[1] or own) + own, block)
+    return re.sub(pattern, lambda matched: head + (matched[1] or own) + own, block)
 
 
 _EXISTING_HEAD = re.compile(rb"\x00(?:\x02[\x80-\xff]*[\x00-\x7f]){3}\Z")
-"""Status, and three numbers that are there: read from its end it can be read in one way only. `\\Z` is where the search ends."""
+"""Status and three non-null numbers: parsed from the end, it is unambiguous. `\\Z` is the end of the search range."""
 
 _LONGEST_HEAD = 1 + 3 * 11

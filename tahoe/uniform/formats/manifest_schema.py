@@ -14,7 +14,7 @@ from tahoe.uniform.formats.single_values import Codec
 __all__ = ["DATA", "DELETES", "Spec", "entry_schema", "entry_schema_text", "list_schema", "list_schema_text", "tail_of"]
 
 DATA, DELETES = 0, 1
-"""What a manifest's files hold."""
+"""The content of a manifest: data files, or delete files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +27,26 @@ class Spec:
 
 
 def tail_of(format_version: int, content: int) -> tuple[str, ...]:
-    """The names of the optional fields at the end of a ``data_file`` record, which not every manifest has."""
+    """Return the names of the optional fields at the end of a ``data_file`` record, which only some manifests have."""
     if format_version >= 3:
         return ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes")
     return ("referenced_data_file",) if content == DELETES else ()
 
 
 def entry_schema_text(spec: Spec, format_version: int, content: int) -> str:
-    """`entry_schema` as manifests hold it."""
+    """Return `entry_schema` as the text in a manifest."""
     return _entry_schema_text(_json(_partition_avro(spec)), format_version, content)
 
 
-# Of texts and numbers alone, as Avro types may be dictionaries, which have no hash. Remembered, as each manifest that is read is held
-# against it.
+# Cached by text and numbers, since Avro types may be dictionaries, which have no hash. Each manifest that is read is compared
+# with the result.
 @lru_cache(maxsize=100)
 def _entry_schema_text(partition: str, format_version: int, content: int) -> str:
     return _json(_entry_schema(json.loads(partition), format_version, content))
 
 
 def entry_schema(spec: Spec, format_version: int = 2, content: int = DATA) -> dict[str, Any]:
-    """The schema of a manifest's entries; the partition tuple's fields are those of the spec."""
+    """Return the schema of a manifest's entries; the partition tuple has the fields of the spec."""
     return _entry_schema(_partition_avro(spec), format_version, content)
 
 
@@ -89,7 +89,7 @@ def _entry_schema(partition: list[dict[str, Any]], format_version: int, content:
 
 @lru_cache(maxsize=2)
 def list_schema_text(format_version: int) -> str:
-    """`list_schema` as manifest lists hold it."""
+    """Return `list_schema` as the text in a manifest list."""
     return _json(list_schema(format_version))
 
 
@@ -127,7 +127,7 @@ def _partition_avro(spec: Spec) -> list[dict[str, Any]]:
     fields = []
     for field, codec in zip(spec.fields, spec.codecs, strict=True):
         avro_type = codec.avro_type
-        if isinstance(avro_type, dict) and "name" in avro_type:  # a named type may be spelled out only once
+        if isinstance(avro_type, dict) and "name" in avro_type:  # a named type may be defined only once
             avro_type = {**avro_type, "name": f"{avro_type['name']}_{field['field-id']}"}
         name = _avro_name(field["name"])
         value = _optional(name, field["field-id"], avro_type)
@@ -136,8 +136,8 @@ def _partition_avro(spec: Spec) -> list[dict[str, Any]]:
 
 
 def _avro_name(name: str) -> str:
-    """The name with what Avro does not allow in names written as ``_x<hexadecimal code>``, as Iceberg's own library does."""
-    legal = re.sub(r"[^A-Za-z0-9_]", lambda found: f"_x{ord(found[0]):X}", name)
+    """Return the name with characters that are illegal in Avro written as ``_x<hexadecimal code>``, as Iceberg's own library does."""
+    legal = re.sub(r"[^A-Za-z0-9_]", lambda matched: f"_x{ord(matched[0]):X}", name)
     return f"_{legal}" if legal[:1].isdigit() else legal
 
 
@@ -151,7 +151,7 @@ def _summary_fields() -> list[dict[str, Any]]:
 
 
 def list_schema(format_version: int = 2) -> dict[str, Any]:
-    """The schema of a manifest list's entries."""
+    """Return the schema of a manifest list's entries."""
     if format_version < 3:
         return _LIST_SCHEMA
     return {**_LIST_SCHEMA, "fields": [*_LIST_SCHEMA["fields"], _optional("first_row_id", 520, "long")]}

@@ -1,7 +1,7 @@
-"""Iceberg's manifests and manifest lists: their Avro schemas, and their entries to bytes and back (format/spec.md, "Manifests").
+"""Iceberg's manifests and manifest lists: encoding and decoding their entries (format/spec.md, "Manifests").
 
-Only manifests of our own layout are read back: a table whose metadata another writer has touched is not converted on top of
-(`tahoe.uniform.formats.metadata_files`), and one of another layout is rebuilt.
+Reads only manifests of Tahoe's own layout. Metadata of another writer stops the conversion (`tahoe.uniform.formats.metadata_files`), and
+manifests of another layout are rebuilt.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ __all__ = [
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 FORMAT_FIELD = encode_string("PARQUET")
-"""What follows the path in the record of each data file: its format."""
+"""The format field that follows the path in the record of each data file."""
 
 _NONE = b"\0"
 _SOME = b"\2"
 
 
 class DataFile(NamedTuple):
-    """One live data file or delete file, its Iceberg ``data_file`` record already encoded.
+    """One live data file or delete file, with its Iceberg ``data_file`` record already encoded.
 
     Args:
         url: the file's full path, as readers open it.
         encoded: Avro bytes of the record.
         partition: the partition tuple, in the form `Codec.encode` takes; None for null.
-        sequence_number: the data sequence number to be given, where it is not that of the snapshot that adds the file.
-        about: of a delete file, the data files that rows are deleted from; None where only the file itself tells.
+        sequence_number: the data sequence number, if it is not that of the snapshot that adds the file.
+        about: for a delete file, the data files whose rows it deletes; None if only its content shows them.
     """
 
     url: str
@@ -83,7 +83,7 @@ class DataFile(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A data file in a manifest, with the snapshot and the sequence numbers under which it came or went."""
+    """A data file in a manifest, with its snapshot and the sequence numbers at which it was added or deleted."""
 
     status: int
     snapshot_id: int | None
@@ -94,7 +94,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionSummary:
-    """What one partition field holds over a whole manifest; the bounds are None only where every value is null or NaN."""
+    """The summary of one partition field over a manifest; the bounds are None only if every value is null or NaN."""
 
     contains_null: bool
     contains_nan: bool | None
@@ -104,12 +104,12 @@ class PartitionSummary:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One manifest, as a manifest list names it.
+    """One manifest, as named by a manifest list.
 
     Args:
         content: `DATA` or `DELETES`.
-        first_row_id: where rows of files without a first row id are counted from; None in version 2, and for delete files.
-        record: the same in Avro, as lists of the table's format version hold it; None where it is not known.
+        first_row_id: the first row id for files without one; None in version 2, and for delete files.
+        record: the encoded entry, in the format version of the table's manifest lists; None if unknown.
     """
 
     path: str
@@ -131,24 +131,24 @@ class ManifestFile:
 
     @property
     def live_files(self) -> int:
-        """How many entries are not of deleted files."""
+        """The number of entries of files that are not deleted."""
         return self.added_files + self.existing_files
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """An entry as it stands in a block of a manifest."""
+    """Encode an entry of a manifest."""
     return _entry_head(entry.status, entry.snapshot_id, entry.sequence_number, entry.file_sequence_number) + entry.file.encoded
 
 
 class ManifestHeader(NamedTuple):
-    """How the manifests of one snapshot begin, and what stands between their blocks."""
+    """The header of the manifests of one snapshot, and the sync marker between their blocks."""
 
     data: bytes
     sync: bytes
 
 
 def manifest_header(spec: Spec, schema: Mapping[str, Any], *, format_version: int = 2, content: int = DATA) -> ManifestHeader:
-    """The header of manifests.
+    """Return the header of manifests.
 
     Args:
         schema: the table's Iceberg schema with its ``schema-id``.
@@ -167,23 +167,23 @@ def manifest_header(spec: Spec, schema: Mapping[str, Any], *, format_version: in
 
 
 def manifest_bytes(blocks: Iterable[tuple[int, bytes]], header: ManifestHeader) -> bytes:
-    """A manifest; `blocks` are the entries, as `tahoe.uniform.formats.manifest_pieces.blocks_of` gives them."""
+    """Return a manifest; `blocks` are the entries from `tahoe.uniform.formats.manifest_pieces.blocks_of`."""
     return container(header.data, blocks, sync=header.sync)
 
 
 def read_manifest(data: bytes, manifest: ManifestFile, spec: Spec) -> list[Entry]:
-    """The entries of a manifest that `manifest_bytes` wrote, with inherited sequence numbers and snapshot id filled in.
+    """Return the entries of a manifest from `manifest_bytes`, with inherited sequence numbers and snapshot id filled in.
 
-    Raises `CorruptTable` where the layout is another one.
+    Raises `CorruptTable` if the layout differs.
     """
     blocks, reader = manifest_blocks(data, manifest, spec)
     return [entry for count, block, _ in blocks for entry in reader.entries(block, count)]
 
 
 def manifest_blocks(data: bytes, manifest: ManifestFile, spec: Spec) -> tuple[list[tuple[int, bytes, bytes]], EntryReader]:
-    """A manifest's blocks (number of entries, the entries, the same compressed), and what decodes the entries.
+    """Return a manifest's blocks (number of entries, the entries, the same compressed), and the decoder of its entries.
 
-    Raises `CorruptTable` where the layout is another one.
+    Raises `CorruptTable` if the layout differs.
     """
     metadata, blocks = packed_blocks(data, manifest.path)
     format_version = _format_version(metadata, manifest.path)
@@ -194,7 +194,7 @@ def manifest_blocks(data: bytes, manifest: ManifestFile, spec: Spec) -> tuple[li
 
 @dataclass(frozen=True, slots=True)
 class EntryReader:
-    """Decodes the entries of one manifest, with what they inherit from it filled in.
+    """Decodes the entries of one manifest, and fills in values that they inherit from it.
 
     Args:
         tail: the optional fields at the end of its ``data_file`` records.
@@ -205,7 +205,7 @@ class EntryReader:
     tail: tuple[str, ...]
 
     def entry(self, block: bytes, position: int) -> tuple[Entry, int]:
-        """The entry that begins at `position`, and the position after it."""
+        """Return the entry at `position`, and the position after it."""
         manifest = self.manifest
         status, position = decode_long(block, position)
         snapshot_id, position = _decode_optional_long(block, position)
@@ -222,7 +222,7 @@ class EntryReader:
         return entry, position
 
     def entries(self, block: bytes, count: int) -> Iterator[Entry]:
-        """All entries of a block, of which there are `count`."""
+        """Yield the `count` entries of a block."""
         position = 0
         for _ in range(count):
             entry, position = self.entry(block, position)
@@ -230,10 +230,10 @@ class EntryReader:
 
 
 def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
-    """The file paths in a manifest of ours, found without decoding its entries: several times as fast as `read_manifest`.
+    """Yield the file paths in a manifest of Tahoe's without decoding its entries: several times as fast as `read_manifest`.
 
-    A path is what lies between the table's root URL and the file format that follows each path. Should text in a bound look
-    like either, a path may be missed or a wrong one given: the caller falls back on `read_manifest` for what it does not find.
+    A path runs from the table's root URL to the file format that follows each path. If text in a bound resembles either, a path may be
+    missed or wrong: the caller falls back to `read_manifest` for missing paths.
     """
     _, blocks = read_container(data, name)
     for _, block in blocks:
@@ -244,7 +244,7 @@ def paths_in(data: bytes, name: str, root: bytes) -> Iterator[bytes]:
 
 
 def live_urls(data: bytes, name: str) -> Iterator[str]:
-    """The files that are live in a manifest, read by its own schema: also where layout or partitioning are not those of today."""
+    """Yield the live files of a manifest, read by its own schema: also if its layout or partitioning is outdated."""
     metadata, blocks = read_container(data, name)
     schema = json.loads(metadata["avro.schema"])
     for count, block in blocks:
@@ -263,7 +263,7 @@ def manifest_list_bytes(
     sequence_number: int,
     format_version: int = 2,
 ) -> bytes:
-    """The manifest list of a snapshot, as an Avro file."""
+    """Return the manifest list of a snapshot, as an Avro file."""
     metadata = {
         "snapshot-id": str(snapshot_id),
         "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
@@ -275,12 +275,12 @@ def manifest_list_bytes(
 
 
 def recorded(manifest: ManifestFile, format_version: int) -> ManifestFile:
-    """The manifest with its record: every later list names it too, and need not encode it again."""
+    """Return the manifest with its encoded record, which every later list reuses."""
     return replace(manifest, record=manifest_entry(manifest, format_version))
 
 
 def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
-    """The manifests of a list that `manifest_list_bytes` wrote. Raises `CorruptTable` where the layout is another one."""
+    """Return the manifests of a list from `manifest_list_bytes`. Raises `CorruptTable` if the layout differs."""
     metadata, blocks = read_container(data, name)
     format_version = _format_version(metadata, name)
     if metadata.get("avro.schema") != list_schema_text(format_version):
@@ -295,17 +295,17 @@ def read_manifest_list(data: bytes, name: str) -> list[ManifestFile]:
 
 
 def manifest_entry(manifest: ManifestFile, format_version: int) -> bytes:
-    """The manifest's entry in a manifest list."""
+    """Encode the manifest's entry in a manifest list."""
     numbers = (getattr(manifest, name) for name in _LIST_NUMBERS)
     parts = [encode_string(manifest.path), *map(encode_long, numbers), _SOME]
     if manifest.partitions:
         parts += [encode_long(len(manifest.partitions)), *map(_encode_summary, manifest.partitions)]
     tail = [_optional_long(manifest.first_row_id)] if format_version >= 3 else []
-    return b"".join([*parts, _NONE, _NONE, *tail])  # the end of the array, no key metadata
+    return b"".join([*parts, _NONE, _NONE, *tail])  # end of the array, no key metadata
 
 
 def read_manifest_entry(data: bytes, format_version: int) -> ManifestFile:
-    """What `manifest_entry` was given."""
+    """Decode an entry from `manifest_entry`."""
     return _decode_manifest(data, 0, format_version)[0]
 
 
@@ -326,7 +326,7 @@ def _sync(text: str) -> bytes:
 
 def _other_layout(name: str) -> CorruptTable:
     return CorruptTable(
-        f"The Iceberg metadata file {name} is not of the layout that this version of Tahoe writes. Rebuild the Iceberg side.",
+        f"The Iceberg metadata file {name} does not have the layout of this version of Tahoe. Rebuild the Iceberg side.",
         code="TAHOE_CORRUPT_ICEBERG_METADATA",
         file=name,
     )
@@ -334,7 +334,7 @@ def _other_layout(name: str) -> CorruptTable:
 
 @lru_cache(maxsize=1000)
 def _entry_head(status: int, *numbers: int | None) -> bytes:
-    """Most entries of a snapshot begin alike."""
+    """Encode the head of an entry; most entries of a snapshot have the same."""
     return b"".join((encode_long(status), *map(_optional_long, numbers)))
 
 
@@ -369,8 +369,8 @@ def _decode_file(block: bytes, start: int, spec: Spec, tail: tuple[str, ...]) ->
     position += _UNUSED_FIELDS
     referenced: str | None = None
     for name in tail:
-        found, position = _decode_optional(block, position, holds_text=name == "referenced_data_file")
-        referenced = found if isinstance(found, str) else referenced
+        value, position = _decode_optional(block, position, holds_text=name == "referenced_data_file")
+        referenced = value if isinstance(value, str) else referenced
     about = () if content == 0 else (referenced,) if referenced is not None else None
     return DataFile(url, block[start:position], tuple(partition), record_count, size, None, about), position
 
@@ -407,7 +407,7 @@ def _skip_map(block: bytes, position: int, holds_bytes: bool) -> int:
 
 @lru_cache(maxsize=1000)
 def _varints(count: int) -> re.Pattern[bytes]:
-    """So many numbers; several times as fast as to step over each."""
+    """Match `count` numbers; several times as fast as a loop over them."""
     return re.compile(rb"(?:[\x80-\xff]*[\x00-\x7f]){%d}" % count)
 
 
@@ -442,7 +442,7 @@ def _decode_manifest(block: bytes, position: int, format_version: int) -> tuple[
     for name in _LIST_NUMBERS:
         numbers[name], position = decode_long(block, position)
     summaries: list[PartitionSummary] = []
-    position += 1  # the array is there
+    position += 1  # the array is present
     count, position = decode_long(block, position)
     while count:
         for _ in range(count):

@@ -1,8 +1,8 @@
-"""Iceberg's table metadata, format versions 2 and 3, as values: each function takes a metadata document and gives the next one
+"""Iceberg's table metadata, format versions 2 and 3, as values: each function takes a metadata document and returns the next
 (format/spec.md, "Table Metadata").
 
-Nothing here depends on the time of the conversion: times are those of the Delta commits, ids come from the table's id and the
-version. So the same conversion made twice, or by two processes, gives the same bytes.
+Nothing here depends on the time of the conversion: timestamps are those of the Delta commits, ids derive from the table's id and the
+version. So repeating a conversion, even in another process, gives the same bytes.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ __all__ = [
 ]
 
 MAX_METADATA_LOG = 100
-"""Former metadata files that the newest one still names; older ones are deleted."""
+"""Former metadata files listed in the newest one; older ones are deleted."""
 
 MAX_SNAPSHOTS = 1000
-"""Snapshots kept at most, whatever their age: each lengthens every metadata file."""
+"""The maximum number of snapshots, whatever their age: each lengthens every metadata file."""
 
 CONFIG_PREFIX = "delta.universalformat.config.iceberg."
 _DELTA_VERSION = "delta-version"
@@ -67,7 +67,7 @@ _DELETES_SIZE = "total-delete-files-size"
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts of a snapshot's summary: what it changed, of data files or of delete files."""
+    """The counts in a snapshot's summary: its changes of data files or of delete files."""
 
     added_files: int = 0
     added_rows: int = 0
@@ -85,10 +85,10 @@ def described(
     version: int,
     timestamp_ms: int,
 ) -> dict[str, Any]:
-    """The document that speaks of a Delta version: its schema, partitioning and properties; snapshots are those of `base`.
+    """Return the document for a Delta version: its schema, partitioning and properties, with the snapshots of `base`.
 
     Args:
-        base: the document to go on from, None for the first.
+        base: the document before, None for the first.
         location: the table's URL.
     """
     schema = metadata.schema
@@ -111,14 +111,14 @@ def described(
 
 
 def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dict[str, str]:
-    """Where the conversion stands, and what readers need, and what ``delta.universalFormat.config.iceberg.*`` asks for."""
-    asked = {
+    """Return the conversion state, the properties that readers need, and those set by ``delta.universalFormat.config.iceberg.*``."""
+    configured = {
         key[len(CONFIG_PREFIX) :]: value for key, value in metadata.configuration.items() if key.lower().startswith(CONFIG_PREFIX)
     }
     retention = {"history.expire.max-snapshot-age-ms": str(snapshot_retention_ms(metadata.configuration))}
     return {
         **retention,
-        **asked,
+        **configured,
         _DELTA_VERSION: str(version),
         _DELTA_TIMESTAMP: str(timestamp_ms),
         "converted_delta_version": str(version),
@@ -130,58 +130,58 @@ def table_properties(metadata: Metadata, version: int, timestamp_ms: int) -> dic
 
 
 def _row_id_columns(configuration: Mapping[str, str]) -> dict[str, int]:
-    """The columns under which data files may hold row ids and row commit versions, with Iceberg's ids of them."""
+    """Return the columns in which data files may store row ids and row commit versions, with their Iceberg ids."""
     keys = {MATERIALIZED_ROW_ID: ROW_ID_FIELD_ID, MATERIALIZED_ROW_COMMIT_VERSION: ROW_COMMIT_VERSION_FIELD_ID}
     return {configuration[key]: number for key, number in keys.items() if key in configuration}
 
 
 def snapshot_retention_ms(configuration: Mapping[str, str]) -> int:
-    """How long an Iceberg snapshot is kept: as long as Delta surely keeps both the version and its files."""
+    """Return how long an Iceberg snapshot is retained: as long as Delta is certain to keep both the version and its files."""
     properties = TableProperties(configuration)
     return min(properties.log_retention_ms, properties.deleted_file_retention_ms)
 
 
 def data_totals(snapshot: Mapping[str, Any]) -> tuple[int, int]:
-    """The number of live data files of a snapshot, and their size in bytes."""
+    """Return the number of live data files of a snapshot, and their size in bytes."""
     summary: Mapping[str, str] = snapshot["summary"]
     return int(summary["total-data-files"]), int(summary["total-files-size"]) - int(summary.get(_DELETES_SIZE, "0"))
 
 
 def converted_version(document: Mapping[str, Any]) -> int:
-    """The Delta version that the document speaks of."""
+    """Return the Delta version from which the document was converted."""
     return int(document["properties"][_DELTA_VERSION])
 
 
 def snapshot_version(snapshot: Mapping[str, Any]) -> int:
-    """The Delta version that a snapshot shows."""
+    """Return the Delta version that a snapshot shows."""
     return int(snapshot["summary"][_DELTA_VERSION])
 
 
 def converted_timestamp_ms(document: Mapping[str, Any]) -> int:
-    """When that version was committed."""
+    """Return the timestamp of that version's commit."""
     return int(document["properties"][_DELTA_TIMESTAMP])
 
 
 def current_snapshot(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The snapshot that readers see; None for a table without."""
-    wanted = document.get("current-snapshot-id")
-    return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == wanted), None)
+    """Return the snapshot that readers see; None for a table without."""
+    current_id = document.get("current-snapshot-id")
+    return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == current_id), None)
 
 
 def current_schema(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The Iceberg schema in force, with its ``schema-id``."""
+    """Return the current Iceberg schema, with its ``schema-id``."""
     current: dict[str, Any] = next(s for s in document["schemas"] if s["schema-id"] == document["current-schema-id"])
     return current
 
 
 def spec_from(document: Mapping[str, Any], spec: Spec) -> Spec:
-    """`spec` under the ids that the document gave to it and its fields."""
+    """Return `spec` with the ids that the document assigns to it and its fields."""
     current = next(s for s in document["partition-specs"] if s["spec-id"] == document["default-spec-id"])
     return Spec(int(current["spec-id"]), tuple(current["fields"]), spec.codecs)
 
 
 def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
-    """The id of a Delta version's snapshot: from the table's id and the version, so that a second try gives the same one."""
+    """Return the id of a Delta version's snapshot: derived from the table's id and the version, so that a retry gives the same id."""
     known = {snapshot["snapshot-id"] for snapshot in document["snapshots"]}
     for attempt in range(len(known) + 1):
         digest = hashlib.sha256(f"{document['table-uuid']}/{version}/{attempt}".encode()).digest()
@@ -192,8 +192,8 @@ def next_snapshot_id(document: Mapping[str, Any], version: int) -> int:
 
 
 def next_sequence_number(document: Mapping[str, Any], version: int) -> int:
-    """The sequence number of a Delta version's snapshot. In format version 3 it is the version, as far as numbers must rise: so the
-    data sequence numbers of files, which are Delta's row commit versions, and those of snapshots are one count."""
+    """Return the sequence number of a Delta version's snapshot. In format version 3 it is the version, unless it must be higher than
+    the last: so the data sequence numbers of files, which are Delta's row commit versions, share one sequence with those of snapshots."""
     last: int = document["last-sequence-number"]
     if document["format-version"] < 3:
         return last + 1
@@ -202,15 +202,15 @@ def next_sequence_number(document: Mapping[str, Any], version: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AddedSnapshot:
-    """One more snapshot of the table.
+    """A new snapshot of the table.
 
     Args:
         version: the Delta version that it shows.
-        operation: Iceberg's name of what it does.
+        operation: Iceberg's name of the operation.
         manifest_list: the URL of its manifest list.
-        totals, deletes: what it changed, of data files and of delete files.
-        row_id_mark: the highest row id given so far.
-        is_rebuilt: whether it names all files anew: its totals are then what was added, whatever the snapshot before had.
+        totals, deletes: its changes of data files and of delete files.
+        row_id_mark: the row id high-water mark.
+        is_rebuilt: whether it names all files in new manifests: its totals are then the added files, whatever the previous snapshot had.
     """
 
     snapshot_id: int
@@ -225,7 +225,7 @@ class AddedSnapshot:
 
 
 def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str, Any]:
-    """The document with one more snapshot, which becomes the current one."""
+    """Return the document with another snapshot, which becomes the current one."""
     parent = current_snapshot(document)
     at = max(added.timestamp_ms, parent["timestamp-ms"] if parent else 0)
     sequence_number = next_sequence_number(document, added.version)
@@ -248,7 +248,7 @@ def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str
     if document["format-version"] >= 3:
         first = document["next-row-id"]
         row_ids["next-row-id"] = max(first, -1 if added.row_id_mark is None else added.row_id_mark + 1)
-        # Every file names its own first row id; so much is taken from the numbers that the table has still to give.
+        # Every file has its own first row id; the snapshot advances the table's next row id by this much.
         snapshot |= {"first-row-id": first, "added-rows": row_ids["next-row-id"] - first}
     if parent is not None:
         snapshot["parent-snapshot-id"] = parent["snapshot-id"]
@@ -265,10 +265,10 @@ def with_snapshot(document: Mapping[str, Any], added: AddedSnapshot) -> dict[str
 
 
 def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The document without the snapshots that another took the place of too long ago, and those snapshots, oldest first.
+    """Return the document without snapshots that were superseded too long ago, and those snapshots, oldest first.
 
-    How old a snapshot is itself does not count: one that was current for a month is read until it is followed by the next, and for some time
-    after. Schemas that no kept snapshot names go too.
+    A snapshot's own age does not count: one that was current for a month is read until the next replaces it, and for some time after.
+    Schemas that no retained snapshot uses are removed too.
     """
     snapshots = document["snapshots"]
     oldest = document["last-updated-ms"] - retention_ms
@@ -276,12 +276,12 @@ def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, A
     first = min(max(first, len(snapshots) - MAX_SNAPSHOTS), max(len(snapshots) - 1, 0))
     if first == 0:
         return dict(document), []
-    kept = snapshots[first:]
-    ids = {snapshot["snapshot-id"] for snapshot in kept}
-    schema_ids = {snapshot["schema-id"] for snapshot in kept} | {document["current-schema-id"]}
+    retained = snapshots[first:]
+    ids = {snapshot["snapshot-id"] for snapshot in retained}
+    schema_ids = {snapshot["schema-id"] for snapshot in retained} | {document["current-schema-id"]}
     without = {
         **document,
-        "snapshots": kept,
+        "snapshots": retained,
         "snapshot-log": [entry for entry in document["snapshot-log"] if entry["snapshot-id"] in ids],
         "schemas": [schema for schema in document["schemas"] if schema["schema-id"] in schema_ids],
     }
@@ -291,7 +291,7 @@ def expired(document: Mapping[str, Any], retention_ms: int) -> tuple[dict[str, A
 def logged(
     document: Mapping[str, Any], base: Mapping[str, Any] | None, base_location: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The document with its predecessor's file in the metadata log, and the files that dropped out of the log."""
+    """Return the document with the previous metadata file in its log, and the files that dropped out of the log."""
     if base is None or base_location is None:
         return dict(document), []
     entries = [*document["metadata-log"], {"timestamp-ms": base["last-updated-ms"], "metadata-file": base_location}]
@@ -323,23 +323,23 @@ def _empty(table_id: str, location: str) -> dict[str, Any]:
 
 
 def _table_uuid(table_id: str) -> str:
-    """Delta's table id, which is a UUID by custom alone; from another text one is derived."""
+    """Return Delta's table id, which is a UUID only by convention; another text is hashed to one."""
     try:
         return str(uuid.UUID(table_id))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_OID, table_id))
 
 
-def _with_schema(schemas: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> tuple[list[Any], int]:
+def _with_schema(schemas: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> tuple[list[Any], int]:
     for schema in schemas:
-        if {key: value for key, value in schema.items() if key != "schema-id"} == wanted:
+        if {key: value for key, value in schema.items() if key != "schema-id"} == target:
             return list(schemas), int(schema["schema-id"])
     number = max((int(schema["schema-id"]) for schema in schemas), default=-1) + 1
-    return [*schemas, {**wanted, "schema-id": number}], number
+    return [*schemas, {**target, "schema-id": number}], number
 
 
 def _set_spec(document: dict[str, Any], wanted: Sequence[Mapping[str, Any]]) -> None:
-    """The partition spec in force. Fields keep the ids they had in any earlier spec; a rename changes the spec in place."""
+    """Set the current partition spec. Fields keep the ids they had in any earlier spec; a rename changes the spec in place."""
     specs = [dict(spec) for spec in document["partition-specs"]]
     known = {field["source-id"]: field["field-id"] for spec in specs for field in spec["fields"]}
     last = document["last-partition-id"]
@@ -362,7 +362,7 @@ def _set_spec(document: dict[str, Any], wanted: Sequence[Mapping[str, Any]]) -> 
 
 
 def _summary(parent: Mapping[str, Any] | None, added: AddedSnapshot, format_version: int) -> dict[str, str]:
-    """Counts of a summary (format/spec.md, "Optional Snapshot Summary Fields"); sizes are of data files and delete files together."""
+    """Return the counts of a summary (format/spec.md, "Optional Snapshot Summary Fields"); sizes cover data files and delete files."""
     totals, deletes, is_rebuilt = added.totals, added.deletes, added.is_rebuilt
     before: Mapping[str, str] = {} if parent is None or is_rebuilt else parent["summary"]
 

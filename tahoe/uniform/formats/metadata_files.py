@@ -1,8 +1,8 @@
-"""The metadata files of a table: where they lie, how they are called, and the seal by which Tahoe knows its own.
+"""The metadata files of a table: their location, their names, and the fingerprint by which Tahoe recognizes its own.
 
-UniForm's Iceberg tables are for reading only. Every metadata file that Tahoe writes carries a fingerprint of all the rest of it. A file
+UniForm's Iceberg tables are read-only. Every metadata file that Tahoe writes contains a fingerprint of the rest of its content. A file
 whose fingerprint is missing or wrong was written, or edited, by another writer; converting on top of it would mix that writer's rows into
-the table or lose them, so conversion stops and the status says so.
+the table or lose them, so conversion stops and the status reports it.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from tahoe.exceptions import CorruptTable, ForeignWriter
 __all__ = ["FINGERPRINT", "FOLDER", "metadata_name", "metadata_number", "open_metadata", "seal_metadata"]
 
 FOLDER = "metadata"
-"""The table's folder of all files of its Iceberg side."""
+"""The folder for all files of the table's Iceberg side."""
 
 FINGERPRINT = "tahoe-fingerprint"
 _METADATA = re.compile(r"v(\d+)\.metadata\.json")
 
 
 def metadata_name(number: int) -> str:
-    """The store name of a metadata file."""
+    """Return the store name of a metadata file."""
     return f"{FOLDER}/v{number}.metadata.json"
 
 
 def metadata_number(location: str) -> int | None:
-    """The number of a metadata file of ours, by its URL or name; None for another kind of file."""
+    """Return the number of one of Tahoe's metadata files, by its URL or name; None for other files."""
     matched = _METADATA.fullmatch(location.rpartition("/")[2])
     return int(matched[1]) if matched else None
 
 
 def seal_metadata(metadata: Mapping[str, Any]) -> bytes:
-    """The bytes of a metadata file, with its fingerprint among the properties."""
+    """Return the bytes of a metadata file, with its fingerprint among the properties."""
     properties = {**metadata["properties"], FINGERPRINT: _fingerprint(metadata)}
     return _canonical({**metadata, "properties": properties})
 
 
 def open_metadata(data: bytes, location: str) -> dict[str, Any]:
-    """The metadata in a file that `seal_metadata` made.
+    """Return the metadata in a file from `seal_metadata`.
 
     Raises:
         ForeignWriter: the file is not as Tahoe wrote it.
-        CorruptTable: it is no JSON object.
+        CorruptTable: it is not a JSON object.
     """
     try:
         metadata: Any = json.loads(data)
@@ -61,8 +61,8 @@ def open_metadata(data: bytes, location: str) -> dict[str, Any]:
     if not isinstance(properties, dict) or properties.get(FINGERPRINT) != _fingerprint(document):
         raise ForeignWriter(
             f"The Iceberg metadata {location} was not written by Tahoe, or was changed since: another writer has committed to "
-            "the Iceberg side of this Delta table, which is for reading only. Its changes are not in the Delta table. Save what "
-            "you need of them, then take the Iceberg side back: table.uniform.sync(rebuild=True).",
+            "the Iceberg side of this Delta table, which is read-only. Its changes are not in the Delta table. Save the changes "
+            "you need, then rebuild the Iceberg side: table.uniform.sync(rebuild=True).",
             file=location,
         )
     return document

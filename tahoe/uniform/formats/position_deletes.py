@@ -1,12 +1,12 @@
 """Deletion vectors as Iceberg's position delete files (format/spec.md, "Position Delete Files").
 
-    data file, dead positions ─┐
-    data file, dead positions ─┼─ same partition ─► one Parquet file: file_path, pos, sorted ─► its entry for a delete manifest
-    data file, dead positions ─┘
+    data file, deleted rows ─┐
+    data file, deleted rows ─┼─ same partition ─► one Parquet file: file_path, pos, sorted ─► its entry for a delete manifest
+    data file, deleted rows ─┘
 
-One file for each partition and conversion, not one for each data file. What the files of a snapshot say together is exact: for
-each live data file just the rows of its vector, and nothing of a file that is gone. So it does not matter whether a reader applies
-them by sequence number, by bounds, or by path alone.
+One file for each partition and conversion, not for each data file. Together, the files of a snapshot are exact: for each live data
+file they list exactly the rows of its vector, and nothing for a removed file. So it does not matter whether a reader applies them
+by sequence number, by bounds, or by path alone.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["MOST_FILES", "MOST_ROWS", "groups", "position_delete_bytes", "position_delete_entry", "positions_in"]
 
 MOST_ROWS = 1_000_000
-"""Rows of a position delete file; one data file's alone may be more."""
+"""Rows of a position delete file; a single data file may exceed it."""
 
 MOST_FILES = 5_000
-"""Data files that one position delete file speaks of, at most."""
+"""The maximum number of data files in one position delete file."""
 
 _FEW_ROWS = 1000
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
@@ -50,27 +50,27 @@ _NONE = b"\0"
 _SOME = b"\2"
 
 
-def groups(dead: Mapping[str, BitMap64]) -> Iterator[dict[str, BitMap64]]:
-    """The data files of one partition in the order of their paths, cut where a delete file would become too large."""
+def groups(positions: Mapping[str, BitMap64]) -> Iterator[dict[str, BitMap64]]:
+    """Yield the data files of one partition in path order, split where a delete file would become too large."""
     group: dict[str, BitMap64] = {}
     rows = 0
-    for url in sorted(dead):
-        count = len(dead[url])
+    for url in sorted(positions):
+        count = len(positions[url])
         if group and (rows + count > MOST_ROWS or len(group) >= MOST_FILES):
             yield group
             group, rows = {}, 0
-        group[url] = dead[url]
+        group[url] = positions[url]
         rows += count
     if group:
         yield group
 
 
 def position_delete_bytes(group: Mapping[str, BitMap64]) -> bytes:
-    """The Parquet file; `group` has the data files in the order of their paths."""
+    """Return the Parquet file; `group` has the data files in path order."""
     positions = array("q")
-    for dead in group.values():
-        positions.frombytes(dead.to_array().tobytes())
-    few = len(positions) <= _FEW_ROWS  # what makes large files small takes longer than all the rest
+    for bitmap in group.values():
+        positions.frombytes(bitmap.to_array().tobytes())
+    few = len(positions) <= _FEW_ROWS  # compression takes longer than everything else
     rows = pa.Table.from_arrays([_paths(group, repeat=few), pa.array(positions, pa.int64())], schema=_SCHEMA)
     sink = pa.BufferOutputStream()
     compression = "none" if few else "zstd"
@@ -81,16 +81,16 @@ def position_delete_bytes(group: Mapping[str, BitMap64]) -> bytes:
 
 
 def position_delete_entry(url: str, size: int, target: Target, group: Mapping[str, BitMap64]) -> DataFile:
-    """The record of a position delete file.
+    """Return the record of a position delete file.
 
     Args:
-        url, size: of the Parquet file.
+        url, size: the URL and size of the Parquet file.
         target: one of the data files; all are in one partition.
     """
     about = tuple(group)
     rows = sum(map(len, group.values()))
-    least = (about[0], min(dead.min() for dead in group.values()))
-    most = (about[-1], max(dead.max() for dead in group.values()))
+    least = (about[0], min(bitmap.min() for bitmap in group.values()))
+    most = (about[-1], max(bitmap.max() for bitmap in group.values()))
     parts = [_HEAD, encode_string(url), _PARQUET, target.encoded_partition, encode_long(rows), encode_long(size)]
     parts += [_NONE * 4, _bounds(*least), _bounds(*most), _NONE * 4]
     for name in tail_of(2, DELETES):
@@ -100,7 +100,7 @@ def position_delete_entry(url: str, size: int, target: Target, group: Mapping[st
 
 
 def positions_in(data: bytes, name: str) -> dict[str, BitMap64]:
-    """The dead positions by data file, as a position delete file of ours says. Raises `CorruptTable` where it cannot be read."""
+    """Return the deleted positions by data file in one of Tahoe's position delete files. Raises `CorruptTable` if it is unreadable."""
     from pyroaring import BitMap64
 
     try:
@@ -127,10 +127,10 @@ def positions_in(data: bytes, name: str) -> dict[str, BitMap64]:
 
 
 def _paths(group: Mapping[str, BitMap64], *, repeat: bool) -> pa.ChunkedArray | pa.Array:
-    """The path of each row's data file; where they are many, the texts are made by Arrow, from their numbers."""
+    """Return the path of each row's data file; for many rows, Arrow expands the texts from dictionary indices."""
     if repeat:
-        return pa.array([url for url, dead in group.items() for _ in range(len(dead))], pa.string())
-    indices = pa.concat_arrays([pa.repeat(pa.scalar(i, pa.int32()), len(dead)) for i, dead in enumerate(group.values())])
+        return pa.array([url for url, bitmap in group.items() for _ in range(len(bitmap))], pa.string())
+    indices = pa.concat_arrays([pa.repeat(pa.scalar(i, pa.int32()), len(bitmap)) for i, bitmap in enumerate(group.values())])
     return pa.DictionaryArray.from_arrays(indices, pa.array(group, pa.string())).cast(pa.string())
 
 

@@ -1,7 +1,7 @@
-"""Deletion vectors as Iceberg's own: one Puffin file for each, the vector's bytes copied from Delta's file (format/puffin-spec.md).
+"""Deletion vectors as Iceberg's: one Puffin file per vector, with the bytes of Delta's file (format/puffin-spec.md).
 
-Delta's file and Puffin keep a vector in the same bytes: its length, its magic number and bitmap, its checksum. One file for each vector,
-as there are readers that apply every vector of a file, also those that are replaced.
+Delta's file and Puffin store a vector in the same bytes: its length, its magic number and bitmap, its checksum. Each vector gets a file
+of its own, because some readers apply every vector of a file, including replaced ones.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _SOME = b"\2"
 
 
 class Puffin(NamedTuple):
-    """A Puffin file with one vector, and how long the vector is in it."""
+    """A Puffin file with one vector, and the vector's length in it."""
 
     data: bytes
     length: int
 
 
 def puffin_bytes(vector: bytes, url: str, cardinality: int) -> Puffin:
-    """The file.
+    """Return the file.
 
     Args:
-        vector: magic number and bitmap, as `tahoe.protocol.dv.vector_data` gives them.
-        url: the data file, just as its manifest entry names it.
-        cardinality: how many rows are dead.
+        vector: magic number and bitmap, from `tahoe.protocol.dv.vector_data`.
+        url: the data file, spelled as in its manifest entry.
+        cardinality: the number of deleted rows.
     """
     blob = b"".join((struct.pack(">i", len(vector)), vector, struct.pack(">I", zlib.crc32(vector))))
     described = {
@@ -60,7 +60,7 @@ def puffin_bytes(vector: bytes, url: str, cardinality: int) -> Puffin:
 
 
 def puffin_entry(url: str, puffin: Puffin, target: Target, cardinality: int) -> DataFile:
-    """The record of a vector in a delete manifest of format version 3. `url` is the Puffin file's."""
+    """Return the record of a vector in a delete manifest of format version 3. `url` is the Puffin file's."""
     parts = [
         _HEAD,
         encode_string(url),
@@ -69,8 +69,8 @@ def puffin_entry(url: str, puffin: Puffin, target: Target, cardinality: int) -> 
         encode_long(cardinality),
         encode_long(len(puffin.data)),
     ]
-    # The path as both bounds: readers that look for deletes by bounds find the one data file at once.
+    # The path as both bounds: readers that match deletes by bounds find exactly this data file.
     bound = b"".join((_SOME, encode_long(1), encode_long(_PATH_ID), encode_bytes(target.url.encode()), _NONE))
-    parts += [_NONE * 4, bound, bound, _NONE * 4, _NONE]  # the last: no first row id
+    parts += [_NONE * 4, bound, bound, _NONE * 4, _NONE]  # the last is the missing first row id
     parts += [_SOME, encode_string(target.url), _SOME, encode_long(_OFFSET), _SOME, encode_long(puffin.length)]
     return DataFile(url, b"".join(parts), target.partition, cardinality, len(puffin.data), None, (target.url,))

@@ -1,7 +1,7 @@
 """Single values between Delta and Iceberg: statistics to bounds, partition values to partition tuples.
 
-A bound may be too wide, never too narrow: what cannot be turned into a sound bound is left out (None), which readers take as
-"unknown". Bytes are Iceberg's single-value serialisation (format/spec.md, appendix D), tuples are Avro (appendix A).
+A bound may be too wide, never too narrow: a statistic without a sound bound is omitted (None), which readers interpret as
+"unknown". Bytes are Iceberg's single-value serialization (format/spec.md, appendix D), tuples are Avro (appendix A).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tahoe.uniform.formats.avro import decode_long, encode_bytes, encode_long
 __all__ = ["VOID", "Codec", "codec_of", "iceberg_primitive", "no_iceberg_type"]
 
 VOID = PrimitiveType("void")
-"""Format version 3 has it, as ``unknown``; version 2 does not."""
+"""Format version 3 has this type, as ``unknown``; version 2 does not."""
 
 Bound = Callable[[Any], bytes | None]
 
@@ -57,14 +57,14 @@ class Codec:
     """How the values of one primitive column are written.
 
     Args:
-        iceberg_type: as schema JSON names it, e.g. ``timestamptz``.
+        iceberg_type: the type in schema JSON, e.g. ``timestamptz``.
         avro_type: the Avro schema of a partition value.
-        lower, upper: a statistic (JSON value or Python value) to a bound, None where there is no sound one.
-        from_python: a deserialised partition value to what the tuple holds: days, microseconds, unscaled decimals.
-        encode: what the tuple holds to Avro bytes.
-        decode: Avro bytes at a position to what the tuple holds, and the position after it.
-        single: what the tuple holds to Iceberg's single-value bytes.
-        order: those bytes to a value that compares as Iceberg compares them.
+        lower, upper: convert a statistic (JSON value or Python value) to a bound; None if there is no sound bound.
+        from_python: converts a deserialized partition value to the tuple's value: days, microseconds, unscaled decimals.
+        encode: converts the tuple's value to Avro bytes.
+        decode: converts Avro bytes at a position to the tuple's value, and the position after it.
+        single: converts the tuple's value to Iceberg's single-value bytes.
+        order: converts those bytes to a value that compares as Iceberg compares them.
     """
 
     iceberg_type: str
@@ -79,7 +79,7 @@ class Codec:
 
 
 def iceberg_primitive(data_type: DataType) -> str:
-    """The Iceberg type of a Delta primitive, in format version 3. Raises `Unsupported` for a type that Iceberg does not have."""
+    """Return the Iceberg type of a Delta primitive, in format version 3. Raises `Unsupported` for a type that Iceberg lacks."""
     if isinstance(data_type, DecimalType):
         return f"decimal({data_type.precision}, {data_type.scale})"
     if isinstance(data_type, PrimitiveType) and data_type.name in _ICEBERG_NAMES:
@@ -90,16 +90,16 @@ def iceberg_primitive(data_type: DataType) -> str:
 
 
 def no_iceberg_type(data_type: DataType) -> Unsupported:
-    """The error for a type that the table's version of Iceberg's format does not have."""
+    """Return the error for a type that is missing in the table's version of Iceberg's format."""
     return Unsupported(
-        f"Iceberg's format version has no type for Delta's {data_type}; drop the column or take UniForm off the table.",
+        f"Iceberg's format version has no type for Delta's {data_type}; drop the column or disable UniForm on the table.",
         code="DELTA_ICEBERG_COMPAT_VIOLATION.UNSUPPORTED_DATA_TYPE",
         type=str(data_type),
     )
 
 
 def codec_of(data_type: DataType) -> Codec:
-    """The codec of a Delta primitive type. Raises `Unsupported` for one that has no values in Iceberg."""
+    """Return the codec of a Delta primitive type. Raises `Unsupported` for a type without values in Iceberg."""
     if data_type == VOID:
         raise no_iceberg_type(data_type)
     iceberg_type = iceberg_primitive(data_type)
@@ -109,7 +109,7 @@ def codec_of(data_type: DataType) -> Codec:
 
 
 def _bound(pack: Callable[[Any], bytes], parse: Callable[[Any], Any]) -> Bound:
-    """Parse, then pack, giving None in place of an error: a statistic that is not understood bounds nothing."""
+    """Parse, then pack; None on an error: a malformed statistic has no bound."""
 
     def guarded(value: Any) -> bytes | None:
         try:
@@ -138,7 +138,7 @@ def _days(value: Any) -> int:
 def _microseconds_utc(value: Any) -> int:
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
-    if value.tzinfo is None:  # an instant without a zone could be any of 26 hours: no sound bound
+    if value.tzinfo is None:  # without a zone the time is uncertain by 26 hours: no sound bound
         raise ValueError(value)
     return int((value - _EPOCH_UTC) // _MICROSECOND)
 
@@ -161,7 +161,7 @@ def _real(value: Any) -> float:
 
 
 def _real_codec(name: str, packer: struct.Struct) -> Codec:
-    """Zeros are spread outward, as -0.0 < +0.0 in Iceberg while a statistic does not tell them apart."""
+    """Widen zeros, as -0.0 < +0.0 in Iceberg while a statistic does not distinguish them."""
 
     def decode(data: bytes, position: int) -> tuple[float, int]:
         return float(packer.unpack_from(data, position)[0]), position + packer.size
@@ -216,8 +216,8 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def _read_text(data: bytes, position: int) -> tuple[str, int]:
-    found, position = _read_bytes(data, position)
-    return found.decode(), position
+    data, position = _read_bytes(data, position)
+    return data.decode(), position
 
 
 def _no_bound(value: Any) -> bytes | None:
@@ -264,7 +264,7 @@ def _decimal_codec(data_type: DecimalType, iceberg_type: str) -> Codec:
 
 
 def _fixed_size(precision: int) -> int:
-    """The fewest bytes that hold every unscaled number of that many digits."""
+    """Return the fewest bytes that fit every unscaled number of that many digits."""
     largest: int = 10**precision - 1
     return largest.bit_length() // 8 + 1
 
@@ -277,7 +277,7 @@ _CODECS = {
     "int": _number_codec("int", "int", _INT, _whole),
     "long": _number_codec("long", "long", _LONG, _whole),
     "date": _number_codec("date", {"type": "int", "logicalType": "date"}, _INT, _days),
-    # Delta's statistics cut timestamps to milliseconds, so the greatest value may lie up to 999 microseconds above.
+    # Delta's statistics truncate timestamps to milliseconds, so the maximum may be up to 999 microseconds higher.
     "timestamptz": _number_codec("timestamptz", _timestamp_type(True), _LONG, _microseconds_utc, _TRUNCATED_MICROSECONDS),
     "timestamp": _number_codec("timestamp", _timestamp_type(False), _LONG, _microseconds, _TRUNCATED_MICROSECONDS),
     "float": _real_codec("float", _FLOAT),

@@ -1,6 +1,6 @@
 """A column's default as Iceberg's ``write-default`` (format/spec.md, "Default values" and "JSON single-value serialization").
 
-Of ``initial-default``, which fills in rows from before a column, Delta has none: these rows have NULL.
+Delta has no equivalent of ``initial-default``, which fills in rows from before a column: these rows have NULL.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PLAIN = ("boolean", "byte", "short", "integer", "long", "string")
 
 
 def write_default(column: StructField) -> Any:
-    """The JSON value; None where there is none to be said: no default or NULL, the time of a statement, what depends on a time zone, what is
-    not understood, and what JSON has no number for. On the Iceberg side rows come from Tahoe alone, so nothing is lost by that."""
+    """Return the JSON value; None for no default, NULL, the statement's time, a default that depends on a time zone or is not understood,
+    and a number that JSON cannot represent. Only Tahoe adds rows on the Iceberg side, so nothing is lost by omitting it."""
     if CURRENT_DEFAULT not in column.metadata:
         return None
     try:

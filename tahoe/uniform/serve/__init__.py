@@ -1,1 +1,1 @@
-"""The server of Iceberg's REST protocol, over all tables below a folder."""
+"""A server of Iceberg's REST protocol for all tables below a folder."""

@@ -1,7 +1,7 @@
-"""Iceberg's REST catalog protocol over the Delta tables of a warehouse, for reading: request in, answer out, no socket.
+"""Iceberg's REST catalog protocol over the Delta tables of a warehouse, read-only; requests to answers, without a socket.
 
-Paths and answers are those of apache/iceberg, ``open-api/rest-catalog-open-api.yaml``. All that would change something is
-answered with 403: what changes a table goes through Delta, and is then seen here.
+Paths and answers follow apache/iceberg, ``open-api/rest-catalog-open-api.yaml``. Requests that would change something are answered with
+403: tables are changed through Delta, and the change appears here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
 
 from tahoe.exceptions import InvalidRequest, NotFound, StorageFailure, TahoeError
-from tahoe.uniform.others.look import Current
+from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.warehouse import NAMESPACE_NOT_FOUND, Namespace, Warehouse
 
 __all__ = ["Answer", "ReadOnlyCatalog", "Request", "is_loopback"]
@@ -35,12 +35,12 @@ _RETRY_SECONDS = "5"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks.
+    """A request to the catalog.
 
     Args:
-        method: in capitals.
-        path: as it was sent, percent-encoded.
-        query: as it was sent, without the question mark.
+        method: in upper case.
+        path: as sent, percent-encoded.
+        query: as sent, without the question mark.
         headers: names in lower case.
     """
 
@@ -52,10 +52,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What it gets.
+    """The response to a catalog request.
 
     Args:
-        content: becomes JSON; None is no body.
+        content: serialized as JSON; None for no body.
     """
 
     status: int
@@ -64,7 +64,7 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """The content as JSON; empty where there is none."""
+        """The content as JSON; empty if there is none."""
         return b"" if self.content is None else json.dumps(self.content, separators=(",", ":")).encode()
 
 
@@ -73,7 +73,7 @@ class ReadOnlyCatalog:
 
     Args:
         warehouse: the tables.
-        token: what a client must send as bearer token; None lets in whoever calls this machine by a loopback name.
+        token: the bearer token that clients must send; None admits any client that addresses this machine by a loopback name.
     """
 
     def __init__(self, warehouse: Warehouse, token: str | None = None) -> None:
@@ -81,7 +81,7 @@ class ReadOnlyCatalog:
         self._token = None if token is None else _digest(token)
 
     def answer(self, request: Request) -> Answer:
-        """The answer to a request; never raises for what is wrong with the request, the table or storage."""
+        """Return the answer to a request; never raises for an error in the request, the table or storage."""
         try:
             return self._checked(request) or self._routed(request)
         except _Refused as refused:
@@ -92,16 +92,18 @@ class ReadOnlyCatalog:
             logger.exception("%s %s failed", request.method, request.path)
             return _error(500, "InternalServerError", f"Unexpected {type(error).__name__}; the server's log says more.")
 
-    # -- who may ask -------------------------------------------------------------------------------------------------------
+    # -- authorization -----------------------------------------------------------------------------------------------------
 
     def _checked(self, request: Request) -> Answer | None:
         if self._token is None:
-            # A page in a browser can have its own host name resolved to the loopback; it cannot make the browser send another.
+            # A web page can make its own host name resolve to the loopback address, but cannot make the browser send another name.
             if is_loopback(_host(request.headers.get("host", ""))):
                 return None
-            return _error(403, "ForbiddenException", "Without a token this server answers to localhost and 127.0.0.1 alone.")
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(_digest(given.strip()), self._token):
+            return _error(
+                403, "ForbiddenException", "Without a token this server accepts requests to localhost and 127.0.0.1 only."
+            )
+        scheme, _, credential = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and hmac.compare_digest(_digest(credential.strip()), self._token):
             return None
         return _error(
             401,
@@ -110,7 +112,7 @@ class ReadOnlyCatalog:
             {"WWW-Authenticate": "Bearer"},
         )
 
-    # -- what is asked -----------------------------------------------------------------------------------------------------
+    # -- endpoints ---------------------------------------------------------------------------------------------------------
 
     def _routed(self, request: Request) -> Answer:
         parts = [_decoded(part) for part in request.path.rstrip("/").split("/")[1:]]
@@ -121,31 +123,31 @@ class ReadOnlyCatalog:
         return _error(404, "NotFoundException", f"This read-only catalog has no endpoint {request.method} {request.path}.")
 
     def config(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """What a client is told first: no defaults, and which endpoints there are."""
+        """Return the configuration: no defaults, and the list of endpoints."""
         return Answer(200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS})
 
     def list_namespaces(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """The namespaces directly in one, by pages."""
+        """List the namespaces directly in a namespace, with paging."""
         query = _query(request)
         parent = _namespace(query["parent"]) if query.get("parent") else ()
         entries = ((namespace[-1], list(namespace)) for namespace in self._warehouse.namespaces(parent))
         return _listing("namespaces", entries, query)
 
     def load_namespace(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """That a namespace is there; it has no properties."""
+        """Confirm that a namespace exists; it has no properties."""
         namespace = _namespace(names["namespace"])
         if not self._warehouse.has_namespace(namespace):
             raise _no_namespace(namespace)
         return Answer(204) if request.method == "HEAD" else Answer(200, {"namespace": list(namespace), "properties": {}})
 
     def list_tables(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """The names of the tables in a namespace, by pages."""
+        """List the names of the tables in a namespace, with paging."""
         namespace = _namespace(names["namespace"])
         entries = ((name, {"namespace": list(namespace), "name": name}) for name in self._warehouse.tables(namespace))
         return _listing("identifiers", entries, _query(request))
 
     def load_table(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """A table's metadata at its newest version."""
+        """Return a table's metadata at its newest version."""
         namespace, name = _namespace(names["namespace"]), names["table"]
         if request.method == "HEAD":
             return Answer(204) if self._warehouse.has_table(namespace, name) else _error(404, "NoSuchTableException", name)
@@ -158,18 +160,18 @@ class ReadOnlyCatalog:
         return Answer(200, {"metadata-location": current.location, "metadata": metadata, "config": {}}, {"ETag": tag})
 
     def credentials(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """None: the client reads the files with what it may itself."""
+        """Return none: the client reads the files with its own credentials."""
         if not self._warehouse.has_table(_namespace(names["namespace"]), names["table"]):
             return _error(404, "NoSuchTableException", f"There is no table '{names['table']}'.")
         return Answer(200, {"storage-credentials": []})
 
     def metrics(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """Reports of clients about their scans are taken and not kept."""
+        """Accept clients' reports about their scans, and discard them."""
         return Answer(204)
 
     def oauth(self, request: Request, names: Mapping[str, str]) -> Answer:
-        """A refusal that says what to configure: this server gives no tokens."""
-        text = "This server gives no tokens: set 'token' in the client's catalog properties instead of 'credential'."
+        """Refuse with a hint to the configuration: this server issues no tokens."""
+        text = "This server issues no tokens: set 'token' in the client's catalog properties instead of 'credential'."
         return Answer(400, {"error": "unsupported_grant_type", "error_description": text})
 
 
@@ -184,19 +186,19 @@ _Handler = Callable[[ReadOnlyCatalog, Request, Mapping[str, str]], Answer]
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A path as the protocol writes it, ``v1/namespaces/{namespace}``, with what it does."""
+    """A path as the protocol writes it, ``v1/namespaces/{namespace}``, with its handler."""
 
     methods: tuple[str, ...]
     path: str
     run: _Handler
 
     def matched(self, method: str, parts: list[str]) -> dict[str, str] | None:
-        """The values of the names in braces, or None for another path or method."""
-        wanted = self.path.split("/")
-        if method not in self.methods or len(wanted) != len(parts):
+        """Return the values of the names in braces; None for another path or method."""
+        patterns = self.path.split("/")
+        if method not in self.methods or len(patterns) != len(parts):
             return None
         names: dict[str, str] = {}
-        for pattern, part in zip(wanted, parts, strict=True):
+        for pattern, part in zip(patterns, parts, strict=True):
             if pattern.startswith("{"):
                 names[pattern[1:-1]] = part
             elif pattern != part:
@@ -204,10 +206,10 @@ class _Route:
         return names
 
 
-def _write(what: str) -> _Handler:
+def _write(operation: str) -> _Handler:
     sentence = (
-        f"{what} is refused: this catalog is read-only. Its tables are Delta tables shown as Iceberg; change them through Delta "
-        "(Spark's format('delta') or SQL, tahoe.Table), and the change is seen here at the next load."
+        f"{operation} is refused: this catalog is read-only. Its tables are Delta tables shown as Iceberg; change them through Delta "
+        "(Spark's format('delta') or SQL, tahoe.Table), and the change appears here at the next load."
     )
     return lambda catalog, request, names: _error(403, "ForbiddenException", sentence)
 
@@ -244,12 +246,12 @@ _ROUTES = (
     *_READS,
     *_WRITES,
 )
-# What a client may use; PyIceberg and DuckDB refuse by themselves what is not in the list.
+# The endpoints for clients; PyIceberg and DuckDB do not call endpoints that are missing in this list.
 _ENDPOINTS = [f"{method} {route.path.replace('v1/', '/v1/{prefix}/', 1)}" for route in _READS for method in route.methods]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, given by its address or as ``localhost``, is this machine and none else."""
+    """Whether a host, by address or as ``localhost``, is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -257,7 +259,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _host(header: str) -> str:
-    """The host of a Host header, without the port."""
+    """Return the host of a Host header, without the port."""
     return header[1:].partition("]")[0] if header.startswith("[") else header.partition(":")[0]
 
 
@@ -266,11 +268,11 @@ def _digest(text: str) -> bytes:
 
 
 def _decoded(part: str) -> str:
-    """One part of a path, decoded once; what is no UTF-8 names nothing."""
+    """Decode one part of a path, once; invalid UTF-8 is not found."""
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
-        raise _Refused(_error(404, "NotFoundException", "The path is no UTF-8.")) from None
+        raise _Refused(_error(404, "NotFoundException", "The path is not valid UTF-8.")) from None
 
 
 def _query(request: Request) -> dict[str, str]:
@@ -286,10 +288,10 @@ def _no_namespace(namespace: Namespace) -> _Refused:
 
 
 def _listing(key: str, entries: Iterator[tuple[str, Any]], query: Mapping[str, str]) -> Answer:
-    """All items, or the page that is asked for.
+    """Return all items, or the requested page.
 
     Args:
-        entries: pairs of a name, in ascending order, and what to answer for it.
+        entries: pairs of a name, in ascending order, and its item.
     """
     if "pageToken" not in query:
         return Answer(200, {key: [item for _, item in entries], "next-page-token": None})
@@ -304,29 +306,29 @@ def _page_token_after(name: str) -> str:
 
 
 def _page_token(token: str) -> str:
-    """The last name of the page before, '' for the first page."""
+    """Return the last name of the previous page, '' for the first page."""
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _Refused(_error(400, "BadRequestException", "The pageToken is none that this server gave.")) from None
+        raise _Refused(_error(400, "BadRequestException", "The pageToken was not issued by this server.")) from None
 
 
 def _page_size(query: Mapping[str, str]) -> int:
     text = query.get("pageSize", str(_PAGE))
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text)):
-        raise _Refused(_error(400, "BadRequestException", "The pageSize is a whole number above 0."))
+        raise _Refused(_error(400, "BadRequestException", "The pageSize must be a whole number above 0."))
     return min(int(text), _MOST_PAGE)
 
 
-def _with_snapshots_of_refs(current: Current) -> dict[str, Any]:
-    """The metadata with the snapshots alone that a branch or tag names."""
+def _with_snapshots_of_refs(current: CurrentMetadata) -> dict[str, Any]:
+    """Return the metadata with only the snapshots that a branch or tag names."""
     named = {ref["snapshot-id"] for ref in current.document.get("refs", {}).values()}
-    kept = [snapshot for snapshot in current.document.get("snapshots", []) if snapshot["snapshot-id"] in named]
-    return {**current.document, "snapshots": kept}
+    referenced = [snapshot for snapshot in current.document.get("snapshots", []) if snapshot["snapshot-id"] in named]
+    return {**current.document, "snapshots": referenced}
 
 
 def _failure(error: TahoeError) -> Answer:
-    """A Tahoe error in the protocol's words; its message is its own."""
+    """Convert a Tahoe error to the protocol's error, with the same message."""
     match error:
         case NotFound(code=code):
             kind = "NoSuchNamespaceException" if code == NAMESPACE_NOT_FOUND else "NoSuchTableException"

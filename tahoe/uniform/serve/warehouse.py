@@ -1,7 +1,7 @@
-"""The Delta tables below one folder, as an Iceberg catalog names them: a folder is a namespace, a folder with a log is a table.
+"""The Delta tables below one folder as an Iceberg catalog: a folder is a namespace, a folder with a log is a table.
 
-Names come from strangers. Each part is looked up as a name and never read as a path: what holds a slash, a dot in front, or a
-control character names nothing. Symbolic links that lead out of the warehouse are as if they were not there.
+Names are untrusted. Each part is looked up as a name and never read as a path: a name with a slash, a leading dot, or a
+control character matches nothing. Symbolic links that lead out of the warehouse are ignored.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tahoe.store.location import local_path
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.uniform.convert.conversion import DeltaSide
+from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata
 from tahoe.uniform.handle import UniformHandle
-from tahoe.uniform.others.look import Current, newest_metadata
 from tahoe.uniform.runtime import UniformRuntime
 
 __all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Warehouse"]
@@ -32,7 +32,7 @@ __all__ = ["DEFAULT", "NAMESPACE_NOT_FOUND", "TABLE_NOT_FOUND", "Namespace", "Wa
 Namespace = tuple[str, ...]
 
 DEFAULT = "default"
-"""The namespace of the tables that lie in the warehouse's folder itself: Iceberg has no table without a namespace."""
+"""The namespace of the tables directly in the warehouse's folder: every Iceberg table needs a namespace."""
 
 NAMESPACE_NOT_FOUND = "TAHOE_NAMESPACE_NOT_FOUND"
 TABLE_NOT_FOUND = "DELTA_TABLE_NOT_FOUND"
@@ -44,14 +44,14 @@ _LONGEST_NAME = 255
 
 
 class Warehouse:
-    """What lies below a folder or URL.
+    """The tables below a folder or URL.
 
     Args:
         path: the folder above the tables, or its URL.
-        storage_options: for the object store; never shown.
-        runtime: what conversions of the tables share.
+        storage_options: options for the object store; never exposed.
+        runtime: the state that conversions of the tables share.
         wait_seconds: how long `load` waits for a conversion.
-        coordinator: who says which commits catalog-managed tables have; without it these are refused by name.
+        coordinator: the commit coordinator of catalog-managed tables; without it these raise an error.
 
     Raises:
         InvalidRequest: the folder is a table itself.
@@ -77,20 +77,20 @@ class Warehouse:
         self._lock = Lock()
         if self._store.has_folder(_LOG_FOLDER):
             raise InvalidRequest(
-                f"'{self.url}' is a Delta table itself: give the folder above it, of which it is then one table.",
+                f"'{self.url}' is a Delta table itself: pass the folder above it.",
                 code="TAHOE_WAREHOUSE_IS_A_TABLE",
                 path=self.url,
             )
 
     @property
     def url(self) -> str:
-        """Of the folder above the tables."""
+        """The URL of the folder above the tables."""
         return self._store.url
 
     def refuse_if_absent(self) -> None:
-        """See that there is something to show: a mistyped folder would be served as a warehouse without tables.
+        """Check that the folder exists: a mistyped folder would be served as a warehouse without tables.
 
-        Object stores have no folders of their own, so what is empty there is shown as empty.
+        Object stores have no folders, so a missing prefix there is an empty warehouse.
 
         Raises:
             NotFound: there is no such folder, or it is a file.
@@ -98,16 +98,16 @@ class Warehouse:
         """
         path = local_path(self.url)
         if path is not None and not os.path.isdir(path):
-            what = "is no folder" if os.path.lexists(path) else "does not exist"
+            problem = "is not a folder" if os.path.lexists(path) else "does not exist"
             raise NotFound(
-                f"'{self.url}' {what}: give the folder above the tables, or make it first.",
+                f"'{self.url}' {problem}: pass the folder above the tables, or create it first.",
                 code="TAHOE_WAREHOUSE_NOT_FOUND",
                 path=self.url,
             )
         self._store.folders()
 
     def namespaces(self, parent: Namespace = ()) -> Iterator[Namespace]:
-        """The namespaces directly in `parent`, sorted. Raises `NotFound` where there is no such namespace."""
+        """Yield the namespaces directly in `parent`, sorted. Raises `NotFound` if there is no such namespace."""
         if not parent:
             yield from sorted({(DEFAULT,)} | {(name,) for name in self._folders("") if not self._is_table(name)})
             return
@@ -118,11 +118,11 @@ class Warehouse:
                     yield (*parent, name)
 
     def has_namespace(self, namespace: Namespace) -> bool:
-        """Whether there is such a namespace; an odd name has none."""
+        """Whether there is such a namespace; False for an invalid name."""
         return bool(self._folders_of(namespace))
 
     def tables(self, namespace: Namespace) -> Iterator[str]:
-        """The names of the tables directly in a namespace, sorted, whether or not they ask for UniForm.
+        """Yield the names of the tables directly in a namespace, sorted, whether or not UniForm is enabled on them.
 
         Raises:
             NotFound: there is no such namespace.
@@ -135,23 +135,23 @@ class Warehouse:
                 yield name
 
     def has_table(self, namespace: Namespace, name: str) -> bool:
-        """Whether there is a table of that name, whether or not it asks for UniForm."""
+        """Whether there is a table with that name, whether or not UniForm is enabled on it."""
         return bool(self._folders_of_table(namespace, name))
 
-    def load(self, namespace: Namespace, name: str) -> Current:
-        """The Iceberg metadata of a table at its newest version; a table that lags is converted first.
+    def load(self, namespace: Namespace, name: str) -> CurrentMetadata:
+        """Return the Iceberg metadata of a table's newest version; an outdated table is converted first.
 
         Raises:
             NotFound: there is no such namespace or table.
-            InvalidRequest: the table does not ask for UniForm, or two tables have the name.
-            StorageFailure: the newest version was not converted within `wait_seconds`, or could not be.
+            InvalidRequest: UniForm is not enabled on the table, or two tables have the name.
+            StorageFailure: the newest version was not converted within `wait_seconds`, or the conversion failed.
             ForeignWriter: another writer has committed to the table's Iceberg side.
         """
         self._existing(namespace)
         folders = self._folders_of_table(namespace, name)
         if not folders:
             raise NotFound(
-                f"There is no table '{name}' in namespace '{'.'.join(namespace)}' of {self.url}. A table is a folder that holds "
+                f"There is no table '{name}' in namespace '{'.'.join(namespace)}' of {self.url}. A table is a folder that contains "
                 f"{_LOG_FOLDER}.",
                 code=TABLE_NOT_FOUND,
                 name=name,
@@ -187,7 +187,7 @@ class Warehouse:
         return folders
 
     def _folders_of(self, namespace: Namespace) -> list[str]:
-        """The store names of the folders that make up a namespace; '' is the warehouse's own."""
+        """Return the store names of the folders that make up a namespace; '' is the warehouse's own."""
         root = [""] if namespace == (DEFAULT,) else []
         return root + (["/".join(namespace)] if self._is_namespace(namespace) else [])
 
@@ -210,19 +210,19 @@ class Warehouse:
 
 
 class _Table:
-    """One table, with what was read of its log last."""
+    """One table, with the snapshot read last."""
 
     def __init__(self, store: LogStore, runtime: UniformRuntime, clock: Clock) -> None:
         self._store = store
         self._latest: Snapshot | None = None
         self._handle = UniformHandle(DeltaSide(store, self._snapshot, partial(read_commit, store), clock), runtime)
 
-    def current(self, wait_seconds: float) -> Current:
-        """The metadata of the newest version."""
+    def current(self, wait_seconds: float) -> CurrentMetadata:
+        """Return the metadata of the newest version."""
         target = self._snapshot()
         if not uniform_is_enabled(target.config.properties):
             raise InvalidRequest(
-                f"The Delta table {self._store.url} does not ask for UniForm, so Iceberg cannot read it. Have it do so: ALTER TABLE "
+                f"UniForm is not enabled on the Delta table {self._store.url}, so Iceberg cannot read it. Enable it: ALTER TABLE "
                 f"delta.`{self._store.url}` SET TBLPROPERTIES ('delta.universalFormat.enabledFormats' = 'iceberg', "
                 "'delta.enableIcebergCompatV2' = 'true', 'delta.columnMapping.mode' = 'name').",
                 code="TAHOE_UNIFORM_NOT_ENABLED",
@@ -255,7 +255,7 @@ def _join(folder: str, name: str) -> str:
 
 
 def _can_be_named(name: str) -> bool:
-    """Whether a part of a name is one folder's; what Spark takes for hidden (``_temporary``, ``.staging``) is not."""
+    """Whether a part of a name can be a folder's; names that Spark treats as hidden (``_temporary``, ``.staging``) cannot."""
     if not name or name[0] in "._" or "/" in name or "\\" in name or not name.isprintable():
         return False
     try:

@@ -1,4 +1,4 @@
-"""Metadata documents of a table that gets two files with each version."""
+"""Metadata documents of a table to which each version adds two files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of a manifest, of a table with odd names and all kinds of statistics."""
+"""Manifest entries of a table with unusual names and all kinds of statistics."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def entries(count: int, per_partition: int = 10) -> list[Entry]:
     ]
 
 
-def manifest_of(data: bytes, found: list[Entry], path: str = "file:///data/a table/metadata/m.avro") -> ManifestFile:
+def manifest_of(data: bytes, originals: list[Entry], path: str = "file:///data/a table/metadata/m.avro") -> ManifestFile:
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     return ManifestFile(
-        path, len(data), 0, 5, 2, 77, 1, 2, 3, 4, 5, 6, partition_summaries(spec, (entry.file.partition for entry in found))
+        path, len(data), 0, 5, 2, 77, 1, 2, 3, 4, 5, 6, partition_summaries(spec, (entry.file.partition for entry in originals))
     )
 
 
-def encoded(found: list[Entry]) -> bytes:
+def encoded(originals: list[Entry]) -> bytes:
     header = manifest_header(spec_of(SCHEMA, PARTITIONED_BY), {**iceberg_schema(SCHEMA), "schema-id": 4})
-    return manifest_bytes(blocks_of(pieces_of(found)), header)
+    return manifest_bytes(blocks_of(pieces_of(originals)), header)

@@ -1,4 +1,4 @@
-"""The handle: status, sync, wait; and that a slow or broken conversion never reaches the writer."""
+"""The handle: status, sync and wait; a slow or failing conversion never affects the writer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tahoe.testing.iceberg_verifier import newest_document, verify
 from tahoe.testing.uniform_log import UNIFORM, DeltaLog
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.converter import Converter
+from tahoe.uniform.external.conversion_record import NAME, ConversionRecord, write_record
 from tahoe.uniform.handle import UniformHandle, after_commit
-from tahoe.uniform.others.record import NAME, ConversionRecord, write_record
 from tahoe.uniform.runtime import UniformRuntime
 
 SECONDS = 120
-"""More than enough: only a test that fails takes so long."""
+"""Long enough that only a failing test times out."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def handle(log: DeltaLog) -> UniformHandle:
 
 
 def committed(log: DeltaLog) -> None:
-    """What the transaction layer does after a commit."""
+    """Run the hook of the transaction layer after a commit."""
     hook = after_commit(side(log), RUNTIME)
     hook(SimpleNamespace(version=log.version, snapshot=log.snapshot()))
 
@@ -51,27 +51,27 @@ def committed(log: DeltaLog) -> None:
 def test_a_commit_is_shown_soon(log):
     log.change(["a1"])
     committed(log)
-    found = handle(log).wait(timeout=SECONDS)
-    assert (found.iceberg_version, found.lag_versions, found.lag_seconds, found.last_error) == (1, 0, 0.0, None)
+    status = handle(log).wait(timeout=SECONDS)
+    assert (status.iceberg_version, status.lag_versions, status.lag_seconds, status.last_error) == (1, 0, 0.0, None)
     assert verify(log.store) == 1
 
 
-def test_status_tells_how_far_behind_the_iceberg_side_is(log):
+def test_status_reports_how_far_behind_the_iceberg_side_is(log):
     before = handle(log).status()
     assert (before.enabled, before.delta_version, before.iceberg_version, before.metadata_location) == (True, 0, None, None)
     assert before.lag_versions is None
     handle(log).sync()
     log.change(["a1"])
     log.change(["a2"])
-    found = handle(log).status()
-    assert (found.delta_version, found.iceberg_version, found.lag_versions) == (2, 0, 2)
-    assert found.lag_seconds >= 0
-    assert found.metadata_location == f"{log.store.url}/metadata/v0.metadata.json"
-    assert found.snapshot_id == newest_document(log.store)["current-snapshot-id"]
-    assert not found.is_converting
+    status = handle(log).status()
+    assert (status.delta_version, status.iceberg_version, status.lag_versions) == (2, 0, 2)
+    assert status.lag_seconds >= 0
+    assert status.metadata_location == f"{log.store.url}/metadata/v0.metadata.json"
+    assert status.snapshot_id == newest_document(log.store)["current-snapshot-id"]
+    assert not status.is_converting
 
 
-def test_status_looks_at_the_iceberg_side_once(log):
+def test_status_reads_the_iceberg_side_once(log):
     log.change(["a1"])
     log.convert()
     traced = TracingStore(log.store)
@@ -100,7 +100,7 @@ def test_commits_during_a_slow_conversion_become_one_snapshot(log, monkeypatch):
     assert [s["summary"]["delta-version"] for s in newest_document(log.store)["snapshots"]] == ["1", "6"]
 
 
-def test_an_error_stays_with_the_status_and_the_log_until_a_conversion_succeeds(log, caplog):
+def test_an_error_is_reported_by_status_and_log_until_a_conversion_succeeds(log, caplog):
     log.change(["a1"])
     log.convert()
     log.store.put("metadata/v1.metadata.json", b"{}")
@@ -109,9 +109,9 @@ def test_an_error_stays_with_the_status_and_the_log_until_a_conversion_succeeds(
         committed(log)
         assert RUNTIME.queue.drain(SECONDS, log.store.url)
     assert f"version 2 of {log.store.url}" in caplog.text
-    found = handle(log).status()
-    assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
-    assert found.iceberg_version is None
+    status = handle(log).status()
+    assert status.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
+    assert status.iceberg_version is None
     handle(log).sync(rebuild=True)
     assert handle(log).status().last_error is None
 
@@ -128,10 +128,10 @@ def test_waiting_too_long_says_so(log):
         handle(log).wait(timeout=0)
 
 
-def test_sync_refuses_a_table_that_does_not_ask_for_uniform():
+def test_sync_refuses_a_table_without_uniform():
     plain = {key: "none" if key.endswith("mode") else "" for key in UNIFORM}
     log = DeltaLog(configuration={**plain, "delta.enableIcebergCompatV2": "false", "delta.columnMapping.maxColumnId": "2"})
-    with pytest.raises(InvalidRequest, match="does not ask for UniForm"):
+    with pytest.raises(InvalidRequest, match="UniForm is not enabled"):
         handle(log).sync()
     assert not handle(log).status().enabled
 
@@ -143,7 +143,7 @@ def test_a_commit_to_a_table_without_uniform_starts_nothing():
     assert newest_document(log.store) is None
 
 
-def test_a_catalog_that_fails_is_told_by_sync_and_status(log):
+def test_a_failing_catalog_is_reported_by_sync_and_status(log):
     class Broken:
         name = "broken"
 
@@ -156,12 +156,12 @@ def test_a_catalog_that_fails_is_told_by_sync_and_status(log):
     log.change(["a1"])
     with pytest.raises(StorageFailure, match="does not answer"):
         handle(log).sync(catalog=Broken())
-    found = handle(log).status()
-    assert (found.iceberg_version, found.last_error.message) == (1, "The catalog broken does not answer.")
+    status = handle(log).status()
+    assert (status.iceberg_version, status.last_error.message) == (1, "The catalog broken does not answer.")
 
 
 class Late:
-    """A catalog that answers after nobody waits any more."""
+    """A catalog that answers after the timeout."""
 
     name, swaps = "late:a.b", True
 
@@ -178,8 +178,8 @@ class Late:
 
 
 @pytest.mark.parametrize("location", ["file:///elsewhere/metadata/00001-theirs.metadata.json", None])
-def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_though_it_answers_late(monkeypatch, location):
-    """Where nothing of it is to be seen in the table's own folder: its metadata lies elsewhere, or the entry was dropped."""
+def test_another_writer_s_change_in_a_slow_catalog_is_detected_before_its_pointer_moves(monkeypatch, location):
+    """The table's own folder shows no trace of it: the metadata is elsewhere, or the entry was dropped."""
     log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b"})
     late = Late(location)
     monkeypatch.setattr(RUNTIME.catalogs, "named", lambda name: late)
@@ -192,9 +192,9 @@ def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_
     late.silent.set()
     assert RUNTIME.drain(SECONDS, SECONDS, log.store.url) == []
     assert late.moves == []
-    found = handle(log).status()
-    assert found.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
-    assert found.iceberg_version == 1
+    status = handle(log).status()
+    assert status.last_error.code == "TAHOE_UNIFORM_FOREIGN_WRITER"
+    assert status.iceberg_version == 1
     log.change(["a2"])
     with pytest.raises(ForeignWriter, match=r"late:a\.b"):
         handle(log).sync()
@@ -203,7 +203,7 @@ def test_what_was_done_through_a_catalog_is_noticed_before_its_pointer_is_moved_
 
 
 def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkeypatch):
-    """Metadata elsewhere may go on from ours, and name manifests that ours names no longer."""
+    """Metadata elsewhere may build on ours, and reference manifests that ours no longer references."""
     short = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
     log = DeltaLog(configuration={"delta.universalFormat.config.iceberg.catalogs": "late:a.b", **short})
     late = Late(None)
@@ -219,7 +219,7 @@ def test_nothing_is_deleted_while_a_catalog_points_to_metadata_of_another(monkey
     SYSTEM_CLOCK.sleep(0.01)  # commits of one millisecond would expire together
     answers = iter([None, "file:///elsewhere/metadata/00001-theirs.metadata.json"])
     write_record(log.store, ConversionRecord(number=2))
-    monkeypatch.setattr(late, "load", lambda: next(answers))  # changed between the look and the move
+    monkeypatch.setattr(late, "load", lambda: next(answers))  # changed between the read and the move
     log.commit(log.remove("a1"), log.add("b1"))
     with pytest.raises(ForeignWriter, match="elsewhere"):
         handle(log).sync()

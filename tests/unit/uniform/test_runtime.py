@@ -1,4 +1,4 @@
-"""What conversions share has one owner: two runtimes know nothing of each other, and the process's own is finished at its exit."""
+"""The shared state of conversions has one owner: runtimes are independent, and the process's own finishes its work at exit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import LastError, UniformRuntime
 
 SECONDS = 120
-"""More than enough: only a test that fails takes so long."""
+"""Long enough that only a failing test times out."""
 
 
 BEGUN_AT_EXIT = """
@@ -37,15 +37,15 @@ def told(*arguments):
     return drain(*arguments)
 UNIFORM_RUNTIME.queue.drain = told
 """
-"""`at_exit` is set when the interpreter's exit begins to wait: what waits for it cannot have been done before."""
+"""`at_exit` is set when interpreter exit begins to wait, so work that waits for it cannot have finished earlier."""
 
 
 def printed_by(program: str) -> tuple[str, str]:
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=SECONDS, check=True)
-    return found.stdout, found.stderr
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=SECONDS, check=True)
+    return completed.stdout, completed.stderr
 
 
-def test_what_waits_is_finished_when_the_interpreter_exits():
+def test_queued_work_is_finished_when_the_interpreter_exits():
     program = """
 begun = Event()
 def run(version):
@@ -60,8 +60,8 @@ UNIFORM_RUNTIME.queue.submit("t", run, 3)
     assert printed_by(BEGUN_AT_EXIT + program) == ("1\n3\n", "")
 
 
-def test_what_is_finished_at_the_exit_may_use_several_threads():
-    """Python refuses them to what runs later."""
+def test_work_finished_at_exit_may_use_several_threads():
+    """Python refuses threads to hooks that run later."""
     program = """
 from concurrent.futures import ThreadPoolExecutor
 def run(version):
@@ -73,8 +73,8 @@ UNIFORM_RUNTIME.queue.submit("t", run, 4)
     assert printed_by(BEGUN_AT_EXIT + program) == ("8\n", "")
 
 
-def test_what_a_thread_commits_while_the_interpreter_exits_is_finished_too():
-    """It commits after the exit has waited once."""
+def test_commits_by_a_thread_during_exit_are_converted_too():
+    """The thread commits after exit has waited once."""
     program = """
 from threading import Event, Thread
 from tahoe.process import UNIFORM_RUNTIME
@@ -95,7 +95,7 @@ Thread(target=commit).start()
 # -- one owner -----------------------------------------------------------------------------------------------------------------
 
 
-def test_two_runtimes_know_nothing_of_each_other():
+def test_runtimes_are_independent():
     here, there = UniformRuntime(), UniformRuntime()
     go_on = Event()
     here.queue.submit("t", lambda version: go_on.wait(SECONDS), 1)
@@ -107,8 +107,8 @@ def test_two_runtimes_know_nothing_of_each_other():
     assert here.drain(SECONDS, SECONDS) == []
 
 
-def test_nothing_in_the_package_is_changed_by_a_conversion_but_its_runtime():
-    """A conversion by a runtime of its own leaves the process's runtime as it was."""
+def test_a_conversion_changes_only_its_own_runtime():
+    """A conversion with its own runtime leaves the process's runtime unchanged."""
     from tahoe.process import UNIFORM_RUNTIME
 
     log = DeltaLog()
@@ -121,7 +121,7 @@ def test_nothing_in_the_package_is_changed_by_a_conversion_but_its_runtime():
 
 
 def test_no_function_of_the_package_changes_its_module():
-    """Neither by a `global` statement, nor by an empty collection at the top of a module, which only a function could fill."""
+    """Checks for `global` statements, and for empty collections at module level, which only a function could fill."""
     for path in sorted(Path(tahoe.__path__[0], "uniform").rglob("*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
         assert not [node for node in ast.walk(module) if isinstance(node, ast.Global)], path
@@ -134,7 +134,7 @@ def test_no_function_of_the_package_changes_its_module():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-def test_a_forked_child_begins_afresh_whatever_its_parent_s_threads_do():
+def test_a_forked_child_starts_with_a_fresh_runtime():
     program = """
 import os, warnings
 from threading import Event
@@ -159,7 +159,7 @@ go_on.set()
 
 
 class Waits(SeededClock):
-    """Notes how long it was slept."""
+    """Records the time slept."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -174,9 +174,9 @@ FAULTS = Faults(answer_lost=0.1, answered_taken=0.1, request_lost=0.2, refused=0
 
 
 def replayed(seed: int) -> tuple[list[Call], list[float], list[str]]:
-    """What a history of conversions asks of a store that fails by a seed, how long it waits, and how each of them ends.
+    """Return the storage calls, waits and outcomes of a history of conversions on a store that fails by a seed.
 
-    Each runs on a table of its own at one URL: it stands in the manifests, whose names tell their content.
+    Each table has the same URL: it appears in the manifests, whose names derive from their content.
     """
     store = open_store("memory://replay/t")
     for entry in list(store.walk()):
@@ -197,7 +197,7 @@ def replayed(seed: int) -> tuple[list[Call], list[float], list[str]]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_conversions_replay_from_a_seed(seed):
-    """The same seed, faults and clock give the same calls of storage in the same order, the same waits and the same ends."""
+    """The same seed, faults and clock give the same storage calls in the same order, the same waits and the same outcomes."""
     first = replayed(seed)
     assert replayed(seed) == first
     assert {"full", "incremental"} & set(first[2]), "some of them end well"
@@ -205,9 +205,9 @@ def test_two_conversions_replay_from_a_seed(seed):
 
 
 def test_the_order_of_calls_does_not_depend_on_hashes_of_text():
-    """Python gives each process other ones."""
+    """Python's string hashes differ between processes."""
     program = "from tests.unit.uniform.test_runtime import replayed; print(replayed(3))"
-    told = [
+    outputs = [
         subprocess.run(
             [sys.executable, "-c", program],
             capture_output=True,
@@ -218,4 +218,4 @@ def test_the_order_of_calls_does_not_depend_on_hashes_of_text():
         ).stdout
         for seed in ("1", "2")
     ]
-    assert told[0] == told[1] != ""
+    assert outputs[0] == outputs[1] != ""

@@ -12,7 +12,7 @@ from tahoe.progress import Reported
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
-from tahoe.uniform.others.look import look_at
+from tahoe.uniform.external.metadata_listing import list_metadata
 
 SCHEMA = pa.schema({"p": pa.string(), "id": pa.int64()})
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -213,7 +213,7 @@ def test_iceberg_shows_the_rows_that_were(store: LogStore) -> None:
     table.overwrite(rows(50))
     done = table.restore(2)
     table.uniform.wait(done.version)
-    current = look_at(store).current()
+    current = list_metadata(store).current()
     assert current is not None and current.version == done.version
     newest = current.document["snapshots"][-1]["summary"]
     assert newest["total-records"] == "20" and newest["total-data-files"] == "4"

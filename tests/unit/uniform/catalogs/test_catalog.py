@@ -1,4 +1,4 @@
-"""Pointers move forward only, and only from metadata of ours."""
+"""Pointers only move forward, and only from Tahoe's own metadata."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tahoe.uniform.formats.metadata_files import metadata_number
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
-    found = DeltaLog(open_store(tmp_path / "a table"))
-    found.change(["a1", "b1"])
-    return found
+    log = DeltaLog(open_store(tmp_path / "a table"))
+    log.change(["a1", "b1"])
+    return log
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def test_a_name_that_belongs_to_another_table_is_left_alone(log, theirs, tmp_pat
     assert theirs.load_table("sales.orders").location() == other.store.url
 
 
-def test_a_pointer_that_cannot_be_compared_ends_at_the_newest_metadata_all_the_same(log):
-    """Between the look and the move of one conversion, another one puts newer metadata and moves the pointer too."""
+def test_a_pointer_without_compare_and_swap_still_ends_at_the_newest_metadata(log):
+    """Between one conversion's read and move of the pointer, another puts newer metadata and moves the pointer too."""
 
     class Overwriting:
         name, swaps = "overwriting", False
@@ -80,7 +80,7 @@ def test_a_pointer_that_cannot_be_compared_ends_at_the_newest_metadata_all_the_s
     assert PathCatalog(log.store).load().endswith("/v3.metadata.json")
 
 
-def test_a_catalog_in_motion_is_tried_again_and_then_given_up():
+def test_a_busy_catalog_is_retried_a_limited_number_of_times():
     class Moving:
         name = "moving"
         loads = 0

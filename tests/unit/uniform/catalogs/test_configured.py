@@ -1,4 +1,4 @@
-"""Which catalogs a table is kept in, and how PyIceberg's configuration leads there."""
+"""The catalogs in a table's property, loaded through PyIceberg's configuration."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tahoe.uniform.catalogs.configured import ConfiguredCatalogs, adapted, catal
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
-    found = DeltaLog(open_store(tmp_path / "a table"))
-    found.change(["a1", "b1"])
-    return found
+    log = DeltaLog(open_store(tmp_path / "a table"))
+    log.change(["a1", "b1"])
+    return log
 
 
 def test_another_kind_of_catalog_is_refused_by_name():

@@ -1,4 +1,4 @@
-"""The hint of readers that go by path."""
+"""The version hint for readers by path."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tahoe.uniform.catalogs.path_catalog import HINT, PathCatalog
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
-    found = DeltaLog(open_store(tmp_path / "a table"))
-    found.change(["a1", "b1"])
-    return found
+    log = DeltaLog(open_store(tmp_path / "a table"))
+    log.change(["a1", "b1"])
+    return log
 
 
-def test_an_empty_hint_is_written_anew(log):
+def test_an_empty_hint_is_replaced(log):
     log.store.put("metadata/version-hint.text", b"")
     log.convert()
     assert PathCatalog(log.store).load() == f"{log.store.url}/metadata/v1.metadata.json"

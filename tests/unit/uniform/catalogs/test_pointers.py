@@ -1,4 +1,4 @@
-"""Catalogs are asked and told behind the conversions: one call at a time for each, and whoever waits says how long."""
+"""Calls to catalogs run in the background: one call at a time for each catalog, and callers pass a timeout."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from tahoe.clock import SystemClock
 from tahoe.exceptions import StorageFailure
-from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, Trouble
+from tahoe.uniform.catalogs.pointers import PATIENCE_SECONDS, CatalogCalls, Pointer, PointerFailure
 from tahoe.uniform.catalogs.sql_catalog import SqlCatalog
 
 SECONDS = 120
-"""More than enough: only a test that fails takes so long."""
+"""Long enough that only a failing test times out."""
 TABLE = "file:///t"
 
 
 class Watch(SystemClock):
-    """Shows the time that a test sets."""
+    """A clock set by the test."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -28,7 +28,7 @@ class Watch(SystemClock):
 
 
 class Hanging:
-    """Calls that hang until they may go on."""
+    """Calls that hang until they are released."""
 
     def __init__(self, calls: CatalogCalls, catalog: str = "c", kind: str = "ask") -> None:
         self.go_on = Event()
@@ -42,7 +42,7 @@ class Hanging:
         return "late"
 
 
-def test_a_call_that_hangs_holds_up_those_of_its_own_catalog_alone():
+def test_a_call_that_hangs_blocks_only_calls_to_its_own_catalog():
     calls = CatalogCalls()
     hanging = Hanging(calls)
     after = calls.submit(TABLE, "c", "move", 1, lambda: "after")
@@ -55,7 +55,7 @@ def test_a_call_that_hangs_holds_up_those_of_its_own_catalog_alone():
     assert calls.drain(SECONDS) == []
 
 
-def test_of_calls_that_wait_only_the_newest_of_each_kind_is_made():
+def test_only_the_newest_queued_call_of_each_kind_is_made():
     calls, made = CatalogCalls(), []
     hanging = Hanging(calls)
     futures = [
@@ -74,12 +74,12 @@ def test_a_catalog_that_has_been_silent_for_long_is_not_waited_for_again():
     hanging = Hanging(calls, kind="move")
     watch.seconds += 30
     with pytest.raises(StorageFailure, match="for 30 seconds"):
-        calls.result(TABLE, "c", calls.submit(TABLE, "c", "ask", 0, str), 29)  # would take as long, if it waited
+        calls.result(TABLE, "c", calls.submit(TABLE, "c", "ask", 0, str), 29)  # would take that long if it waited
     hanging.go_on.set()
     assert calls.drain(SECONDS) == []
 
 
-def test_patience_ends_twice_as_late_each_time_and_another_thread_makes_the_calls():
+def test_each_replacement_thread_may_hang_twice_as_long():
     watch = Watch()
     calls = CatalogCalls(watch)
     first = Hanging(calls)
@@ -99,7 +99,7 @@ def test_patience_ends_twice_as_late_each_time_and_another_thread_makes_the_call
     assert calls.drain(SECONDS) == []
 
 
-def test_what_is_left_is_told():
+def test_drain_returns_unfinished_pointers():
     calls = CatalogCalls()
     asking = Hanging(calls, "asked")
     hanging = Hanging(calls, kind="move")
@@ -110,26 +110,26 @@ def test_what_is_left_is_told():
     asking.go_on.set()
 
 
-def test_trouble_is_how_the_last_move_ended_or_that_there_is_no_answer():
+def test_a_failure_is_the_last_move_s_error_or_a_missing_answer():
     watch = Watch()
     calls = CatalogCalls(watch)
-    calls.note(TABLE, "c", Trouble(3, StorageFailure("down")))
-    assert calls.trouble(TABLE, "c").error.message == "down"
+    calls.note(TABLE, "c", PointerFailure(3, StorageFailure("down")))
+    assert calls.failure(TABLE, "c").error.message == "down"
     hanging = Hanging(calls, kind="move")
     watch.seconds += 12
-    assert "has not answered for 12 seconds" in calls.troubles(TABLE)["c"].error.message
-    assert calls.troubles(TABLE)["c"].version == 3
+    assert "has not answered for 12 seconds" in calls.failures(TABLE)["c"].error.message
+    assert calls.failures(TABLE)["c"].version == 3
     hanging.go_on.set()
     assert calls.drain(SECONDS) == []
     assert calls.shown(TABLE, "c") is None
     calls.note(TABLE, "c", "file:///t/metadata/v3.metadata.json")
-    assert calls.troubles(TABLE) == {}
+    assert calls.failures(TABLE) == {}
     assert calls.shown(TABLE, "c") == "file:///t/metadata/v3.metadata.json"
     calls.keep(TABLE, ["another"])
     assert calls.shown(TABLE, "c") is None
 
 
-def test_an_error_of_any_kind_is_one_of_ours_without_its_text():
+def test_any_error_becomes_a_tahoe_error_without_its_text():
     calls = CatalogCalls()
 
     class Broken:
@@ -146,7 +146,7 @@ def test_an_error_of_any_kind_is_one_of_ours_without_its_text():
         assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_a_catalog_that_is_handed_over_is_called_in_the_caller_s_thread():
+def test_a_catalog_passed_as_an_object_is_called_in_the_caller_s_thread():
     """SQLite in memory is another database in each thread."""
     from pyiceberg.catalog.memory import InMemoryCatalog
 

@@ -1,4 +1,4 @@
-"""A table in a SQL catalog: registered once, then moved from what it was."""
+"""A table in a SQL catalog: registered once, then moved by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tahoe.uniform.catalogs.configured import adapted
 
 @pytest.fixture
 def log(tmp_path: Path) -> DeltaLog:
-    found = DeltaLog(open_store(tmp_path / "a table"))
-    found.change(["a1", "b1"])
-    return found
+    log = DeltaLog(open_store(tmp_path / "a table"))
+    log.change(["a1", "b1"])
+    return log
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_stale_swap_is_refused(log, theirs):
     assert shown(theirs) == "1"
 
 
-def test_a_commit_through_the_catalog_by_another_writer_is_noticed_and_can_be_taken_back(log, theirs):
+def test_a_commit_through_the_catalog_by_another_writer_is_detected_and_can_be_reverted(log, theirs):
     catalog = adapted(theirs, "sales.orders")
     log.convert(catalogs=[catalog])
     theirs.load_table("sales.orders").transaction().set_properties({"mine": "now"}).commit_transaction()
@@ -77,7 +77,7 @@ def test_a_commit_through_the_catalog_by_another_writer_is_noticed_and_can_be_ta
     assert shown(theirs) == "2"
 
 
-def test_a_database_that_fails_leaves_the_conversion_done_and_is_told(log, theirs):
+def test_a_failing_database_is_reported_after_the_conversion(log, theirs):
     catalog = adapted(theirs, "sales.orders")
     with theirs.engine.begin() as connection:
         connection.execute(text("DROP TABLE iceberg_tables"))

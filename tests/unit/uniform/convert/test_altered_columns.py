@@ -1,4 +1,4 @@
-"""Iceberg's side of a table whose columns are renamed, dropped, moved and added: ids stay, and none is given twice."""
+"""The Iceberg side of a table whose columns are renamed, dropped, moved and added: ids are stable and never reused."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ROWS = pa.table({"id": [1, 2], "s": [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], "l
 
 
 def fields(document) -> dict[str, int]:
-    schema = next(one for one in document["schemas"] if one["schema-id"] == document["current-schema-id"])
+    schema = next(candidate for candidate in document["schemas"] if candidate["schema-id"] == document["current-schema-id"])
     return {field["name"]: field["id"] for field in schema["fields"]}
 
 
 @pytest.mark.parametrize("compat", [2, 3])
-def test_the_ids_of_columns_stay_through_renames_and_are_not_given_again(tmp_path, compat):
+def test_column_ids_survive_renames_and_are_never_reused(tmp_path, compat):
     properties = {**PROPERTIES, f"delta.enableIcebergCompatV{compat}": "true"}
     if compat == 3:
         properties["delta.enableRowTracking"] = "true"

@@ -1,4 +1,4 @@
-"""What a conversion makes of the actions of the log."""
+"""Builds snapshots from the actions of the log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_restored_file_is_live_once(log):
     assert verify(log.store) == 3
 
 
-def test_a_remove_of_a_file_that_is_not_there_is_no_error(log):
+def test_removing_a_missing_file_is_not_an_error(log):
     log.change(["a1"])
     log.convert()
     log.change([], ["never"])
@@ -77,7 +77,7 @@ def test_a_new_column_makes_a_new_schema(log):
     assert [snapshot["schema-id"] for snapshot in document["snapshots"]] == [0, 1]
 
 
-def test_a_file_without_its_number_of_records_stops_the_conversion_by_name(log):
+def test_a_file_without_its_number_of_records_stops_the_conversion_and_is_named(log):
     log.commit(replace(log.add("b1"), stats='{"minValues":{}}'))
     with pytest.raises(CorruptTable, match="b1 has no number of records"):
         log.convert()

@@ -1,4 +1,4 @@
-"""Conversions of whole tables: what is read from storage afterwards is what the Delta log says."""
+"""Conversions of whole tables: the Iceberg metadata in storage matches the Delta log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tahoe.testing.uniform_log import UNIFORM, DeltaLog
 from tahoe.uniform.convert import converter
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.converter import Converter
-from tahoe.uniform.others.record import NAME
+from tahoe.uniform.external.conversion_record import NAME
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_commits_since_become_one_snapshot(log):
     assert newest_document(log.store)["snapshots"][-1]["summary"]["operation"] == "overwrite"
 
 
-def test_each_commit_becomes_a_snapshot_where_asked():
+def test_each_commit_becomes_a_snapshot_if_configured():
     log = DeltaLog(configuration={"delta.universalformat.config.iceberg.snapshot-per-commit": "true"})
     log.convert()
     log.change(["a1"])
@@ -57,8 +57,8 @@ def test_each_commit_becomes_a_snapshot_where_asked():
     log.change([], ["b1"])
     assert log.convert().snapshots == 3
     verify(log.store)
-    found = [(s["summary"]["delta-version"], s["summary"]["operation"]) for s in newest_document(log.store)["snapshots"]]
-    assert found == [("0", "append"), ("1", "append"), ("2", "replace"), ("4", "delete")]
+    operations = [(s["summary"]["delta-version"], s["summary"]["operation"]) for s in newest_document(log.store)["snapshots"]]
+    assert operations == [("0", "append"), ("1", "append"), ("2", "replace"), ("4", "delete")]
 
 
 def test_a_commit_without_files_moves_the_version_without_a_snapshot(log):
@@ -84,7 +84,7 @@ def test_two_processes_write_the_same_bytes(log):
     log.convert()
     log.change(["c1"], ["a1"])
     log.convert()
-    one = {
+    first = {
         entry.name: log.store.get(entry.name)
         for entry in log.store.walk("metadata")
         if "v2" in entry.name or "avro" in entry.name
@@ -92,10 +92,10 @@ def test_two_processes_write_the_same_bytes(log):
     for name in ("metadata/v2.metadata.json", "metadata/version-hint.text", NAME):
         log.store.delete(name)
     log.convert()
-    assert one == {name: log.store.get(name) for name in one}
+    assert first == {name: log.store.get(name) for name in first}
 
 
-def test_a_hole_in_the_log_is_bridged_by_a_rebuild(log):
+def test_a_gap_in_the_log_causes_a_rebuild(log):
     log.change(["a1", "a2"])
     log.convert()
     log.change(["b1"])
@@ -110,7 +110,7 @@ def test_a_hole_in_the_log_is_bridged_by_a_rebuild(log):
     assert paths == {f"{log.store.url}/{name}" for name in ("a2", "b1", "c1")}
 
 
-def test_far_behind_is_rebuilt(log, monkeypatch):
+def test_a_table_far_behind_is_rebuilt(log, monkeypatch):
     monkeypatch.setattr(converter, "MAX_PENDING_COMMITS", 2)
     log.change(["a1"])
     log.convert()
@@ -133,9 +133,9 @@ def test_uniform_off_and_on_again_is_rebuilt(log):
     assert verify(log.store) == 4
 
 
-def test_a_conversion_looks_at_the_iceberg_side_once(log):
-    """Before the new metadata: one listing, one read of the newest metadata file, one of the hint, one of the record. After it, a listing of
-    the metadata files alone and the hint again: another conversion may have ended meanwhile."""
+def test_a_conversion_reads_the_iceberg_side_once(log):
+    """Before the new metadata: one listing, and one read each of the newest metadata file, the hint and the record. After it, a listing
+    of the metadata files alone and the hint again: another conversion may have finished meanwhile."""
     log.change(["a1"])
     log.convert()
     log.change(["a2"])
@@ -157,7 +157,7 @@ def of_iceberg_side(traced: TracingStore) -> list[tuple[str, str]]:
     return [(call.method, call.name) for call in traced.calls if call.name.startswith("metadata") or call.name == NAME]
 
 
-def test_another_writer_stops_conversion_until_it_is_taken_back(log):
+def test_another_writer_stops_conversion_until_a_rebuild(log):
     log.change(["a1"])
     log.convert()
     foreign = newest_document(log.store)
@@ -176,7 +176,7 @@ def test_another_writer_stops_conversion_until_it_is_taken_back(log):
     assert verify(log.store) == 3
 
 
-def test_a_damaged_manifest_list_is_healed_by_a_rebuild(log):
+def test_a_corrupt_manifest_list_is_repaired_by_a_rebuild(log):
     log.change(["a1"])
     log.convert()
     current = newest_document(log.store)["snapshots"][-1]["manifest-list"].removeprefix(f"{log.store.url}/")
@@ -188,8 +188,8 @@ def test_a_damaged_manifest_list_is_healed_by_a_rebuild(log):
     assert len(entries) == 2
 
 
-def test_totals_that_differ_from_the_table_s_checksum_are_healed_by_a_rebuild(log):
-    """A file that is added a second time as if it were new would be live twice."""
+def test_totals_that_differ_from_the_table_s_checksum_are_repaired_by_a_rebuild(log):
+    """A file that is added a second time as if it were new would be listed twice."""
     log.change(["a1", "a2"])
     log.convert()
     log.change(["a1", "b1"])

@@ -1,4 +1,4 @@
-"""What a change does to manifests of data files, and that any history is shown as it is."""
+"""Data manifests under changes, and the correctness of any history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def small_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def manifests(log: DeltaLog) -> list[str]:
-    """Paths of the current snapshot's manifests."""
+    """Return the paths of the current snapshot's manifests."""
     folder = ManifestFolder(log.store)
     return [
         manifest.path for manifest in folder.read_list(metadata.current_snapshot(newest_document(log.store))["manifest-list"])
@@ -93,8 +93,8 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS, st.booleans())
-def test_any_history_is_shown_as_it_is(steps, per_commit):
-    """Files toggle between live and gone; conversions come when they come."""
+def test_any_history_is_converted_exactly(steps, per_commit):
+    """Files toggle between live and deleted, with conversions at arbitrary points."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_policy, "LEAST_ENTRIES", 3)
         patch.setattr(manifest_policy, "MAX_SMALL", 2)

@@ -1,4 +1,4 @@
-"""Deletion vectors as delete files: any history of them is shown as it is."""
+"""Deletion vectors as delete files: any history of them is converted exactly."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ MARKS = st.lists(
 
 @settings(max_examples=30)
 @given(MARKS, st.sampled_from([V2_DELETES, V3]), st.booleans())
-def test_any_history_of_vectors_is_shown_as_it_is(steps, properties, per_commit):
-    """Vectors come, grow, shrink and go; files toggle between live and gone, with or without a vector; conversions come when they come."""
+def test_any_history_of_vectors_is_converted_exactly(steps, properties, per_commit):
+    """Vectors appear, grow, shrink and disappear; files toggle between live and deleted, with or without a vector."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_policy, "LEAST_ENTRIES", 3)
         patch.setattr(manifest_policy, "MAX_SMALL", 2)
@@ -50,10 +50,12 @@ def test_any_history_of_vectors_is_shown_as_it_is(steps, properties, per_commit)
             if step[0] == "convert":
                 log.convert(rebuild=step[1])
             elif step[0] == "mark":
-                marks = {f"{'abc'[n % 3]}{n}": dead for n, dead in step[1].items()}
-                marks = {path: (live[path], dead) for path, dead in marks.items() if live.get(path, dead) != dead}
+                marks = {f"{'abc'[n % 3]}{n}": positions for n, positions in step[1].items()}
+                marks = {
+                    path: (live[path], positions) for path, positions in marks.items() if live.get(path, positions) != positions
+                }
                 log.mark(marks)
-                live |= {path: dead for path, (_, dead) in marks.items()}
+                live |= {path: positions for path, (_, positions) in marks.items()}
             else:
                 touched = sorted(f"{'abc'[n % 3]}{n}" for n in step[1])
                 log.commit(
@@ -66,11 +68,11 @@ def test_any_history_of_vectors_is_shown_as_it_is(steps, properties, per_commit)
         log.convert()
         assert verify(log.store) == log.version
         current = metadata.current_snapshot(newest_document(log.store))
-        found = {url.rpartition("/")[2]: BitMap64(dead) for url, dead in dead_positions(log.store, current).items()}
-        assert found == {path: dead for path, dead in live.items() if dead}
+        shown = {url.rpartition("/")[2]: BitMap64(positions) for url, positions in dead_positions(log.store, current).items()}
+        assert shown == {path: positions for path, positions in live.items() if positions}
 
 
-def test_a_file_with_a_deletion_vector_stops_the_conversion_by_name(log):
+def test_a_file_with_a_deletion_vector_stops_the_conversion_and_is_named(log):
     log.change(["a1"])
     log.convert()
     log.commit(replace(log.add("b1"), deletion_vector=DeletionVectorDescriptor("i", "x", 1, 1)))

@@ -1,4 +1,4 @@
-"""What nothing names any more is deleted, and nothing else."""
+"""Unreferenced files are deleted, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large manifests are, and which of them become one: from numbers alone."""
+"""Sizes and merging of manifests, from counts alone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def manifests(sizes: list[int]) -> list[ManifestFile]:
     return [ManifestFile(f"m{i}", 1, 0, 1, 1, 7, size, 0, 0, size, 0, 0, ()) for i, size in enumerate(sizes)]
 
 
-def test_manifests_hold_more_where_there_would_be_too_many_of_them():
+def test_manifests_grow_with_the_table():
     assert most_entries(0) == most_entries(100_000) == LEAST_ENTRIES
     assert most_entries(4_000_000) == 1000
     assert most_entries(400_000_000) == 10_000
 
 
 @given(SIZES, st.integers(2, 400))
-def test_what_stays_and_what_is_merged_are_all_manifests_once(sizes, most):
+def test_every_manifest_is_either_carried_over_or_merged_once(sizes, most):
     current = manifests(sizes)
-    kept, groups = merges(current, most)
+    unmerged, groups = merges(current, most)
     merged = [manifest for group in groups for manifest in group]
-    assert sorted(m.path for m in [*kept, *merged]) == sorted(m.path for m in current)
+    assert sorted(m.path for m in [*unmerged, *merged]) == sorted(m.path for m in current)
     assert all(group and sum(m.live_files for m in group) <= most for group in groups)
     assert all(m.live_files < most // 2 for m in merged)
     assert not merged or MAX_SMALL < len(merged) <= 2 * MAX_SMALL
@@ -39,11 +39,11 @@ def test_small_manifests_are_left_until_they_are_many():
 
 
 def test_the_oldest_are_merged_first():
-    """New manifests stand first in the list."""
+    """New manifests come first in the list."""
     _, groups = merges(manifests([1] * 100), 256)
     assert [manifest.path for manifest in groups[0]] == [f"m{i}" for i in range(100 - 2 * MAX_SMALL, 100)]
 
 
-def test_entries_are_cut_into_manifests():
+def test_entries_are_split_into_manifests():
     assert [len(chunk) for chunk in chunks(iter(range(7)), 3)] == [3, 3, 1]
     assert list(chunks(iter([]), 3)) == []

@@ -1,4 +1,4 @@
-"""How a conversion ends when others come between, storage fails or the process dies."""
+"""The end of a conversion under races, storage failures and crashes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_hint_never_goes_back(log):
 
 
 class Racing(WrappedStore):
-    """Lets another conversion go first, once, just before our metadata file is put."""
+    """Runs another conversion once, just before our metadata file is put."""
 
     def __init__(self, inner, other) -> None:
         super().__init__(inner)
@@ -43,7 +43,7 @@ class Racing(WrappedStore):
 
 
 @pytest.mark.parametrize("winner", [2, 3, 4])
-def test_a_conversion_that_loses_the_race_goes_on_from_the_winner(log, winner):
+def test_a_conversion_that_loses_the_race_continues_from_the_winner(log, winner):
     log.change(["a1"])
     log.convert()
     log.change(["b1"], ["a1"])
@@ -91,7 +91,7 @@ def crash_points() -> int:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_moment_is_healed_by_the_next_conversion(after):
+def test_a_crash_at_any_point_is_repaired_by_the_next_conversion(after):
     for at in range(crash_points()):
         log = DeltaLog()
         log.change(["a1", "b1"])
@@ -107,7 +107,7 @@ def test_a_crash_at_any_moment_is_healed_by_the_next_conversion(after):
 
 
 class Losing(WrappedStore):
-    """Answers every put-if-absent with silence after it was done, or refuses it."""
+    """Carries out each put-if-absent without answering, or refuses it."""
 
     def __init__(self, inner, outcome) -> None:
         super().__init__(inner)
@@ -134,7 +134,7 @@ def test_a_refusal_is_an_error_that_says_so(log):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_storage_that_fails_now_and_then_never_leaves_readers_with_a_wrong_table(seed):
+def test_flaky_storage_never_shows_readers_a_wrong_table(seed):
     log = DeltaLog()
     faults = Faults(answer_lost=0.2, answered_taken=0.1, request_lost=0.1, refused=0.1, read_failed=0.05, write_failed=0.1)
     faulty = FaultyStore(log.store, faults, seed=seed)

@@ -1,4 +1,4 @@
-"""Conversions in the background: one at a time, the newest wins, errors stay away from the writer."""
+"""The background queue: one conversion at a time, the newest wins, and errors do not reach the writer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Event
 from tahoe.uniform.convert.queue import ConversionQueue
 
 SECONDS = 120
-"""More than enough: only a test that fails takes so long."""
+"""Long enough that only a failing test times out."""
 
 
 def test_while_one_runs_only_the_newest_waits():

@@ -1,4 +1,4 @@
-"""Manifests of a full conversion made in slices by other processes: byte for byte those of one process."""
+"""Manifests of a full conversion encoded in slices by other processes: byte for byte those of one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tahoe.uniform.runtime import UniformRuntime
 
 
 class Elsewhere:
-    """Encodes as another process would: it knows what it is sent."""
+    """Encodes like another process, from the serialized input alone."""
 
     def __init__(self, least_files: int = 1) -> None:
         self.least_files = least_files
@@ -44,21 +44,21 @@ def content(log: DeltaLog) -> dict[str, bytes]:
 
 
 def both(log: DeltaLog, encoder: Elsewhere) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """What is in the folder after a conversion with the encoder, and after one without."""
-    found = []
+    """Return the folder's content after a conversion with the encoder, and after one without."""
+    contents = []
     for chosen in (encoder, None):
         for name in content(log):
             log.store.delete(name)
         log.store.delete("_delta_log/_uniform/state.json")
         log.convert(slices=chosen)
         verify(log.store)
-        found.append(content(log))
-    return found[0], found[1]
+        contents.append(content(log))
+    return contents[0], contents[1]
 
 
 @pytest.mark.parametrize("files", [1, 8, 21])
 @pytest.mark.parametrize("properties", [{}, V2_DELETES, V3], ids=["plain", "position deletes", "version 3"])
-def test_they_have_the_same_names_and_bytes(files, properties):
+def test_sliced_manifests_have_the_same_names_and_bytes(files, properties):
     log = DeltaLog(configuration=properties)
     log.change([f"{'abc'[i % 3]}{i:03d}" for i in range(files)])
     if properties:
@@ -79,7 +79,7 @@ def test_odd_paths_and_values_too():
     assert theirs == ours
 
 
-def test_small_tables_are_left_to_this_process():
+def test_small_tables_are_encoded_in_this_process():
     log = DeltaLog()
     log.change(["a1", "a2"])
     encoder = Elsewhere(least_files=3)
@@ -98,8 +98,8 @@ class Short(Elsewhere):
         yield next(super().encode(order, parts))
 
 
-@pytest.mark.parametrize(("encoder", "why"), [(Failing(), "the session was stopped"), (Short(), "9 files .* and 4 were")])
-def test_where_they_fail_this_process_does_it(encoder, why, caplog):
+@pytest.mark.parametrize(("encoder", "reason"), [(Failing(), "the session was stopped"), (Short(), "9 files .* but 4 were")])
+def test_a_failing_encoder_is_replaced_by_this_process(encoder, reason, caplog):
     log = DeltaLog(configuration=V3)
     log.change([f"a{i}" for i in range(8)])
     log.commit(log.add("b1", vector=BitMap64([1])))
@@ -109,13 +109,13 @@ def test_where_they_fail_this_process_does_it(encoder, why, caplog):
     assert [
         record.message
         for record in caplog.records
-        if record.levelno == logging.WARNING and "by this process alone" in record.message
+        if record.levelno == logging.WARNING and "in this process alone" in record.message
     ]
     document = newest_document(log.store)
     assert document["snapshots"][-1]["summary"]["total-delete-files"] == "1", "a vector is shown once"
 
 
-def test_what_is_wrong_with_a_file_is_told_as_ever():
+def test_an_invalid_file_raises_the_same_error():
     log = DeltaLog()
     log.commit(replace(log.add("b1"), stats='{"minValues":{}}'))
     with pytest.raises(CorruptTable, match="b1 has no number of records"):
@@ -126,7 +126,7 @@ def test_what_is_wrong_with_a_file_is_told_as_ever():
         log.convert(slices=Elsewhere())
 
 
-def test_an_encoder_that_is_offered_is_used():
+def test_a_registered_encoder_is_used():
     log = DeltaLog()
     log.change(["a1"])
     encoder = Elsewhere()
@@ -137,7 +137,7 @@ def test_an_encoder_that_is_offered_is_used():
     assert verify(log.store) == 1
 
 
-def test_an_order_is_values_that_json_holds():
+def test_an_order_survives_json():
     log = DeltaLog()
     log.change(["a1"])
     seen = []

@@ -1,4 +1,4 @@
-"""Our Avro encoder against fastavro, and what is damaged."""
+"""The Avro encoder compared with fastavro, and corrupt files."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def test_a_file_of_several_blocks_is_read_whole():
     data = write_container('{"type":"long"}', {"a": "ä"}, map(encode_long, numbers), sync=b"0123456789abcdef")
     metadata, blocks = read_container(data, "f.avro")
     assert metadata["a"] == "ä"
-    found = []
+    decoded = []
     for count, block in blocks:
         position = 0
         for _ in range(count):
             number, position = decode_long(block, position)
-            found.append(number)
-    assert found == numbers
+            decoded.append(number)
+    assert decoded == numbers
 
 
 @pytest.mark.parametrize("cut", [0, 3, 10, 200, -1, -20])
-def test_a_file_that_is_cut_off_is_refused_by_name(cut):
+def test_the_error_for_a_truncated_file_names_it(cut):
     data = encoded(entries(50))
     with pytest.raises(CorruptTable, match=r"m\.avro"):
         read_manifest(data[:cut], manifest_of(data, []), spec_of(SCHEMA, PARTITIONED_BY))

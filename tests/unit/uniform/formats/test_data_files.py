@@ -1,4 +1,4 @@
-"""Files of the log as Iceberg's files: from actions and from columns alike, and what is left out when it is not known."""
+"""Files of the log as Iceberg files: the same from actions and from columns, with unknown statistics omitted."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_statistics_as_columns_give_what_statistics_as_text_give():
     assert [file.encoded for file in encoder().encode_table(parsed_table())] == [encoded(TEXT)]
 
 
-def test_greatest_floats_bound_files_with_the_tag_alone():
-    """Other writers may have left NaN out of them."""
+def test_float_maxima_are_bounds_only_with_the_tag():
+    """Other writers may have excluded NaN from them."""
     without_greatest = {**TEXT, "maxValues": {name: value for name, value in TEXT["maxValues"].items() if name != "c5"}}
     tags = {"tahoe.nanCounted": "true"}
     assert encoded(TEXT) == encoded(without_greatest) == encoded(without_greatest, tags=tags)
@@ -123,7 +123,7 @@ def test_greatest_floats_bound_files_with_the_tag_alone():
     assert [file.encoded for file in encoder().encode_table(parsed_table())] == [encoded(TEXT)]
 
 
-def test_a_timestamp_that_python_cannot_hold_bounds_nothing():
+def test_a_timestamp_out_of_python_s_range_is_not_a_bound():
     far = parsed_table()
     type_ = far["stats_parsed"].type
     bounds = type_.field("maxValues").type
@@ -143,7 +143,7 @@ def test_a_timestamp_that_python_cannot_hold_bounds_nothing():
     assert file.encoded == encoded({**TEXT, "maxValues": {"c1": 5}})
 
 
-def test_text_is_preferred_where_both_are_there():
+def test_text_statistics_take_precedence_over_columns():
     both = parsed_table().set_column(3, "stats", pa.array([json.dumps({**TEXT, "numRecords": 8})]))
     (file,) = encoder().encode_table(both)
     assert file.record_count == 8
@@ -156,7 +156,7 @@ def test_text_is_preferred_where_both_are_there():
         {"minValues": [], "maxValues": "x", "nullCount": {"c1": -1, "c2": "3", "c3": None, "c4": True, "c5": 1.5}},
     ],
 )
-def test_statistics_of_a_strange_shape_are_left_out(damage):
+def test_malformed_statistics_are_omitted(damage):
     assert encoded({"numRecords": 7, **damage}) == encoded({"numRecords": 7})
 
 
@@ -168,7 +168,7 @@ def test_a_file_without_its_number_of_records_is_named(stats):
         encoded(stats)
 
 
-def test_statistics_that_are_no_json_are_named():
+def test_statistics_that_are_not_json_are_named():
     with pytest.raises(CorruptTable, match="statistics of file f"):
         encoded("{not json")
 
@@ -194,8 +194,8 @@ def test_columns_with_a_collation_have_counts_and_no_bounds():
     )
     stats = {"numRecords": 1, "minValues": {"c1": "A"}, "maxValues": {"c1": "b"}, "nullCount": {"c1": 0}}
     with_bounds, without = ({**stats}, {"numRecords": 1, "nullCount": {"c1": 0}})
-    found = [file.encoded for file in encoder(collated).encode_adds([add(with_bounds), add(without)])]
-    assert found[0] == found[1]
+    records = [file.encoded for file in encoder(collated).encode_adds([add(with_bounds), add(without)])]
+    assert records[0] == records[1]
 
 
 @pytest.mark.parametrize("text", [None, "", "__HIVE_DEFAULT_PARTITION__"])
@@ -204,7 +204,7 @@ def test_null_partitions_in_every_spelling(text):
     assert file.partition == (None,)
 
 
-def test_partition_summaries_hold_nulls_and_nans_apart_from_bounds():
+def test_partition_summaries_separate_nulls_and_nans_from_bounds():
     spec = spec_of(SCHEMA, ("part",))
     files = list(encoder().encode_adds([add(TEXT, part=text) for text in ("NaN", None, "-1.5", "0.0", "2.5")]))
     (summary,) = partition_summaries(spec, [file.partition for file in files])

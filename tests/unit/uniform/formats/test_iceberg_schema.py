@@ -1,4 +1,4 @@
-"""Iceberg's schema and name mapping of a Delta schema."""
+"""The Iceberg schema and name mapping of a Delta schema."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ NESTED = StructType(
 
 
 def test_nested_types_keep_delta_s_ids():
-    found = iceberg_schema(NESTED)["fields"]
+    fields = iceberg_schema(NESTED)["fields"]
     inner = {"type": "list", "element-id": 6, "element": "int", "element-required": True}
-    assert found[0]["type"] == {"type": "list", "element-id": 5, "element": inner, "element-required": False}
+    assert fields[0]["type"] == {"type": "list", "element-id": 5, "element": inner, "element-required": False}
     struct = {
         "type": "struct",
         "fields": [
@@ -58,8 +58,8 @@ def test_nested_types_keep_delta_s_ids():
             }
         ],
     }
-    assert found[1]["doc"] == "what it is for"
-    assert found[1]["type"] == {
+    assert fields[1]["doc"] == "what it is for"
+    assert fields[1]["type"] == {
         "type": "map",
         "key-id": 7,
         "key": "string",
@@ -69,7 +69,7 @@ def test_nested_types_keep_delta_s_ids():
     }
 
 
-def test_the_name_mapping_knows_physical_and_logical_names():
+def test_the_name_mapping_has_physical_and_logical_names():
     assert json.loads(name_mapping(NESTED)) == [
         {
             "field-id": 1,

@@ -1,4 +1,4 @@
-"""Manifests that are carried over in pieces hold what they hold decoded."""
+"""Manifests carried over in pieces have the same entries as decoded ones."""
 
 from __future__ import annotations
 
@@ -32,25 +32,27 @@ DATA = "file:///data/a table/x y/ü.parquet"
     st.booleans(),
     st.integers(1, 100),
 )
-@example(16, set(), 132, 132, False, 256)  # the numbers written out look like the beginning of another entry
-def test_a_manifest_carried_over_in_pieces_holds_what_it_holds_decoded(
+@example(16, set(), 132, 132, False, 256)  # the numbers written out look like the start of another entry
+def test_a_manifest_carried_over_in_pieces_has_the_same_entries(
     count, removed, snapshot_id, sequence_number, brings_numbers, block_entries
 ):
-    """Twice, as what was carried over once is copied as it is the second time."""
+    """Runs twice, because entries carried over once are copied unchanged the second time."""
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
-    found = [entry._replace(snapshot_id=snapshot_id if entry.status != 0 else 4) for entry in entries(count)]
-    # Format 3 gives what it adds the number under which Delta added it.
+    current = [entry._replace(snapshot_id=snapshot_id if entry.status != 0 else 4) for entry in entries(count)]
+    # In format 3, added entries have the sequence number under which Delta added the file.
     if brings_numbers:
-        found = [entry._replace(sequence_number=1 + i % 2) if i % 2 else entry for i, entry in enumerate(found)]
-    # Some blocks with entries of files that are gone, some without.
-    found = [entry._replace(status=0, snapshot_id=4) if entry.status == 2 and i > 30 else entry for i, entry in enumerate(found)]
-    urls = [entry.file.url for entry in found]
+        current = [entry._replace(sequence_number=1 + i % 2) if i % 2 else entry for i, entry in enumerate(current)]
+    # Some blocks have entries of deleted files, some have none.
+    current = [
+        entry._replace(status=0, snapshot_id=4) if entry.status == 2 and i > 30 else entry for i, entry in enumerate(current)
+    ]
+    urls = [entry.file.url for entry in current]
     for _ in range(2):
-        runs = [found[start : start + block_entries] for start in range(0, len(found), block_entries)]
+        runs = [current[start : start + block_entries] for start in range(0, len(current), block_entries)]
         blocks = [(len(part), pack_block([*map(encode_entry, part)])) for part in runs]
         data = manifest_bytes(blocks, manifest_header(spec, schema))
-        statuses = [sum(entry.status == status for entry in found) for status in (1, 0, 2)]
+        statuses = [sum(entry.status == status for entry in current) for status in (1, 0, 2)]
         manifest = ManifestFile("m", len(data), 0, sequence_number, 1, snapshot_id, *statuses, 0, 0, 0, ())
         gone_urls = frozenset(urls[i] for i in removed if i < count)
         pieces, gone = carried(data, manifest, spec, gone_urls)
@@ -62,11 +64,11 @@ def test_a_manifest_carried_over_in_pieces_holds_what_it_holds_decoded(
         assert {entry.file.url: entry for entry in again} == {entry.file.url: entry for entry in stay}
         assert len(again) == len(stay)
         assert sum(piece.entries for piece in pieces) == len(stay)
-        found, snapshot_id, removed = stay, snapshot_id ^ 1, {i * 7 % 240 for i in removed}
+        current, snapshot_id, removed = stay, snapshot_id ^ 1, {i * 7 % 240 for i in removed}
 
 
-def test_a_value_that_looks_like_the_beginning_of_an_entry_is_not_taken_for_one():
-    """The bytes of the long 514 begin as an entry does that snapshot 0 added."""
+def test_a_value_that_looks_like_an_entry_is_not_mistaken_for_one():
+    """The bytes of the long 514 begin like an entry that snapshot 0 added."""
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
     encoder = FileEncoder(SCHEMA, PARTITIONED_BY, lambda path: f"file:///t/{path}")
@@ -74,8 +76,8 @@ def test_a_value_that_looks_like_the_beginning_of_an_entry_is_not_taken_for_one(
         encoder.encode(name, {"col-3": None, "col-4": None}, 9, {"numRecords": 1, "minValues": {"col-1": least}})
         for name, least in (("a", 514), ("b", 1), ("c", 2))
     ]
-    found = [Entry(ADDED, 0, None, None, file) for file in files]
-    data = manifest_bytes(blocks_of(pieces_of(found)), manifest_header(spec, schema))
+    originals = [Entry(ADDED, 0, None, None, file) for file in files]
+    data = manifest_bytes(blocks_of(pieces_of(originals)), manifest_header(spec, schema))
     manifest = ManifestFile("m", len(data), 0, 5, 5, 0, 3, 0, 0, 3, 0, 0, ())
     for removed in (frozenset[str](), frozenset({"file:///t/b"})):
         pieces, gone = carried(data, manifest, spec, removed)

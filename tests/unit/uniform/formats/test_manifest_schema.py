@@ -1,4 +1,4 @@
-"""The Avro schemas of manifests: names that Avro allows, and the real ones beside them."""
+"""The Avro schemas of manifests: legal Avro names, next to the real names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import fastavro
 from tests.unit.uniform.sample_manifests import encoded, entries
 
 
-def test_the_avro_names_of_partition_fields_are_legal_and_tell_the_real_name():
+def test_the_avro_names_of_partition_fields_are_legal_and_record_the_real_name():
     schema = fastavro.reader(io.BytesIO(encoded(entries(1)))).writer_schema
     data_file = next(field for field in schema["fields"] if field["name"] == "data_file")
     partition = next(field for field in data_file["type"]["fields"] if field["name"] == "partition")

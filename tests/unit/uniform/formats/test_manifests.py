@@ -1,4 +1,4 @@
-"""Manifests and their lists against fastavro and PyIceberg: what we write, they read alike; what we read back is what we wrote."""
+"""Manifests and their lists: fastavro, PyIceberg and Tahoe read the same entries that Tahoe wrote."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ from tests.unit.uniform.sample_manifests import PARTITIONED_BY, ROOT, SCHEMA, en
 
 
 def test_a_manifest_is_read_back_as_it_was_written():
-    found = entries(2000)
-    data = encoded(found)
-    again = read_manifest(data, manifest_of(data, found), spec_of(SCHEMA, PARTITIONED_BY))
-    assert [entry.file for entry in again] == [entry.file for entry in found]
-    assert [entry.status for entry in again] == [entry.status for entry in found]
+    originals = entries(2000)
+    data = encoded(originals)
+    again = read_manifest(data, manifest_of(data, originals), spec_of(SCHEMA, PARTITIONED_BY))
+    assert [entry.file for entry in again] == [entry.file for entry in originals]
+    assert [entry.status for entry in again] == [entry.status for entry in originals]
     inherited = [(entry.sequence_number, entry.file_sequence_number) for entry in again]
-    assert inherited == [(5, 5) if entry.sequence_number is None else (3, 2) for entry in found]
+    assert inherited == [(5, 5) if entry.sequence_number is None else (3, 2) for entry in originals]
 
 
-def test_paths_are_found_without_decoding_entries():
-    found = entries(100)
-    assert [path.decode() for path in paths_in(encoded(found), "m", f"{ROOT}/".encode())] == [entry.file.url for entry in found]
+def test_paths_are_read_without_decoding_entries():
+    originals = entries(100)
+    assert [path.decode() for path in paths_in(encoded(originals), "m", f"{ROOT}/".encode())] == [
+        entry.file.url for entry in originals
+    ]
 
 
 def test_equal_entries_give_equal_bytes():
@@ -75,10 +77,10 @@ def test_fastavro_decodes_every_member_of_an_entry():
 
 
 def test_pyiceberg_reads_our_manifest_and_list(tmp_path):
-    found = entries(1700)
+    originals = entries(1700)
     path = tmp_path / "m.avro"
-    path.write_bytes(encoded(found))
-    manifest = manifest_of(path.read_bytes(), found, f"file://{path}")
+    path.write_bytes(encoded(originals))
+    manifest = manifest_of(path.read_bytes(), originals, f"file://{path}")
     listed = tmp_path / "snap.avro"
     listed.write_bytes(manifest_list_bytes([manifest] * 3, snapshot_id=77, parent_snapshot_id=None, sequence_number=5))
     assert read_manifest_list(listed.read_bytes(), "snap") == [manifest] * 3
@@ -95,10 +97,10 @@ def test_pyiceberg_reads_our_manifest_and_list(tmp_path):
     assert (summary.contains_null, summary.contains_nan) == (True, None)
     assert summary.lower_bound == manifest.partitions[0].lower_bound
     read = first.fetch_manifest_entry(io_, discard_deleted=False)
-    assert [entry.data_file.file_path for entry in read] == [entry.file.url for entry in found]
-    assert [entry.data_file.record_count for entry in read] == [entry.file.record_count for entry in found]
-    assert [entry.data_file.partition[0] for entry in read] == [entry.file.partition[0] for entry in found]
-    assert [entry.sequence_number for entry in read] == [5 if entry.sequence_number is None else 3 for entry in found]
+    assert [entry.data_file.file_path for entry in read] == [entry.file.url for entry in originals]
+    assert [entry.data_file.record_count for entry in read] == [entry.file.record_count for entry in originals]
+    assert [entry.data_file.partition[0] for entry in read] == [entry.file.partition[0] for entry in originals]
+    assert [entry.sequence_number for entry in read] == [5 if entry.sequence_number is None else 3 for entry in originals]
 
 
 DATA = "file:///data/a table/x y/ü.parquet"
@@ -109,14 +111,16 @@ def test_entries_of_delete_manifests_are_read_by_fastavro_and_by_us():
     data_file = entries(1)[0].file
     target = Target(DATA, (18_000, -150), b"\2" + spec.codecs[0].encode(18_000) + b"\2" + spec.codecs[1].encode(-150))
     assert len(data_file.partition) == 2
-    one = position_delete_entry("file:///d1", 77, target, {DATA: BitMap64([5, 9])})
+    delete_file = position_delete_entry("file:///d1", 77, target, {DATA: BitMap64([5, 9])})
     two = position_delete_entry("file:///d2", 78, target, {DATA: BitMap64([7]), f"{DATA}2": BitMap64([8])})
     puffin = puffin_bytes(b"abcdefgh", DATA, 3)
     three = puffin_entry("file:///d3", puffin, target, 3)
-    for version, files in ((2, [one, two]), (3, [three])):
-        found = [Entry(ADDED, 5, None, None, file) for file in files]
+    for version, files in ((2, [delete_file, two]), (3, [three])):
+        originals = [Entry(ADDED, 5, None, None, file) for file in files]
         schema = {**iceberg_schema(SCHEMA), "schema-id": 0}
-        data = manifest_bytes(blocks_of(pieces_of(found)), manifest_header(spec, schema, format_version=version, content=DELETES))
+        data = manifest_bytes(
+            blocks_of(pieces_of(originals)), manifest_header(spec, schema, format_version=version, content=DELETES)
+        )
         manifest = ManifestFile("m", len(data), 0, 9, 9, 5, len(files), 0, 0, 6, 0, 0, (), DELETES)
         again = read_manifest(data, manifest, spec)
         assert [entry.file.encoded for entry in again] == [file.encoded for file in files]
@@ -138,8 +142,8 @@ def test_entries_of_delete_manifests_are_read_by_fastavro_and_by_us():
 
 
 @pytest.mark.parametrize("status", [0, ADDED])
-def test_a_value_that_looks_like_a_file_s_path_is_not_taken_for_one(status):
-    """A text with all that stands around the path of another file, its numbers before and its format after it."""
+def test_a_value_that_looks_like_a_file_s_path_is_not_mistaken_for_one(status):
+    """A text that contains another file's path with the bytes around it, its numbers before and its format after it."""
     spec = spec_of(SCHEMA, PARTITIONED_BY)
     header = manifest_header(spec, {**iceberg_schema(SCHEMA), "schema-id": 0})
     encoder = FileEncoder(SCHEMA, PARTITIONED_BY, lambda path: f"file:///t/{path}")
@@ -148,8 +152,8 @@ def test_a_value_that_looks_like_a_file_s_path_is_not_taken_for_one(status):
         encoder.encode(name, {"col-3": None, "col-4": None}, 9, {"numRecords": 1, "minValues": {"col-2": least}})
         for name, least in (("a", text), ("b", "x"), ("c", text))
     ]
-    found = [Entry(status, 9, None if status else 5, None if status else 5, file) for file in files]
-    data = manifest_bytes(blocks_of(pieces_of(found)), header)
+    originals = [Entry(status, 9, None if status else 5, None if status else 5, file) for file in files]
+    data = manifest_bytes(blocks_of(pieces_of(originals)), header)
     manifest = ManifestFile("m", len(data), 0, 5, 5, 9 if status else 10, *((3, 0) if status else (0, 3)), 0, 3, 0, 0, ())
     for removed in (frozenset({"file:///t/b"}), frozenset({"file:///t/a"}), frozenset({"file:///t/b", "file:///t/c"})):
         pieces, gone = carried(data, manifest, spec, removed)

@@ -1,4 +1,4 @@
-"""The metadata document: ids, schemas, specs, expiry and the log, as values."""
+"""The metadata document as values: ids, schemas, specs, expiry and the metadata log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tahoe.uniform.formats.metadata_files import seal_metadata
 from tests.unit.uniform.sample_documents import DAY, ID, TABLE_ID, advanced, column, described, history, metadata
 
 
-def test_pyiceberg_accepts_what_is_written():
+def test_pyiceberg_accepts_the_document():
     document = json.loads(seal_metadata(history(3, metadata(by=("day",)))))
     theirs = TableMetadataV2.model_validate(document)
     assert [field.name for field in theirs.schema().fields] == ["id", "day"]
@@ -24,7 +24,7 @@ def test_pyiceberg_accepts_what_is_written():
     assert theirs.snapshots[1].parent_snapshot_id == theirs.snapshots[0].snapshot_id
 
 
-def test_a_table_id_that_is_no_uuid_becomes_one():
+def test_a_table_id_that_is_not_a_uuid_is_hashed():
     odd = replace(metadata(), id="testId")
     theirs = TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0))))
     assert theirs.table_uuid == TableMetadataV2.model_validate(json.loads(seal_metadata(advanced(None, odd, 0)))).table_uuid
@@ -35,7 +35,7 @@ def test_the_same_conversion_gives_the_same_bytes():
     assert seal_metadata(history(4)) == seal_metadata(history(4))
 
 
-def test_snapshot_ids_come_from_the_table_and_the_version():
+def test_snapshot_ids_derive_from_the_table_and_the_version():
     first = described(None, metadata(), 5)
     assert documents.next_snapshot_id(first, 5) == documents.next_snapshot_id(first, 5)
     assert documents.next_snapshot_id(first, 5) != documents.next_snapshot_id(first, 6)
@@ -49,22 +49,22 @@ def test_a_version_converted_twice_gets_a_second_id():
     assert documents.next_snapshot_id(document, 1) not in {s["snapshot-id"] for s in document["snapshots"]}
 
 
-def test_properties_say_where_the_conversion_stands_and_carry_the_user_s():
+def test_properties_record_the_conversion_and_include_the_user_s():
     asked = {
         "delta.universalformat.config.iceberg.owner": "me",
         "delta.universalFormat.config.iceberg.delta-version": "99",
         "delta.logRetentionDuration": "interval 2 days",
     }
-    found = described(history(3), metadata(**asked), 7)["properties"]
-    assert found["delta-version"] == found["converted_delta_version"] == "7"
-    assert found["delta-timestamp"] == found["converted_delta_timestamp"] == "7000"
-    assert found["base-delta-version"] == "2"
-    assert found["owner"] == "me"
-    assert found["gc.enabled"] == "false"
-    assert found["history.expire.max-snapshot-age-ms"] == str(2 * 86_400_000)
+    properties = described(history(3), metadata(**asked), 7)["properties"]
+    assert properties["delta-version"] == properties["converted_delta_version"] == "7"
+    assert properties["delta-timestamp"] == properties["converted_delta_timestamp"] == "7000"
+    assert properties["base-delta-version"] == "2"
+    assert properties["owner"] == "me"
+    assert properties["gc.enabled"] == "false"
+    assert properties["history.expire.max-snapshot-age-ms"] == str(2 * 86_400_000)
 
 
-def test_a_changed_schema_is_added_and_one_seen_before_is_found_again():
+def test_a_changed_schema_is_added_and_a_former_schema_is_reused():
     wider = metadata(ID, DAY, column("c", DecimalType(9, 2), 3))
     document = advanced(advanced(advanced(None, metadata(), 0), wider, 1), metadata(), 2)
     assert [schema["schema-id"] for schema in document["schemas"]] == [0, 1]
@@ -74,8 +74,8 @@ def test_a_changed_schema_is_added_and_one_seen_before_is_found_again():
 
 
 def test_the_highest_column_id_counts_dropped_columns():
-    found = described(None, metadata(**{"delta.columnMapping.maxColumnId": "41"}), 0)
-    assert found["last-column-id"] == 41
+    document = described(None, metadata(**{"delta.columnMapping.maxColumnId": "41"}), 0)
+    assert document["last-column-id"] == 41
 
 
 def test_a_renamed_partition_column_keeps_its_spec_and_field_id():
@@ -91,7 +91,7 @@ def test_another_partitioning_is_another_spec_whose_new_fields_get_new_ids():
     assert (document["default-spec-id"], document["last-partition-id"]) == (1, 1001)
 
 
-def test_totals_go_on_from_the_snapshot_before():
+def test_totals_continue_from_the_previous_snapshot():
     document = history(2)
     gone = AddedSnapshot(
         snapshot_id=9,
@@ -113,25 +113,25 @@ def test_old_snapshots_expire_with_their_schemas_but_the_current_one_stays():
     wider = metadata(ID, DAY, column("c", PrimitiveType("binary"), 3))
     document = advanced(advanced(advanced(None, metadata(), 0), wider, 10), wider, 20)
     assert documents.expired(document, retention_ms=10_000) == (document, []), "the first was followed no longer ago than that"
-    kept, old = documents.expired(document, retention_ms=9_999)
+    retained, old = documents.expired(document, retention_ms=9_999)
     assert [s["timestamp-ms"] for s in old] == [0]
-    assert [s["timestamp-ms"] for s in kept["snapshots"]] == [10_000, 20_000]
-    assert [s["schema-id"] for s in kept["schemas"]] == [1]
-    assert len(kept["snapshot-log"]) == 2
+    assert [s["timestamp-ms"] for s in retained["snapshots"]] == [10_000, 20_000]
+    assert [s["schema-id"] for s in retained["schemas"]] == [1]
+    assert len(retained["snapshot-log"]) == 2
     late = {**document, "last-updated-ms": 10**12}
-    kept, old = documents.expired(late, retention_ms=0)
-    assert (len(old), len(kept["snapshots"])) == (2, 1)
-    assert documents.expired(kept, 0) == (kept, [])
+    retained, old = documents.expired(late, retention_ms=0)
+    assert (len(old), len(retained["snapshots"])) == (2, 1)
+    assert documents.expired(retained, 0) == (retained, [])
 
 
-def test_there_are_never_more_snapshots_than_the_most():
+def test_the_number_of_snapshots_is_bounded():
     document = history(3)
     many = {**document, "snapshots": [document["snapshots"][-1]] * (documents.MAX_SNAPSHOTS + 5)}
-    kept, old = documents.expired(many, 10**12)
-    assert (len(old), len(kept["snapshots"])) == (5, documents.MAX_SNAPSHOTS)
+    retained, old = documents.expired(many, 10**12)
+    assert (len(old), len(retained["snapshots"])) == (5, documents.MAX_SNAPSHOTS)
 
 
-def test_the_metadata_log_is_bounded_and_names_what_may_be_deleted():
+def test_the_metadata_log_is_bounded_and_names_deletable_files():
     document, dropped = None, []
     for version in range(103):
         base = document

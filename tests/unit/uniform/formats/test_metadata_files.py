@@ -1,4 +1,4 @@
-"""The seal of metadata files that shows another writer's hand, and their names."""
+"""The fingerprint of metadata files, which detects other writers, and the files' names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tahoe.uniform.formats.metadata_files import metadata_name, metadata_number,
 from tests.unit.uniform.sample_documents import history
 
 
-def test_the_seal_is_kept_by_what_tahoe_wrote():
+def test_tahoe_s_own_metadata_passes_the_fingerprint():
     document = history(2)
     opened = open_metadata(seal_metadata(document), "v1")
     assert seal_metadata(opened) == seal_metadata(document)
@@ -26,7 +26,7 @@ def test_the_seal_is_kept_by_what_tahoe_wrote():
         lambda d: d.update({"current-snapshot-id": 1}),
     ],
 )
-def test_metadata_that_another_writer_made_or_changed_is_told_apart(change):
+def test_metadata_written_or_changed_by_another_writer_is_detected(change):
     document = json.loads(seal_metadata(history(2)))
     change(document)
     with pytest.raises(ForeignWriter, match=r"v7\.metadata\.json.*rebuild=True"):
@@ -34,7 +34,7 @@ def test_metadata_that_another_writer_made_or_changed_is_told_apart(change):
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"properties": 5}', b"\xff"])
-def test_metadata_that_is_none_is_refused(data):
+def test_invalid_metadata_is_refused(data):
     with pytest.raises((ForeignWriter, CorruptTable), match=r"v7"):
         open_metadata(data, "v7")
 

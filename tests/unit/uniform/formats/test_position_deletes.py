@@ -1,4 +1,4 @@
-"""Position delete files against PyIceberg's reader."""
+"""Position delete files read back by Tahoe and by PyIceberg."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def test_pyiceberg_reads_a_position_delete_file(tmp_path: Path):
     theirs = TheirDataFile.from_args(
         content=DataFileContent.POSITION_DELETES, file_path=f"file://{path}", file_format=FileFormat.PARQUET
     )
-    found = _read_deletes(PyArrowFileIO(), theirs)
-    assert {name: positions.to_pylist() for name, positions in found.items()} == {"file:///a": [0, 2**33], "file:///b": [1, 3]}
+    deletes = _read_deletes(PyArrowFileIO(), theirs)
+    assert {name: positions.to_pylist() for name, positions in deletes.items()} == {"file:///a": [0, 2**33], "file:///b": [1, 3]}
 
 
-def test_a_group_is_cut_at_rows_and_at_files(monkeypatch):
+def test_a_group_is_split_by_rows_and_by_files(monkeypatch):
     monkeypatch.setattr(position_deletes, "MOST_ROWS", 10)
     monkeypatch.setattr(position_deletes, "MOST_FILES", 3)
     dead = {f"f{i}": BitMap64(range(size)) for i, size in enumerate([4, 4, 4, 25, 1, 1, 1, 1])}
     assert [list(group) for group in groups(dead)] == [["f0", "f1"], ["f2"], ["f3"], ["f4", "f5", "f6"], ["f7"]]
 
 
-def test_a_damaged_position_delete_file_is_named():
+def test_the_error_for_a_corrupt_position_delete_file_names_it():
     with pytest.raises(CorruptTable, match=r"d\.parquet"):
         positions_in(b"PAR1 no", "d.parquet")

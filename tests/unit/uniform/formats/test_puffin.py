@@ -1,4 +1,4 @@
-"""Puffin files against PyIceberg's reader, and our own reading of Delta's vectors."""
+"""Puffin files read back by PyIceberg, with the bytes of Delta's vectors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DATA = "file:///data/a table/x y/ü.parquet"
 
 @given(DEAD.map(lambda dead: BitMap64([position % 2**31 for position in dead])))
 def test_pyiceberg_reads_a_puffin_file(dead):
-    """PyIceberg 0.12 reads no vector that has positions beyond 2^32 and none below."""
+    """PyIceberg 0.12 cannot read a vector whose positions are all beyond 2^32."""
     data = vector_data(inline_descriptor(dead), lambda name: b"", "file:///t")
     puffin = puffin_bytes(data, DATA, len(dead))
-    (found,) = deletion_vectors_from_puffin_file(PuffinFile(puffin.data))
-    assert found.referenced_data_file == DATA
-    assert found.to_vector().to_pylist() == sorted(dead)
+    (vector_read,) = deletion_vectors_from_puffin_file(PuffinFile(puffin.data))
+    assert vector_read.referenced_data_file == DATA
+    assert vector_read.to_vector().to_pylist() == sorted(dead)
 
 
 def test_the_bytes_of_a_vector_are_copied_from_delta_s_file():

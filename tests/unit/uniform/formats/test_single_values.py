@@ -1,4 +1,4 @@
-"""Bounds: as wide as the statistics leave it open, never narrower; and the bytes of Iceberg's appendix D."""
+"""Bounds are never narrower than the statistics allow, and have the bytes of Iceberg's appendix D."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def micros(value: datetime) -> int:
 
 
 def parsed(value: object) -> object:
-    """As statistics are read from the log."""
+    """Parse a value as statistics in the log are parsed."""
     return json.loads(json.dumps(value), parse_float=str)
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)))
-def test_a_timestamp_lies_within_bounds_made_of_its_truncated_statistic(value):
+def test_a_timestamp_is_within_the_bounds_from_its_truncated_statistic(value):
     truncated = f"{value:%H:%M:%S}.{value.microsecond // 1000:03d}"
     text = f"{value.year:04d}-{value.month:02d}-{value.day:02d}T{truncated}"
     for name, suffix, their_type in (("timestamp", "Z", TimestamptzType()), ("timestamp_ntz", "", TimestampType())):
@@ -50,7 +50,7 @@ def test_timestamps_with_an_offset_are_brought_to_utc():
 @pytest.mark.parametrize(
     ("name", "statistic"),
     [
-        ("timestamp", "2020-01-01T00:00:00.000"),  # no zone: any of many instants
+        ("timestamp", "2020-01-01T00:00:00.000"),  # without a zone the time is ambiguous
         ("timestamp_ntz", "2020-01-01T00:00:00.000Z"),
         ("timestamp", "+12020-01-01T00:00:00.000Z"),
         ("timestamp", 17),
@@ -71,14 +71,14 @@ def test_timestamps_with_an_offset_are_brought_to_utc():
         ("long", {"nested": 1}),
     ],
 )
-def test_a_statistic_that_gives_no_sound_bound_gives_none(name, statistic):
+def test_a_statistic_without_a_sound_bound_gives_none(name, statistic):
     codec = codec_of(PrimitiveType(name))
     assert codec.lower(statistic) is None
     assert codec.upper(statistic) is None
 
 
 @given(st.floats(allow_nan=False))
-def test_doubles_are_bounds_of_themselves_and_zeros_are_spread_outward(value):
+def test_doubles_are_bounds_of_themselves_and_zeros_are_widened(value):
     codec = codec_of(PrimitiveType("double"))
     text = parsed(value) if math.isfinite(value) else str(value).replace("inf", "Infinity")
     low, high = from_bytes(DoubleType(), codec.lower(text)), from_bytes(DoubleType(), codec.upper(text))
@@ -154,9 +154,9 @@ def test_dates_count_days():
 )
 def test_a_partition_value_is_read_back_as_it_was_written(data_type, value):
     codec = codec_of(data_type)
-    held = codec.from_python(value)
-    data = codec.encode(held)
-    assert codec.decode(b"\x07" + data + b"\x07", 1) == (held, len(data) + 1)
+    value_in_tuple = codec.from_python(value)
+    data = codec.encode(value_in_tuple)
+    assert codec.decode(b"\x07" + data + b"\x07", 1) == (value_in_tuple, len(data) + 1)
 
 
 @pytest.mark.parametrize("name", ["void", "variant"])

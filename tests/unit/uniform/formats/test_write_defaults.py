@@ -1,4 +1,4 @@
-"""Defaults of columns in Iceberg's schema, format version 3."""
+"""Column defaults in Iceberg's schema, format version 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A warehouse with tables at several depths, and the catalog over it: one for each module of tests."""
+"""A warehouse with tables at several depths, and a catalog for it, one per test module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.uniform.serve.serving import make_table, warehouse_of
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables directly in the warehouse, in a folder, two folders down, and one that does not ask for UniForm."""
+    """Tables directly in the warehouse, in a folder, two folders down, and one without UniForm."""
     root = tmp_path_factory.mktemp("ware house")
     make_table(root / "top")
     make_table(root / "sales" / "orders")

@@ -1,4 +1,4 @@
-"""Tables in a warehouse, and questions to the server over it."""
+"""Helpers that create tables in a warehouse and send requests to its server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOCAL = {"host": "127.0.0.1:8181"}
 
 
 def warehouse_of(path: Path | str, options: dict[str, str] | None = None, **more: Any) -> Warehouse:
-    """As `tahoe serve` makes it."""
+    """Return the warehouse as `tahoe serve` creates it."""
     return Warehouse(path, options, runtime=UNIFORM_RUNTIME, **more)
 
 
@@ -46,11 +46,11 @@ def content(answer: Answer) -> Any:
 
 
 def names(answer: Answer) -> list[str]:
-    return [found["name"] for found in content(answer)["identifiers"]]
+    return [identifier["name"] for identifier in content(answer)["identifiers"]]
 
 
 def refused(answer: Answer, status: int, kind: str) -> str:
-    """The message of an error in the form that the protocol gives it."""
+    """Return the message of an error in the protocol's form."""
     assert answer.status == status, answer
     error = json.loads(answer.body)["error"]
     assert (error["code"], error["type"]) == (status, kind)

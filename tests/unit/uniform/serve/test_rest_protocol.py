@@ -1,4 +1,4 @@
-"""The read-only REST catalog, request by request and without a socket: what it shows, what it refuses, and hostile names."""
+"""The read-only REST catalog, request by request and without a socket: answers, refusals, and hostile names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.unit.uniform.serve.serving import ROWS, ask, content, make_table, nam
 
 
 def test_the_configuration_names_the_endpoints_that_read(catalog: ReadOnlyCatalog) -> None:
-    found = content(ask(catalog, "/v1/config", "warehouse=any"))
-    assert (found["defaults"], found["overrides"]) == ({}, {})
-    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in found["endpoints"]
-    writes = [endpoint for endpoint in found["endpoints"] if not endpoint.startswith(("GET", "HEAD"))]
+    configuration = content(ask(catalog, "/v1/config", "warehouse=any"))
+    assert (configuration["defaults"], configuration["overrides"]) == ({}, {})
+    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}" in configuration["endpoints"]
+    writes = [endpoint for endpoint in configuration["endpoints"] if not endpoint.startswith(("GET", "HEAD"))]
     assert writes == ["POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"]
 
 
-def test_tables_are_listed_whether_or_not_they_ask_for_uniform(catalog: ReadOnlyCatalog) -> None:
+def test_tables_are_listed_with_and_without_uniform(catalog: ReadOnlyCatalog) -> None:
     assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
     assert names(ask(catalog, "/v1/namespaces/sales/tables/")) == ["orders", "plain"]
     assert content(ask(catalog, "/v1/namespaces/sales%1F2026%20q1.eu/tables"))["identifiers"] == [
@@ -36,10 +36,10 @@ def test_tables_are_listed_whether_or_not_they_ask_for_uniform(catalog: ReadOnly
 
 def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Path) -> None:
     path = "/v1/namespaces/sales%1F2026%20q1.eu/tables/line%20items"
-    found = content(ask(catalog, path))
-    assert found["metadata-location"] == f"file://{root}/sales/2026 q1.eu/line items/metadata/v1.metadata.json"
-    assert found["metadata"]["properties"]["delta-version"] == "1"
-    assert found["config"] == {}
+    loaded = content(ask(catalog, path))
+    assert loaded["metadata-location"] == f"file://{root}/sales/2026 q1.eu/line items/metadata/v1.metadata.json"
+    assert loaded["metadata"]["properties"]["delta-version"] == "1"
+    assert loaded["config"] == {}
     assert ask(catalog, path, method="HEAD") == Answer(204)
     assert content(ask(catalog, f"{path}/credentials")) == {"storage-credentials": []}
     assert ask(catalog, f"{path}/metrics", method="POST") == Answer(204)
@@ -47,7 +47,7 @@ def test_a_table_is_loaded_with_its_metadata(catalog: ReadOnlyCatalog, root: Pat
     assert ask(catalog, "/v1/namespaces/sales/tables/nothing/credentials").status == 404
 
 
-def test_only_the_snapshots_of_refs_are_sent_where_asked(tmp_path: Path) -> None:
+def test_only_the_snapshots_of_refs_are_sent_on_request(tmp_path: Path) -> None:
     table = make_table(tmp_path / "t")
     table.append(ROWS)
     assert UNIFORM_RUNTIME.queue.drain(120)
@@ -57,14 +57,14 @@ def test_only_the_snapshots_of_refs_are_sent_where_asked(tmp_path: Path) -> None
     some = ask(catalog, load, "snapshots=refs")
     current = content(every)["metadata"]["current-snapshot-id"]
     assert len(content(every)["metadata"]["snapshots"]) > 1
-    assert [found["snapshot-id"] for found in content(some)["metadata"]["snapshots"]] == [current]
+    assert [snapshot["snapshot-id"] for snapshot in content(some)["metadata"]["snapshots"]] == [current]
     assert every.headers["ETag"] != some.headers["ETag"]
     assert ask(catalog, load, "snapshots=refs", if_none_match=some.headers["ETag"]).status == 304
     table.append(ROWS)
     assert ask(catalog, load, "snapshots=refs", if_none_match=some.headers["ETag"]).status == 200
 
 
-def test_a_table_without_uniform_is_refused_with_what_to_set(catalog: ReadOnlyCatalog) -> None:
+def test_the_error_for_a_table_without_uniform_has_a_remedy(catalog: ReadOnlyCatalog) -> None:
     message = refused(ask(catalog, "/v1/namespaces/sales/tables/plain"), 400, "BadRequestException")
     for name in ("delta.universalFormat.enabledFormats", "delta.enableIcebergCompatV2", "delta.columnMapping.mode"):
         assert name in message
@@ -78,7 +78,7 @@ def test_another_writer_s_metadata_is_not_passed_on(tmp_path: Path) -> None:
     assert "was not written by Tahoe" in refused(answer, 500, "ForeignWriter")
 
 
-def test_what_nobody_foresaw_is_told_without_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+def test_an_unexpected_error_is_reported_without_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog) -> None:
     make_table(tmp_path / "t")
 
     def fails(*_: object) -> None:
@@ -110,8 +110,8 @@ WRITES = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), [pytest.param(method, path, id=what) for what, method, path in WRITES])
-def test_every_write_is_refused_with_what_to_do(catalog: ReadOnlyCatalog, root: Path, method: str, path: str) -> None:
+@pytest.mark.parametrize(("method", "path"), [pytest.param(method, path, id=operation) for operation, method, path in WRITES])
+def test_every_write_is_refused_with_a_remedy(catalog: ReadOnlyCatalog, root: Path, method: str, path: str) -> None:
     before = sorted(root.rglob("*"))
     message = refused(ask(catalog, path, "purgeRequested=true", method), 403, "ForbiddenException")
     assert "read-only" in message and "through Delta" in message
@@ -132,11 +132,11 @@ def test_every_write_is_refused_with_what_to_do(catalog: ReadOnlyCatalog, root: 
         ("GET", "/v1/%FF%FE/namespaces"),
     ],
 )
-def test_other_endpoints_are_not_there(catalog: ReadOnlyCatalog, method: str, path: str) -> None:
+def test_other_endpoints_do_not_exist(catalog: ReadOnlyCatalog, method: str, path: str) -> None:
     refused(ask(catalog, path, method=method), 404, "NotFoundException")
 
 
-def test_tokens_are_not_handed_out(catalog: ReadOnlyCatalog) -> None:
+def test_tokens_are_not_issued(catalog: ReadOnlyCatalog) -> None:
     answer = ask(catalog, "/v1/oauth/tokens", method="POST")
     assert (answer.status, json.loads(answer.body)["error"]) == (400, "unsupported_grant_type")
 
@@ -154,30 +154,30 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> ReadOnlyCatalog:
 
 
 @pytest.mark.parametrize("size", [1, 7, 25, 26, 1000])
-def test_pages_hold_every_name_once(many: ReadOnlyCatalog, size: int) -> None:
+def test_pages_contain_every_name_once(many: ReadOnlyCatalog, size: int) -> None:
     for path, key, count in (("/v1/namespaces/default/tables", "identifiers", 25), ("/v1/namespaces", "namespaces", 26)):
         whole = content(ask(many, path))
         assert (len(whole[key]), whole["next-page-token"]) == (count, None)
-        found, token = [], ""
+        names_read, token = [], ""
         while token is not None:
             page = content(ask(many, path, f"pageToken={quote(token)}&pageSize={size}"))
             assert len(page[key]) <= size
-            found += page[key]
+            names_read += page[key]
             token = page["next-page-token"]
-        assert found == whole[key]
+        assert names_read == whole[key]
 
 
 @pytest.mark.parametrize(
     "query", ["pageToken=%21%21", "pageToken=%C3%BC", "pageToken=/w==", "pageToken=&pageSize=0", "pageToken=&pageSize=x"]
 )
-def test_pages_that_cannot_be_are_refused(many: ReadOnlyCatalog, query: str) -> None:
+def test_invalid_pages_are_refused(many: ReadOnlyCatalog, query: str) -> None:
     refused(ask(many, "/v1/namespaces", query), 400, "BadRequestException")
 
 
-# -- who may ask ---------------------------------------------------------------------------------------------------------------
+# -- authorization -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_token_opens_and_nothing_else_does(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_right_token_is_accepted(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     catalog = ReadOnlyCatalog(warehouse_of(root), "a token ü")
     assert content(ask(catalog, "/v1/config", authorization="Bearer a token ü"))
@@ -209,7 +209,5 @@ def test_a_token_opens_and_nothing_else_does(root: Path, caplog: pytest.LogCaptu
         ("[", 403),
     ],
 )
-def test_without_a_token_a_page_of_a_browser_cannot_ask_under_another_name(
-    catalog: ReadOnlyCatalog, host: str, status: int
-) -> None:
+def test_without_a_token_a_web_page_cannot_use_another_host_name(catalog: ReadOnlyCatalog, host: str, status: int) -> None:
     assert ask(catalog, "/v1/config", host=host).status == status

@@ -1,4 +1,4 @@
-"""Which tables a warehouse has, under which names, and that each is shown at its newest version."""
+"""The tables and names of a warehouse; each table is shown at its newest version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_folders_are_namespaces(catalog: ReadOnlyCatalog) -> None:
         assert ask(catalog, f"/v1/namespaces/{absent}", method="HEAD").status == 404, absent
 
 
-def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outdated_table_is_converted_on_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(tmp_path / "t")
     catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
     load = "/v1/namespaces/default/tables/t"
@@ -43,7 +43,7 @@ def test_a_table_that_lags_is_converted_when_it_is_loaded(tmp_path: Path, monkey
     assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "2"
 
 
-def test_a_table_whose_commits_a_coordinator_ratifies_is_shown_where_it_is_named_and_else_refused(tmp_path: Path) -> None:
+def test_a_coordinated_table_is_shown_with_its_coordinator_and_refused_without(tmp_path: Path) -> None:
     coordinator = tahoe.SqlCoordinator(f"sqlite:///{tmp_path}/c.db")
     properties = {**UNIFORM, "delta.feature.catalogManaged": "supported"}
     (tmp_path / "w").mkdir()
@@ -54,7 +54,7 @@ def test_a_table_whose_commits_a_coordinator_ratifies_is_shown_where_it_is_named
     assert "TAHOE_COORDINATOR" in refused(ask(ReadOnlyCatalog(warehouse_of(tmp_path / "w")), load), 500, "Unsupported")
     catalog = ReadOnlyCatalog(warehouse_of(tmp_path / "w", coordinator=coordinator))
     assert content(ask(catalog, load))["metadata"]["properties"]["delta-version"] == "1"
-    # What was ratified and not published is there too.
+    # Ratified commits that are not yet published are included.
     blocked = tahoe.Table("", store=WithoutPublishing(open_store(tmp_path / "w" / "t")), coordinator=coordinator)
     blocked.append(ROWS)
     assert open_store(tmp_path / "w" / "t").head(f"_delta_log/{2:020d}.json") is None
@@ -62,14 +62,14 @@ def test_a_table_whose_commits_a_coordinator_ratifies_is_shown_where_it_is_named
 
 
 class WithoutPublishing(WrappedStore):
-    """Storage that takes no commit at its place in the log."""
+    """Storage that refuses to publish commits."""
 
     def _call(self, method: str, name: str, run: Any) -> Any:
         is_commit = method == "put_if_absent" and name.startswith("_delta_log/0")
         return Refused("not now") if is_commit else run()
 
 
-def test_a_conversion_that_takes_too_long_is_told_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversion_that_takes_too_long_is_reported_and_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_table(tmp_path / "t").append(ROWS)
     assert UNIFORM_RUNTIME.queue.drain(120)
     table = tahoe.Table(tmp_path / "t")
@@ -83,7 +83,7 @@ def test_a_conversion_that_takes_too_long_is_told_and_goes_on(tmp_path: Path, mo
     assert content(ask(patient, "/v1/namespaces/default/tables/t"))["metadata"]["properties"]["delta-version"] == "3"
 
 
-def test_a_conversion_that_fails_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_conversion_is_reported_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(tmp_path / "t")
     catalog = ReadOnlyCatalog(warehouse_of(tmp_path))
 
@@ -127,8 +127,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_name_nothing(tmp_path: Path, name: str) -> None:
-    """Outside of the warehouse there is a table, next to it and behind links; no spelling of a name leads there."""
+def test_hostile_names_match_nothing(tmp_path: Path, name: str) -> None:
+    """A table exists outside of the warehouse, next to it and behind links; no spelling of a name reaches it."""
     root = tmp_path / "warehouse"
     for outside in (tmp_path / "outside", tmp_path / "outside" / "etc"):
         (outside / "_delta_log").mkdir(parents=True)
@@ -150,7 +150,7 @@ def test_hostile_names_name_nothing(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.damages_tables
-def test_links_are_followed_within_the_warehouse_alone(tmp_path: Path) -> None:
+def test_links_are_followed_only_within_the_warehouse(tmp_path: Path) -> None:
     root = tmp_path / "warehouse"
     make_table(root / "sales" / "orders")
     make_table(tmp_path / "outside" / "t")
@@ -178,7 +178,7 @@ def test_links_are_followed_within_the_warehouse_alone(tmp_path: Path) -> None:
 # -- warehouses ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_that_is_a_table_is_no_warehouse(root: Path) -> None:
+def test_a_folder_that_is_a_table_is_not_a_warehouse(root: Path) -> None:
     with pytest.raises(InvalidRequest, match="folder above"):
         warehouse_of(root / "top")
 
@@ -197,7 +197,7 @@ def test_a_folder_called_default_shares_its_namespace_and_a_name_used_twice_is_r
     assert f"{tmp_path}/twice" in message and f"{tmp_path}/default/twice" in message
 
 
-def test_a_table_made_anew_in_its_place_is_shown_anew(tmp_path: Path) -> None:
+def test_a_recreated_table_is_shown_with_its_new_content(tmp_path: Path) -> None:
     import shutil
 
     make_table(tmp_path / "t")
@@ -223,14 +223,14 @@ def test_an_object_store_is_a_warehouse_too(kind: str, request: pytest.FixtureRe
     assert content(ask(catalog, "/v1/namespaces"))["namespaces"] == [["default"], ["sales"], ["salesroom"]]
     assert content(ask(catalog, "/v1/namespaces", "parent=sales"))["namespaces"] == [["sales", "notes"]]
     assert names(ask(catalog, "/v1/namespaces/default/tables")) == ["top"]
-    found = content(ask(catalog, "/v1/namespaces/sales/tables/orders"))
-    assert found["metadata-location"] == f"{url}/sales/orders/metadata/v1.metadata.json"
-    assert "secret" not in json.dumps(found)
+    loaded = content(ask(catalog, "/v1/namespaces/sales/tables/orders"))
+    assert loaded["metadata-location"] == f"{url}/sales/orders/metadata/v1.metadata.json"
+    assert "secret" not in json.dumps(loaded)
     assert ask(catalog, "/v1/namespaces/sale", method="HEAD").status == 404
     assert ask(catalog, "/v1/namespaces/sales/tables/..").status == 404
 
 
-def test_a_store_that_fails_is_to_be_asked_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_store_asks_the_client_to_retry(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse = warehouse_of(root)
 
     def fails(*_: object) -> None:

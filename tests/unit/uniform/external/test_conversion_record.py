@@ -1,4 +1,4 @@
-"""What is noted of the last conversion, on the Delta side."""
+"""The record of the last conversion, on the Delta side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tahoe.exceptions import CorruptTable
 from tahoe.store.object_store import open_store
-from tahoe.uniform.others.record import NAME, ConversionRecord, read_record, write_record
+from tahoe.uniform.external.conversion_record import NAME, ConversionRecord, read_record, write_record
 
 
 def test_a_record_is_read_back_as_it_was_written() -> None:
@@ -21,7 +21,7 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"number": "x", "catalogs": {}, "discarded": []}'])
-def test_a_damaged_record_says_what_to_do(data: bytes) -> None:
+def test_the_error_for_a_corrupt_record_has_a_remedy(data: bytes) -> None:
     store = open_store(f"memory://{uuid.uuid4()}/t")
     store.put(NAME, data)
     with pytest.raises(CorruptTable, match=r"state\.json.*Delete it.*sync") as raised:

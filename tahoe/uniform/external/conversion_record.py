@@ -1,7 +1,7 @@
-"""What Tahoe notes about a table's Iceberg side, on the Delta side of it, where no Iceberg writer comes.
+"""Tahoe's record of the Iceberg side, stored on the Delta side, where no Iceberg writer touches it.
 
-The Iceberg side shows by itself how far it is. What it cannot show is that something is missing: metadata that was deleted, a catalog
-entry that was dropped. For that alone the last conversion is noted here, after it was published; an older note is harmless.
+The Iceberg metadata itself shows how far the conversion is. It cannot show that something was deleted: a metadata file, or a
+catalog entry. So each conversion is recorded here after it is published; an outdated record is harmless.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tahoe.store.log_store import LogStore
 __all__ = ["NAME", "ConversionRecord", "read_record", "write_record"]
 
 NAME = "_delta_log/_uniform/state.json"
-"""Below ``_delta_log`` and behind an underscore: neither Iceberg's removal of orphans nor its purge looks there."""
+"""Under ``_delta_log`` and behind an underscore: neither Iceberg's orphan removal nor its purge looks there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class ConversionRecord:
     """The last conversion.
 
     Args:
-        number: of its metadata file; -1 before the first.
-        catalogs: name → URL of the metadata that it pointed to.
-        discarded: URLs of metadata that others wrote and that a repair has dealt with.
+        number: the number of its metadata file; -1 before the first conversion.
+        catalogs: catalog name → URL of the metadata that the catalog pointed to.
+        discarded: URLs of metadata by other writers that a repair has settled.
     """
 
     number: int = -1
@@ -35,7 +35,7 @@ class ConversionRecord:
 
 
 def read_record(store: LogStore) -> ConversionRecord:
-    """The record; an empty one where there is none. Raises `CorruptTable` where it is not as Tahoe wrote it."""
+    """Return the record; an empty record if there is none. Raises `CorruptTable` if it is not as Tahoe wrote it."""
     try:
         content = json.loads(store.get(NAME))
         return ConversionRecord(int(content["number"]), dict(content["catalogs"]), frozenset(content["discarded"]))
@@ -43,7 +43,7 @@ def read_record(store: LogStore) -> ConversionRecord:
         return ConversionRecord()
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTable(
-            f"The file {store.url}/{NAME}, in which Tahoe notes how far UniForm is, is damaged ({error}). Delete it, look at the Iceberg "
+            f"The file {store.url}/{NAME}, Tahoe's record of the UniForm conversion, is corrupt ({error}). Delete it, check the Iceberg "
             "side with table.uniform.status(), and run table.uniform.sync().",
             code="TAHOE_CORRUPT_ICEBERG_METADATA",
             table=store.url,

@@ -1,4 +1,4 @@
-"""Traces of another writer, each found by what it breaks."""
+"""Traces of another writer, each detected by the state it contradicts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from tahoe.testing.iceberg_verifier import newest_document
 from tahoe.testing.uniform_log import DeltaLog
-from tahoe.uniform.others.foreign import Finding, find_foreign, foreign_writer
-from tahoe.uniform.others.look import look_at
-from tahoe.uniform.others.record import ConversionRecord, read_record
+from tahoe.uniform.external.conversion_record import ConversionRecord, read_record
+from tahoe.uniform.external.foreign import Finding, find_foreign_changes, foreign_writer
+from tahoe.uniform.external.metadata_listing import list_metadata
 
 
 @pytest.fixture
@@ -25,20 +25,20 @@ def log() -> DeltaLog:
 
 def kinds(log: DeltaLog, answers: dict[str, str | None] | None = None, record: ConversionRecord | None = None) -> list[str]:
     record = record or read_record(log.store)
-    return [finding.kind for finding in find_foreign(log.store, look_at(log.store), answers or {}, record)]
+    return [finding.kind for finding in find_foreign_changes(log.store, list_metadata(log.store), answers or {}, record)]
 
 
-def test_where_only_tahoe_was_at_work_nothing_is_found(log: DeltaLog) -> None:
+def test_tahoe_s_own_changes_are_not_reported(log: DeltaLog) -> None:
     assert kinds(log, {"c:a.b": f"{log.store.url}/metadata/v1.metadata.json", "new:a.b": None}) == []
 
 
-def test_a_metadata_file_of_another_name_is_told_with_its_snapshots(log: DeltaLog) -> None:
+def test_a_metadata_file_of_another_name_is_reported_with_its_snapshots(log: DeltaLog) -> None:
     theirs = newest_document(log.store)
     theirs["snapshots"].append(
         {"snapshot-id": 5, "summary": {"operation": "append", "added-records": "3", "engine-name": "other"}, "manifest-list": "x"}
     )
     log.store.put("metadata/00003-abc.metadata.json", json.dumps(theirs).encode())
-    (finding,) = find_foreign(log.store, look_at(log.store), {}, read_record(log.store))
+    (finding,) = find_foreign_changes(log.store, list_metadata(log.store), {}, read_record(log.store))
     assert finding.kind == "metadata"
     assert "snapshot 5 (append by other: 3 rows added, 0 deleted)" in finding.sentence
     error = foreign_writer(log.store.url, [finding])
@@ -48,7 +48,7 @@ def test_a_metadata_file_of_another_name_is_told_with_its_snapshots(log: DeltaLo
     )
 
 
-def test_metadata_that_is_gone_a_hint_that_leads_astray_and_moved_pointers_are_found(log: DeltaLog) -> None:
+def test_missing_metadata_a_wrong_hint_and_moved_pointers_are_reported(log: DeltaLog) -> None:
     assert kinds(log, record=ConversionRecord(9)) == ["missing"]
     log.store.put("metadata/version-hint.text", b"17")
     assert kinds(log) == ["hint"]

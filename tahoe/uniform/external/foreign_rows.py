@@ -23,10 +23,10 @@ __all__ = ["ForeignTable"]
 
 
 class ForeignTable:
-    """One metadata file, and what it refers to; nothing outside the table's root is opened.
+    """One metadata file and the files it refers to; files outside the table's root are never opened.
 
     Args:
-        url: of the metadata file.
+        url: the URL of the metadata file.
     """
 
     def __init__(self, store: LogStore, url: str) -> None:
@@ -35,7 +35,7 @@ class ForeignTable:
         self.metadata = FromInputFile.table_metadata(self._io.new_input(url))
 
     def snapshot(self, snapshot_id: int) -> Any:
-        """PyIceberg's snapshot of that id. Raises `CorruptTable` where there is none."""
+        """Return PyIceberg's snapshot with that id. Raises `CorruptTable` if there is none."""
         snapshot = self.metadata.snapshot_by_id(snapshot_id)
         if snapshot is None:
             raise CorruptTable(
@@ -46,11 +46,11 @@ class ForeignTable:
         return snapshot
 
     def added_files(self, snapshot_id: int) -> list[str]:
-        """URLs of the data files that a snapshot added."""
+        """Return the URLs of the data files that a snapshot added."""
         return [entry.data_file.file_path for entry in self._added(snapshot_id)]
 
     def has_deletes(self, snapshot_id: int) -> bool:
-        """Whether the snapshot removed a file or brought delete files."""
+        """Whether the snapshot removed a file or added delete files."""
         return any(
             manifest.content != 0 or (manifest.deleted_files_count or 0) > 0
             for manifest in self.snapshot(snapshot_id).manifests(self._io)
@@ -58,7 +58,7 @@ class ForeignTable:
         )
 
     def rows(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
-        """The rows of the data files that a snapshot added, in the columns of the current schema."""
+        """Yield the rows of the data files that a snapshot added, in the columns of the current schema."""
         scan = ArrowScan(self.metadata, self._io, self.metadata.schema(), AlwaysTrue())
         yield from scan.to_record_batches([FileScanTask(entry.data_file) for entry in self._added(snapshot_id)])
 

@@ -1,7 +1,8 @@
-"""What another writer has done to the Iceberg side: looked for before every conversion, and told with snapshots, files and rows.
+"""Detection of changes that another writer made to the Iceberg side, with their snapshots, files and rows.
 
-A conversion of ours leaves ``v<N>.metadata.json`` with a fingerprint, a hint and catalogs that point to such a file, and a record on the
-Delta side. Whatever an Iceberg writer does breaks one of these: it adds a metadata file of its own, moves a pointer, or takes away ours.
+A conversion leaves ``v<N>.metadata.json`` with a fingerprint, a version hint, catalog pointers to that file, and a record on the
+Delta side. Any commit by an Iceberg writer contradicts one of these: it adds a metadata file, moves a pointer, or deletes a file
+of Tahoe's.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from typing import TYPE_CHECKING, Any
 from tahoe.exceptions import CorruptTable, ForeignWriter, NotFound, TahoeError
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.catalogs.path_catalog import HINT
+from tahoe.uniform.external.conversion_record import ConversionRecord
+from tahoe.uniform.external.metadata_listing import MetadataListing, newest_metadata
 from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name, metadata_number
-from tahoe.uniform.others.look import Look, newest_metadata
-from tahoe.uniform.others.record import ConversionRecord
 from tahoe.wording import counted
 
 if TYPE_CHECKING:
-    from tahoe.uniform.others.foreign_rows import ForeignTable
+    from tahoe.uniform.external.foreign_rows import ForeignTable
 
-__all__ = ["Finding", "ForeignSnapshot", "find_foreign", "foreign_writer", "has_ours", "newest_of_ours"]
+__all__ = ["Finding", "ForeignSnapshot", "find_foreign_changes", "foreign_writer", "has_own_metadata", "newest_own_metadata"]
 
 _SUFFIX = ".metadata.json"
-# A snapshot counts, whether or not its files can be listed.
+# A snapshot is reported even if its files cannot be listed.
 _UNREADABLE = (TahoeError, ValueError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignSnapshot:
-    """A snapshot that Tahoe did not make.
+    """A snapshot that Tahoe did not write.
 
     Args:
-        operation: Iceberg's: ``append``, ``overwrite``, ``delete`` or ``replace``.
-        engine: as the snapshot's summary names it; None where it does not.
-        added_rows, deleted_rows: by the summary.
-        added_files: URLs of the data files that it added; None where they cannot be read.
+        operation: Iceberg's operation: ``append``, ``overwrite``, ``delete`` or ``replace``.
+        engine: the engine named in the snapshot's summary, or None.
+        added_rows, deleted_rows: row counts from the summary.
+        added_files: URLs of the data files that the snapshot added; None if they cannot be read.
     """
 
     snapshot_id: int
@@ -56,14 +57,14 @@ class ForeignSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing on the Iceberg side that is not as Tahoe left it.
+    """A difference between the Iceberg side and the state that Tahoe left.
 
     Args:
-        kind: ``metadata`` (a metadata file that Tahoe did not write), ``missing`` (one that it did write is gone), ``hint`` or
-            ``catalog`` (a pointer that another has moved or dropped).
+        kind: ``metadata`` (a metadata file that Tahoe did not write), ``missing`` (a metadata file of Tahoe's is gone), ``hint``
+            or ``catalog`` (another writer moved or dropped a pointer).
         location: the file's URL, or the catalog's name.
-        sentence: what is wrong, for a person.
-        snapshots: what the metadata file holds that Tahoe did not make.
+        sentence: a description for the user.
+        snapshots: the snapshots in the metadata file that Tahoe did not write.
     """
 
     kind: str
@@ -72,50 +73,51 @@ class Finding:
     snapshots: tuple[ForeignSnapshot, ...] = ()
 
 
-def find_foreign(store: LogStore, look: Look, answers: Mapping[str, str | None], record: ConversionRecord) -> list[Finding]:
-    """All traces of another writer, none on a table where only Tahoe was at work.
+def find_foreign_changes(
+    store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], record: ConversionRecord
+) -> list[Finding]:
+    """Return every trace of another writer; an empty list if only Tahoe has written to the table.
 
     Args:
-        look: at the table's folder.
-        answers: of the catalogs in which the table is kept, next to the folder itself: name → URL of the metadata that it points to,
-            None where it does not know the table. One that has not answered is left out: it is looked at again when its pointer is to
-            be moved.
+        listing: the table's folder ``metadata``.
+        answers: catalog name → URL of the metadata that the catalog points to, None if the catalog does not know the table. Omit
+            a catalog that did not answer: its pointer is checked again before it is moved.
     """
-    strange = [name for name in look.names if name.endswith(_SUFFIX) and metadata_number(name) is None]
-    if look.wrong is not None:
-        strange.append(metadata_name(look.numbers[0]))
+    strange = [name for name in listing.names if name.endswith(_SUFFIX) and metadata_number(name) is None]
+    if listing.wrong is not None:
+        strange.append(metadata_name(listing.numbers[0]))
     urls = [url for name in strange if (url := f"{store.url}/{name}") not in record.discarded]
-    known = _snapshot_ids(newest_of_ours(store, look)) if urls else frozenset()
+    known = _snapshot_ids(newest_own_metadata(store, listing)) if urls else frozenset()
     findings = [_of_metadata(store, url, known) for url in urls]
-    newest = -1 if look.number is None else look.number
-    if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be behind
+    newest = -1 if listing.number is None else listing.number
+    if newest < record.number and store.head(metadata_name(record.number)) is None:  # a listing may be stale
         location = f"{store.url}/{metadata_name(record.number)}"
         findings.append(Finding("missing", location, f"the metadata file {location}, which Tahoe wrote, is gone"))
-    if HINT in look.names:
+    if HINT in listing.names:
         findings += _of_hint(store, newest)
     for catalog, answer in answers.items():
         findings += _of_catalog(store, catalog, answer, record)
     return findings
 
 
-def foreign_writer(table: str, findings: Sequence[Finding], *, has_ours: bool = True) -> ForeignWriter:
-    """The error that stops a conversion; its facts hold ``snapshots``, ``files`` and ``rows``.
+def foreign_writer(table: str, findings: Sequence[Finding], *, has_own_metadata: bool = True) -> ForeignWriter:
+    """Return the error that stops a conversion, with the details ``snapshots``, ``files`` and ``rows``.
 
     Args:
-        has_ours: whether there is metadata of Tahoe's own, on top of which another may have written. Else it was there before: the Delta
-            table may have been converted from it.
+        has_own_metadata: whether Tahoe has written metadata to the folder. If not, the foreign metadata is older than the Iceberg
+            side: the Delta table may have been converted from it.
     """
-    what = "; ".join(finding.sentence for finding in findings)
+    details = "; ".join(finding.sentence for finding in findings)
     snapshots = [snapshot for finding in findings for snapshot in finding.snapshots]
     return ForeignWriter(
-        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: {what}. None of it is in "
+        f"Another writer has changed the Iceberg side of the Delta table {table}, which is for reading only: {details}. None of it is in "
         "the Delta table, and nothing is converted until it is settled. "
-        "Take over rows that were appended: tahoe uniform repair --adopt; or leave the changes out: tahoe uniform repair --discard."
-        if has_ours
-        else f"The folder of the Delta table {table} has metadata of an Iceberg table that Tahoe did not write: {what}. Where the Delta "
-        "table was converted from it, all of its rows are in the Delta table; an engine that still commits there does so to another table. "
-        "Nothing is converted until you have seen to it that none does, and said so: tahoe uniform repair --discard. (Its files stay where "
-        "they are.)",
+        "Adopt appended rows with tahoe uniform repair --adopt, or discard the changes with tahoe uniform repair --discard."
+        if has_own_metadata
+        else f"The folder of the Delta table {table} has metadata of an Iceberg table that Tahoe did not write: {details}. If the "
+        "Delta table was converted from it, all of its rows are in the Delta table, and an engine that still commits there writes to "
+        "another table. Nothing is converted until you confirm that no engine does: tahoe uniform repair --discard. (Its files stay "
+        "in place.)",
         table=table,
         locations=[finding.location for finding in findings],
         snapshots=[snapshot.snapshot_id for snapshot in snapshots],
@@ -124,16 +126,16 @@ def foreign_writer(table: str, findings: Sequence[Finding], *, has_ours: bool = 
     )
 
 
-def has_ours(store: LogStore, look: Look, record: ConversionRecord) -> bool:
-    """Whether Tahoe has made an Iceberg side of the table: its record says so, or there is metadata of it."""
-    return record.number >= 0 or newest_of_ours(store, look) is not None
+def has_own_metadata(store: LogStore, listing: MetadataListing, record: ConversionRecord) -> bool:
+    """Whether Tahoe has written an Iceberg side for the table: its record says so, or its metadata is there."""
+    return record.number >= 0 or newest_own_metadata(store, listing) is not None
 
 
-def newest_of_ours(store: LogStore, look: Look) -> dict[str, Any] | None:
-    """The newest metadata file that is as Tahoe wrote it; None where there is none."""
-    if look.newest is not None:
-        return look.newest.document
-    for number in look.numbers[1:]:
+def newest_own_metadata(store: LogStore, listing: MetadataListing) -> dict[str, Any] | None:
+    """Return the newest metadata file that is unchanged since Tahoe wrote it, or None."""
+    if listing.newest is not None:
+        return listing.newest.document
+    for number in listing.numbers[1:]:
         try:
             ours = newest_metadata(store, number)
         except (ForeignWriter, CorruptTable, NotFound):
@@ -154,14 +156,14 @@ def _of_metadata(store: LogStore, url: str, known: frozenset[int]) -> Finding:
         snapshots = tuple(_snapshot(table, snapshot) for snapshot in unknown)
     except (ValueError, KeyError, TypeError, NotFound):
         return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, and cannot be read")
-    told = ", with " + ", ".join(map(str, snapshots)) if snapshots else ", with no snapshot of its own"
-    return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, or was edited{told}", snapshots)
+    description = ", with " + ", ".join(map(str, snapshots)) if snapshots else ", with no snapshot of its own"
+    return Finding("metadata", url, f"the metadata file {url} is not Tahoe's, or was edited{description}", snapshots)
 
 
 def _opened(store: LogStore, url: str) -> ForeignTable | None:
-    """What the metadata refers to; None without PyIceberg, or where that cannot make sense of it."""
+    """Open the metadata with PyIceberg; None if PyIceberg is missing or cannot read it."""
     try:
-        from tahoe.uniform.others.foreign_rows import ForeignTable
+        from tahoe.uniform.external.foreign_rows import ForeignTable
     except ImportError:
         return None
     try:
@@ -195,7 +197,7 @@ def _of_hint(store: LogStore, newest: int) -> Iterator[Finding]:
         text = store.get(HINT).decode(errors="replace").strip()
     except NotFound:
         return
-    # An empty hint leads nobody astray. One that is ahead of the listing may be of a conversion that ended since.
+    # An empty hint misleads no reader. A hint ahead of the listing may belong to a conversion that has finished since.
     if not text or (text.isdecimal() and (int(text) <= newest or store.head(metadata_name(int(text))) is not None)):
         return
     url = f"{store.url}/{HINT}"

@@ -1,4 +1,4 @@
-"""VACUUM beside Iceberg's readers: what they may be reading stays."""
+"""VACUUM and Iceberg readers: files that they may be reading are not deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tahoe.clock import SYSTEM_CLOCK
 from tahoe.exceptions import ForeignWriter
 from tahoe.store.object_store import open_store
 from tahoe.table import Table
-from tahoe.uniform.others.held import LATELY_MS, held_versions
+from tahoe.uniform.external.recent_versions import LATELY_MS, recent_versions
 
 UNIFORM = {
     "delta.universalFormat.enabledFormats": "iceberg",
@@ -26,7 +26,7 @@ def rows(first: int) -> pa.Table:
 
 @pytest.fixture
 def table() -> Table:
-    """At version 3, each of its versions overwritten by the next."""
+    """Return a table at version 3, with each version overwritten by the next."""
     url = f"memory://{SYSTEM_CLOCK.uuid()}/table"
     made = Table.create(url, rows(0).schema, properties=UNIFORM, store=open_store(url))
     for number in range(3):
@@ -39,11 +39,11 @@ def data_files(table: Table) -> set[str]:
     return {entry.name for entry in table.store.walk() if not entry.name.startswith(("_delta_log/", "metadata/"))}
 
 
-def test_what_was_shown_lately_is_held(table: Table) -> None:
+def test_recently_shown_versions_are_returned(table: Table) -> None:
     now_ms = SYSTEM_CLOCK.now_ms()
-    assert list(held_versions(table.store, now_ms))[:3] == [3, 2, 1]
-    assert list(held_versions(table.store, now_ms + LATELY_MS + 1000)) == [3]
-    assert held_versions(open_store(f"memory://{SYSTEM_CLOCK.uuid()}/nothing"), now_ms) == ()
+    assert list(recent_versions(table.store, now_ms))[:3] == [3, 2, 1]
+    assert list(recent_versions(table.store, now_ms + LATELY_MS + 1000)) == [3]
+    assert recent_versions(open_store(f"memory://{SYSTEM_CLOCK.uuid()}/nothing"), now_ms) == ()
 
 
 def test_files_of_readers_stay_and_so_does_the_iceberg_side(table: Table) -> None:
@@ -53,13 +53,13 @@ def test_files_of_readers_stay_and_so_does_the_iceberg_side(table: Table) -> Non
     assert data_files(table) == before
     table.uniform.wait()
     assert metadata <= {entry.name for entry in table.store.walk("metadata")}
-    # Who does not ask for an Iceberg side any more has no readers of it to wait for.
+    # A table without UniForm has no Iceberg readers to wait for.
     table.unset_properties(["delta.universalFormat.enabledFormats"])
     assert table.vacuum(0, retention_check=False).deleted == 2
     assert metadata <= {entry.name for entry in table.store.walk("metadata")}
 
 
-def test_the_changes_of_another_writer_are_settled_first(table: Table) -> None:
+def test_the_changes_of_another_writer_must_be_settled_first(table: Table) -> None:
     table.store.put("metadata/v99.metadata.json", json.dumps({"format-version": 2, "properties": {}}).encode())
     with pytest.raises(ForeignWriter):
         table.vacuum(0, retention_check=False)

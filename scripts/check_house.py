@@ -1,12 +1,12 @@
-"""check_house.py: what a newcomer relies on when he looks for a room, held by `make lint`.
+"""Check the structure of the package: sizes, import cycles, file names and tests. Run by `make lint`.
 
-* a folder of `tahoe` holds at most 20 modules, a file at most 600 lines, a function at most 60;
-* no circle of imports, between modules or between folders; imports that only type checkers see count too;
-* a file's name stands in two folders only where `MIRRORS` says why;
-* the test of `tahoe/<room>/<module>.py` is `tests/unit/<room>/test_<module>.py`, but for what `tested_elsewhere.py` lists with its reason.
-  The modules of `tahoe.spark` are tested with a session, in `tests/spark`.
+* a folder of `tahoe` has at most 20 modules, a file at most 600 lines, a function at most 60;
+* no import cycle between modules or between folders; imports under `TYPE_CHECKING` count too;
+* a file name occurs in two folders only if `MIRRORS` gives a reason;
+* the test of `tahoe/<folder>/<module>.py` is `tests/unit/<folder>/test_<module>.py`, unless `tested_elsewhere.py` lists another test with a
+  reason. The modules of `tahoe.spark` are tested with a session, in `tests/spark`.
 
-Prints one line for each fault, and fails where there is one.
+Prints one line for each violation, and fails if there is any.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MODULES_IN_A_FOLDER = 20
 LINES_OF_A_FILE = 600
 LINES_OF_A_FUNCTION = 60
 
-_TWO_SIDES = "one command: in the core, and on Spark"
-_SHELL = "one command: from a shell, and what it tells"
+_TWO_SIDES = "the same command in the core and on Spark"
+_SHELL = "the same command, and its output in a shell"
 
-# Names that stand in more than one folder, each with the reason.
+# File names that occur in more than one folder, each with the reason.
 MIRRORS: Mapping[str, str] = {
     "assignments": _TWO_SIDES,
     "conditions": _TWO_SIDES,
@@ -43,26 +43,26 @@ MIRRORS: Mapping[str, str] = {
     "row_changes": _TWO_SIDES,
     "row_ids": _TWO_SIDES,
     "update": _TWO_SIDES,
-    "upkeep": "what keeps a table in order: on Spark, and from a shell",
+    "upkeep": "maintenance commands: on Spark, and from a shell",
     "writer": _TWO_SIDES,
 }
 
 
 def main() -> int:
-    """Print the faults of the package below the working directory; the number of them."""
+    """Print the violations in the package below the working directory and return their number."""
     modules = {_dotted(path): path for path in sorted(Path("tahoe").rglob("*.py"))}
     trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules.items()}
     imports = {name: _imports(tree, modules) - {name} for name, tree in trees.items()}
-    faults = [
+    violations = [
         *_folders(modules.values()),
-        *(fault for name, path in modules.items() for fault in _lengths(path, trees[name])),
+        *(violation for name, path in modules.items() for violation in _lengths(path, trees[name])),
         *_names(modules.values()),
         *_tests(modules.values(), TESTED_ELSEWHERE),
-        *_circles("modules", imports),
-        *_circles("folders", _between_folders(imports, modules)),
+        *_cycles("modules", imports),
+        *_cycles("folders", _between_folders(imports, modules)),
     ]
-    print("\n".join(faults) or f"{len(modules)} modules: folders, lengths, names and imports are as they should be")
-    return len(faults)
+    print("\n".join(violations) or f"{len(modules)} modules: no violation of sizes, names, tests and imports")
+    return len(violations)
 
 
 def _dotted(path: Path) -> str:
@@ -71,19 +71,19 @@ def _dotted(path: Path) -> str:
 
 
 def _imports(tree: ast.Module, modules: Mapping[str, Path]) -> set[str]:
-    """The modules of the package that a module imports, wherever in it the import stands."""
-    found: set[str] = set()
+    """Return the modules of the package that a module imports, at its top or inside functions."""
+    imported: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
-            found |= names or ({node.module} & modules.keys())
+            imported |= names or ({node.module} & modules.keys())
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names} & modules.keys()
-    return found
+            imported |= {alias.name for alias in node.names} & modules.keys()
+    return imported
 
 
 def _between_folders(imports: Mapping[str, set[str]], modules: Mapping[str, Path]) -> dict[str, set[str]]:
-    """Which folder imports from which; a folder and those inside it count as one another's only where they stand apart."""
+    """Map each folder to the folders from which its modules import, other than itself."""
     edges: dict[str, set[str]] = defaultdict(set)
     for name, targets in imports.items():
         here = str(modules[name].parent)
@@ -100,34 +100,34 @@ def _folders(paths: Collection[Path]) -> Iterator[str]:
         counts[path.parent] += path.name != "__init__.py"
     for folder, count in counts.items():
         if count > MODULES_IN_A_FOLDER:
-            yield f"{folder}: {count} modules, {MODULES_IN_A_FOLDER} are allowed"
+            yield f"{folder}: {count} modules, at most {MODULES_IN_A_FOLDER} are allowed"
 
 
 def _lengths(path: Path, tree: ast.Module) -> Iterator[str]:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     if lines > LINES_OF_A_FILE:
-        yield f"{path}: {lines} lines, {LINES_OF_A_FILE} are allowed"
+        yield f"{path}: {lines} lines, at most {LINES_OF_A_FILE} are allowed"
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > LINES_OF_A_FUNCTION:
-                yield f"{path}:{node.lineno}: {node.name} has {length} lines, {LINES_OF_A_FUNCTION} are allowed"
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines, at most {LINES_OF_A_FUNCTION} are allowed"
 
 
 def _names(paths: Collection[Path]) -> Iterator[str]:
-    homes: dict[str, list[Path]] = defaultdict(list)
+    files_by_name: dict[str, list[Path]] = defaultdict(list)
     for path in paths:
         if path.name not in ("__init__.py", "__main__.py"):
-            homes[path.stem].append(path)
-    for name, places in homes.items():
-        if len(places) > 1 and name not in MIRRORS:
-            yield f"{name}.py stands in {', '.join(str(place.parent) for place in places)}"
-    for name in MIRRORS.keys() - {name for name, places in homes.items() if len(places) > 1}:
-        yield f"{name}.py stands in one folder only: it needs no line in MIRRORS"
+            files_by_name[path.stem].append(path)
+    for name, files in files_by_name.items():
+        if len(files) > 1 and name not in MIRRORS:
+            yield f"{name}.py occurs in {', '.join(str(file.parent) for file in files)}"
+    for name in MIRRORS.keys() - {name for name, files in files_by_name.items() if len(files) > 1}:
+        yield f"{name}.py occurs in one folder only: delete its line in MIRRORS"
 
 
 def _tests(paths: Collection[Path], elsewhere: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Modules without a test of their name that no list excuses, and lines of the list that excuse nothing."""
+    """Yield the modules without a test of their name and without a list entry, and the stale list entries."""
     listed: dict[str, str] = {}
     for modules in elsewhere.values():
         yield from (f"tahoe/{name}.py is listed twice in tested_elsewhere.py" for name in modules.keys() & listed.keys())
@@ -141,18 +141,18 @@ def _tests(paths: Collection[Path], elsewhere: Mapping[str, Mapping[str, str]]) 
     }
     for name, test in tested.items():
         if not test.exists() and name not in listed:
-            yield f"tahoe/{name}.py has no {test}: write it, or say in scripts/tested_elsewhere.py why not"
+            yield f"tahoe/{name}.py has no {test}: write it, or list the covering test in scripts/tested_elsewhere.py"
         elif test.exists() and name in listed:
-            yield f"tahoe/{name}.py has {test}: it needs no line in scripts/tested_elsewhere.py"
+            yield f"tahoe/{name}.py has {test}: delete its line in scripts/tested_elsewhere.py"
     for name, test in listed.items():
         if name not in tested:
-            yield f"scripts/tested_elsewhere.py lists tahoe/{name}.py, which is not there"
+            yield f"scripts/tested_elsewhere.py lists tahoe/{name}.py, which does not exist"
         elif not Path(test).exists():
-            yield f"scripts/tested_elsewhere.py names {test} for tahoe/{name}.py, which is not there"
+            yield f"scripts/tested_elsewhere.py names {test} for tahoe/{name}.py, which does not exist"
 
 
-def _circles(what: str, edges: Mapping[str, set[str]]) -> Iterator[str]:
-    """One line for each group that can reach itself (Tarjan's strongly connected components)."""
+def _cycles(kind: str, edges: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yield one line for each import cycle (Tarjan's strongly connected components)."""
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
@@ -177,7 +177,7 @@ def _circles(what: str, edges: Mapping[str, set[str]]) -> Iterator[str]:
             visit(node)
     for group in groups:
         if len(group) > 1:
-            yield f"a circle of {what}: {', '.join(sorted(group))}"
+            yield f"import cycle of {kind}: {', '.join(sorted(group))}"
 
 
 if __name__ == "__main__":

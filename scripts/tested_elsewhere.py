@@ -1,7 +1,7 @@
-"""Modules of `tahoe` without a test of their own name, by the reason, each with the test that holds them; `check_house.py` reads it.
+"""Modules of `tahoe` without a test of their own name, grouped by the reason, each with the covering test. Read by `check_house.py`.
 
-A module that decides something by itself has `tests/unit/<room>/test_<module>.py`. Where what it does shows only in what others make of
-it, its line stands here. A line whose module has got a test of its own is a fault.
+A module that makes a decision of its own has `tests/unit/<folder>/test_<module>.py`. A module whose effect is visible only through other
+modules is listed here. An entry whose module has a test of its own is reported as stale.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _COMMAND = "tests/unit/cli/test_main.py"
 _COMPUTE = "tests/unit/expr/compute/test_compute.py"
 _PARSE = "tests/unit/expr/parse/test_parse_expression.py"
 _REPLAY = "tests/unit/log/test_replay.py"
-_DAMAGE = "tests/unit/log/test_damaged_log.py"
+_CORRUPTION = "tests/unit/log/test_damaged_log.py"
 _MERGE = "tests/unit/ops/merge/test_merge.py"
 _MODEL = "tests/model/test_table_machine.py"
 _COLUMNS = "tests/unit/ops/tables/test_alter_columns.py"
@@ -26,7 +26,7 @@ _PARTITIONS = "tests/unit/protocol/column_values/test_partition_filters.py"
 _STRICT = "tests/unit/ops/strict/test_strict_check.py"
 
 TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
-    "values only: nothing is decided in it": {
+    "values without decisions": {
         "expr/compute/kernels": _COMPUTE,
         "expr/compute/values": _COMPUTE,
         "expr/parse/operators": _PARSE,
@@ -45,27 +45,27 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "version": "tests/unit/test_public_names.py",
         "wording": "tests/unit/cli/test_hints.py",
     },
-    "a part of DROP FEATURE, which is tested feature by feature as users have it": {
+    "a part of DROP FEATURE, which is tested for each feature through the public API": {
         "ops/features/drop_report": _DROP,
         "ops/features/past_traces": _DROP,
         "ops/features/plain_columns": _DROP,
         "ops/features/removals": _DROP,
         "ops/features/vector_tombstones": _DROP,
     },
-    "bytes that only what puts variants together reads and makes": {
+    "an encoding used only when variants are reassembled": {
         "schema/variant_bytes": "tests/unit/schema/test_shredded.py",
     },
-    "what one generated column says, whose law is that no row is lost by what several say together": {
+    "filters implied by one generated column; the tested invariant is that all of them together lose no row": {
         "protocol/column_values/generated_partition": _PARTITIONS,
         "protocol/column_values/growing": _PARTITIONS,
     },
-    "a page, whose elements are looked at as a browser would": {
+    "an HTML page, whose elements are tested after parsing": {
         "ops/layout/layout_page": "tests/unit/ops/layout/test_table_layout.py",
     },
-    "memory, which a benchmark measures": {
+    "memory use, measured by a benchmark": {
         "snapshot/give_back": "tests/unit/snapshot/test_read_ahead.py",
     },
-    "one command of `tahoe`, whose words and exit code are tested as a user calls it": {
+    "a command of `tahoe`, whose output and exit code are tested through the command line": {
         "cli/upkeep": _COMMAND,
         "cli/detail": _COMMAND,
         "cli/files": _COMMAND,
@@ -73,7 +73,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "cli/connections": "tests/interop/test_serve_under_load.py",
         "cli/serve": "tests/interop/test_iceberg_rest.py",
     },
-    "one rule of SQL among others: texts go in and values come out, held against rows in Python and against Spark": {
+    "one of the SQL rules, which are tested together from text to value, against Python and Spark": {
         "expr/compute/decimals": "tests/unit/expr/compute/test_columnar.py",
         "expr/row_condition": "tests/unit/snapshot/test_readable.py",
         "expr/tree/chains": "tests/unit/expr/test_long.py",
@@ -82,10 +82,10 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "expr/tree/expression": "tests/unit/expr/test_long.py",
         "expr/tree/signatures": "tests/unit/expr/tree/test_functions.py",
     },
-    "a step of reading the log, held by golden tables and by what a damaged log gives": {
-        "log/agreement": _DAMAGE,
+    "a step of reading the log, covered by golden tables and by corrupted logs": {
+        "log/agreement": _CORRUPTION,
         "log/checkpoints/checkpoint_reader": _REPLAY,
-        "log/checkpoints/footer_check": _DAMAGE,
+        "log/checkpoints/footer_check": _CORRUPTION,
         "log/checkpoints/parquet_source": "tests/unit/log/test_matching_files.py",
         "log/files/json_columns": "tests/unit/log/files/test_commits.py",
         "log/files/live_files": _REPLAY,
@@ -96,7 +96,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "snapshot/data_reader": "tests/unit/snapshot/test_scan.py",
         "snapshot/file_row_groups": "tests/unit/snapshot/test_arrow_reader.py",
     },
-    "a step of writing the log or of keeping it, held by what readers find after it": {
+    "a step of writing or cleaning the log, covered by reading the log afterwards": {
         "log/checkpoints/checkpoint_rows": "tests/unit/log/checkpoints/test_checkpoint_writer.py",
         "log/checkpoints/sidecar_writer": "tests/unit/txn/test_next_checkpoint.py",
         "log/checkpoints/v2_writer": "tests/unit/txn/test_next_checkpoint.py",
@@ -108,7 +108,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "txn/commit": "tests/race/test_lost_answers.py",
         "txn/evidence": "tests/unit/txn/test_racing_changes.py",
     },
-    "a step of an operation, held by the rows that the operation leaves: by hand, and by the model": {
+    "a step of an operation, covered by the resulting rows, in examples and in the model": {
         "ops/merge/explained": _MERGE,
         "ops/merge/match": _MERGE,
         "ops/merge/report": _MERGE,
@@ -128,7 +128,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "protocol/constraints": "tests/unit/ops/write/test_enforce.py",
         "schema/arrow": "tests/unit/ops/write/test_write_and_read.py",
     },
-    "speaks to a service: tested with that service, or with a stand-in that speaks its protocol": {
+    "a client of a service, tested with that service or with a substitute that speaks its protocol": {
         "tables": "tests/spark/test_delta_table.py",
         "uniform/catalogs/glue_catalog": _CATALOGS,
         "uniform/catalogs/hive_catalog": _CATALOGS,
@@ -136,18 +136,18 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "uniform/external/foreign_rows": "tests/interop/test_rogue_writers.py",
         "uniform/external/repair": "tests/interop/test_rogue_writers.py",
     },
-    "a step of a conversion, held by the verifier that reads what was written with another library": {
+    "a step of a conversion, covered by the verifier, which reads the result with another library": {
         "uniform/convert/manifest_draft": "tests/unit/uniform/convert/test_data_manifests.py",
         "uniform/convert/manifest_folder": "tests/unit/uniform/convert/test_data_manifests.py",
     },
-    "a part of OPTIMIZE: what is planned, laid out and told shows in the table and in the history": {
+    "a part of OPTIMIZE, visible in the table and in its history": {
         "ops/maintainable": _OPTIMIZE,
         "ops/layout/cluster_columns": _OPTIMIZE,
         "ops/layout/clustered": _OPTIMIZE,
         "ops/layout/optimize_plan": _OPTIMIZE,
         "ops/layout/optimize_report": _OPTIMIZE,
     },
-    "a part of VACUUM: what stays and what goes shows in storage": {
+    "a part of VACUUM, visible in the remaining files": {
         "ops/upkeep/vacuum_files": _VACUUM,
         "ops/upkeep/vacuum_lite": _VACUUM,
         "ops/upkeep/vacuum_needed": _VACUUM,
@@ -156,7 +156,7 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "testing/aged_store": _VACUUM,
         "testing/modelled_table": "tests/unit/testing/test_table_machine.py",
     },
-    "a part of CONVERT TO DELTA or CLONE: what is found shows in the table": {
+    "a part of CONVERT TO DELTA or CLONE, visible in the table": {
         "ops/copyable": _CONVERT,
         "ops/copies/iceberg_columns": _ICEBERG,
         "ops/copies/iceberg_deletes": _ICEBERG,
@@ -167,16 +167,16 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/copies/copy_files": "tests/unit/ops/copies/test_clone.py",
         "ops/copies/partition_schema": "tests/unit/ops/copies/test_hive_paths.py",
     },
-    "a part of writing files, held by what is read back": {
+    "a part of writing files, covered by reading them back": {
         "ops/write/parquet_files": "tests/unit/ops/write/test_writer.py",
         "ops/write/stored_layout": "tests/unit/ops/write/test_writer.py",
     },
-    "ALTER TABLE's columns: what is staged shows in the table": {
+    "a part of ALTER TABLE for columns, visible in the table": {
         "ops/tables/alterable": _COLUMNS,
         "ops/tables/dependents": _COLUMNS,
         "ops/tables/replaceable": _COLUMNS,
     },
-    "one rule each: all are broken on purpose in one list of tables": {
+    "rules of the strict check, each violated on purpose in one list of tables": {
         "ops/strict/held/folded_state": _STRICT,
         "ops/strict/held/raw_log": _STRICT,
         "ops/strict/held/rule": _STRICT,

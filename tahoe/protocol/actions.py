@@ -411,7 +411,7 @@ def _protocol(value: Mapping[str, Any]) -> Protocol:
     )
 
 
-# Old writers leave the schema of an empty table out, and the reference reads that so (docs/design/012-demanded-fields.md).
+# Old writers leave the schema of an empty table out, and the reference reads that so (docs/design/012-required-fields.md).
 _EMPTY_SCHEMA = '{"type":"struct","fields":[]}'
 
 

@@ -4,7 +4,7 @@ An action that lacks a demanded member is damage, never a default: an `add` with
 without a word. So is a member, or an action, that differs from a known one in case only: it would be passed over as one of a later
 version of the format, and what it says with it. Truly unknown members and actions are left alone, as the specification wants.
 
-What is demanded, where that departs from the specification's letter, and why: docs/design/012-demanded-fields.md.
+What is demanded, where that departs from the specification's letter, and why: docs/design/012-required-fields.md.
 """
 
 from __future__ import annotations

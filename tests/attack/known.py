@@ -1,6 +1,6 @@
 """What cannot be told, by name and with its reason. Everything that is not on this list must be told, or do no harm.
 
-`docs/design/014-damage.md` says the same to users, and what they can do. A test asserts that each entry is still needed.
+`docs/design/014-corruption.md` says the same to users, and what they can do. A test asserts that each entry is still needed.
 """
 
 from __future__ import annotations

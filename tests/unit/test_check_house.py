@@ -1,4 +1,4 @@
-"""The house's own rule of tests: a module without a test of its name is found, and so is a line that excuses nothing."""
+"""`scripts/check_house.py` reports modules without a test of their name, and stale entries of its list."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ PATHS = [
 ]
 
 
-def test_a_module_without_its_test_is_told_with_the_tests_name(house) -> None:
-    assert [fault.split(":")[0] for fault in house._tests(PATHS, {})] == [
+def test_a_module_without_its_test_is_reported_with_the_name_of_the_test(house) -> None:
+    assert [violation.split(":")[0] for violation in house._tests(PATHS, {})] == [
         "tahoe/room/bare.py has no tests/unit/room/test_bare.py"
     ]
 
 
-def test_a_listed_module_is_excused_by_a_test_that_is_there(house) -> None:
+def test_a_listed_module_passes_if_the_listed_test_exists(house) -> None:
     assert list(house._tests(PATHS, {"why": {"room/bare": "tests/model/test_all.py"}})) == []
-    (fault,) = house._tests(PATHS, {"why": {"room/bare": "tests/model/test_none.py"}})
-    assert "names tests/model/test_none.py for tahoe/room/bare.py, which is not there" in fault
+    (violation,) = house._tests(PATHS, {"why": {"room/bare": "tests/model/test_none.py"}})
+    assert "names tests/model/test_none.py for tahoe/room/bare.py, which does not exist" in violation
 
 
-def test_a_line_that_excuses_nothing_is_a_fault(house) -> None:
-    there = "tests/model/test_all.py"
-    elsewhere = {"one": {"room/bare": there, "room/tested": there, "room/gone": there}, "two": {"room/bare": there}}
-    faults = " | ".join(house._tests(PATHS, elsewhere))
-    assert "tahoe/room/tested.py has tests/unit/room/test_tested.py: it needs no line" in faults
-    assert "lists tahoe/room/gone.py, which is not there" in faults and "tahoe/room/bare.py is listed twice" in faults
+def test_a_stale_entry_is_reported(house) -> None:
+    existing = "tests/model/test_all.py"
+    elsewhere = {"one": {"room/bare": existing, "room/tested": existing, "room/gone": existing}, "two": {"room/bare": existing}}
+    violations = " | ".join(house._tests(PATHS, elsewhere))
+    assert "tahoe/room/tested.py has tests/unit/room/test_tested.py: delete its line" in violations
+    assert "lists tahoe/room/gone.py, which does not exist" in violations and "tahoe/room/bare.py is listed twice" in violations
 
 
-def test_the_rule_holds_of_this_repository(house, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_repository_has_no_violation(house, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert list(house._tests(sorted(Path("tahoe").rglob("*.py")), house.TESTED_ELSEWHERE)) == []

@@ -114,8 +114,11 @@ class LogReplay:
 
     def run(self, files: LogFiles, progress: Progress) -> Iterator[Violation]:
         """Fold the commits that are newer than those folded before."""
-        yield from self._checkpoints(files.checkpoints.get(self.version, ()))
         versions = sorted(version for version in files.commits if version > self.version)
+        if self.version < 0:
+            before = versions[0] - 1 if versions else max(files.checkpoints, default=-1)
+            self.version = before if before in files.checkpoints else -1
+        yield from self._checkpoints(files.checkpoints.get(self.version, ()))
         done = 0
         for block in _blocks(versions, files):
             for version, data, checksum in zip(block, *self._read(block, files), strict=True):
@@ -186,10 +189,14 @@ class LogReplay:
                     self.metadata = action
 
     def _configure(self, actions: Sequence[Action]) -> None:
-        """What a commit makes of the table: its schema, its partition columns, and whether commits carry their times."""
-        metadata = newest(actions, Metadata)
-        protocol = newest(actions, Protocol) or self.protocol
-        if metadata is not None and protocol is not None:
+        """Take the table's schema, its partition columns, and whether commits carry their times, from a commit or a checkpoint.
+
+        Protocol and metadata may each come alone; the other is that of the state.
+        """
+        metadata, protocol = newest(actions, Metadata), newest(actions, Protocol)
+        changes = metadata is not None or protocol is not None
+        metadata, protocol = metadata or self.metadata, protocol or self.protocol
+        if changes and metadata is not None and protocol is not None:
             config = TableConfig(protocol, metadata, self.store.url)
             self._timed_from = in_commit_timestamps_from(config)
             self._partitions = config.schema, config.partition_columns
@@ -242,7 +249,7 @@ class LogReplay:
         self._last_timestamp = timestamp if timestamp is not None else last
 
     def differences(self, what: str, protocol: Protocol | None, metadata: Metadata | None) -> Iterator[str]:
-        """How a protocol and metadata differ from the last ones that commits gave, a sentence each."""
+        """How a protocol and metadata differ from those of the log so far, a sentence each."""
         if None not in (protocol, self.protocol) and protocol != self.protocol:
             yield f"the protocol of {what} is {_shown_protocol(protocol)}, the commits give {_shown_protocol(self.protocol)}."
         if metadata is not None and self.metadata is not None:
@@ -275,6 +282,7 @@ class LogReplay:
             self._begin()
             self._fold_single(reader.single_actions)
             self._configure(reader.single_actions)
+            self.protocol, self.metadata = said[0] or self.protocol, said[1] or self.metadata
             vectors = files["deletionVector"].to_pylist()
             sizes = files["size"].to_pylist()
             for text, size, vector in zip(texts, sizes, vectors, strict=True):

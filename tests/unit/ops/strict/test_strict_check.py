@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tahoe
 from tahoe.ops.strict.strict_check import ALL_RULES, strict_violations
+from tahoe.store.local_store import LocalLogStore
+from tahoe.txn.hooks import checkpoint_snapshot
+from tests.cleaned_logs import start_at_the_checkpoint
 from tests.unit.ops.strict import planted_in_commits, planted_in_files, planted_in_settings, planted_in_summaries
 from tests.unit.ops.strict.planting import SUMMED_UP, TABLES, Plant, log_of
 
@@ -37,6 +41,24 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_that_tahoe_wrote_breaks_no_rule(tables: dict[str, Path], name: str) -> None:
     assert strict_violations(tahoe.Table(str(tables[name])).store) == []
+
+
+@pytest.mark.parametrize("with_its_commit", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_log_that_starts_at_a_checkpoint_breaks_no_rule(
+    tables: dict[str, Path], tmp_path: Path, name: str, with_its_commit: bool
+) -> None:
+    """In each version but the newest, where a log needs a commit after its checkpoint: a change of metadata and of files is next."""
+    whole = tahoe.Table(str(shutil.copytree(tables[name], tmp_path / "whole")))
+    whole.set_properties({"custom": "1"})
+    whole.append(whole.to_arrow().slice(0, 1))
+    for version in range(whole.version()):
+        root = Path(shutil.copytree(tmp_path / "whole", tmp_path / str(version)))
+        checkpoint_snapshot(replace(whole.snapshot(version), store=LocalLogStore(root)), whole.clock)
+        start_at_the_checkpoint(root, with_its_commit=with_its_commit)
+        assert tahoe.Table(str(root)).check(deep=True) == []
+        gone = set() if with_its_commit else {"what-is-gone-is-in-a-checkpoint"}
+        assert {found.code for found in strict_violations(LocalLogStore(root))} == gone
 
 
 @pytest.mark.parametrize(("what", "kind", "plant", "rules"), PLANTED, ids=[each[0] for each in PLANTED])

@@ -24,6 +24,7 @@ from tahoe.progress import Reported
 from tahoe.protocol.dv import z85_encode
 from tahoe.store.local_store import LocalLogStore
 from tahoe.store.log_store import Entry
+from tests.cleaned_logs import start_at_the_checkpoint
 
 pytestmark = pytest.mark.damages_tables
 
@@ -32,7 +33,7 @@ DEEP = "[" * 100_000
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Commits, a checkpoint, checksums, partitions with odd values, a vector: a table with one of everything."""
     root = tmp_path_factory.mktemp("sound") / "table"
     schema = pa.schema([("id", pa.int64()), ("part", pa.string())])
@@ -42,6 +43,17 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if start == 10:
             table.checkpoint()
     table.delete("id = 3")
+    assert check_table(LocalLogStore(root), deep=True) == []
+    return root
+
+
+@pytest.fixture(scope="module", params=["from version 0", "from a checkpoint"])
+def sound(whole: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """The same table, and the same after the first commits were cleaned away."""
+    if request.param == "from version 0":
+        return whole
+    root = Path(shutil.copytree(whole, tmp_path_factory.mktemp("cleaned") / "table"))
+    start_at_the_checkpoint(root)
     assert check_table(LocalLogStore(root), deep=True) == []
     return root
 
@@ -202,6 +214,46 @@ def _checkpoint_with_a_twin(root: Path) -> None:
     pq.write_table(pa.concat_tables([rows, rows.slice(rows.num_rows - 1)]), path)
 
 
+@pytest.mark.parametrize("with_its_commit", [True, False])
+def test_changes_after_a_checkpoint_are_folded_into_the_state_that_it_gives(tmp_path: Path, with_its_commit: bool) -> None:
+    """A `metaData` without a `protocol`, then a `protocol` without a `metaData`, then both as they are in the next checkpoint."""
+    table = Table.create(tmp_path, pa.schema([("id", pa.int64()), ("part", pa.string())]), partition_by=["part"])
+    table.append(pa.table({"id": [1], "part": ["a"]}))
+    table.checkpoint()
+    table.append(pa.table({"id": [2], "part": ["b"]}))
+    start_at_the_checkpoint(tmp_path, with_its_commit=with_its_commit)
+    table = Table(tmp_path)
+    check = TableCheck(LocalLogStore(tmp_path))
+    changes: list[Callable[[], object]] = [
+        lambda: table.overwrite(pa.table({"id": [1], "other": ["a"]}), overwrite_schema=True, partition_by=["other"]),
+        lambda: table.append(pa.table({"id": [2], "other": ["b"]})),
+        lambda: table.set_properties({"delta.enableInCommitTimestamps": "true"}),
+        lambda: table.append(pa.table({"id": [3], "other": ["c"]})),
+        table.checkpoint,
+    ]
+    for change in changes:
+        change()
+        assert check.violations() == []
+        assert Table(tmp_path).check(deep=True) == []
+    info = [json.loads(line) for line in commits(tmp_path)[-1].read_text().splitlines()]
+    commits(tmp_path)[-1].write_text("".join(json.dumps(line) + "\n" for line in info if "commitInfo" not in line))
+    assert "commit" in {found.code for found in Table(tmp_path).check()}, "the property is in force"
+
+
+def test_a_checkpoint_after_the_first_is_compared_with_it(tmp_path: Path) -> None:
+    table = Table.create(tmp_path, pa.schema([("id", pa.int64())]))
+    table.checkpoint()
+    table.append(pa.table({"id": [1]}))
+    table.checkpoint()
+    commits(tmp_path)[0].unlink()
+    (newest,) = tmp_path.glob("_delta_log/*1.checkpoint.parquet")
+    rows = pq.read_table(newest)
+    changed = [{**row, "metaData": row["metaData"] and {**row["metaData"], "id": "another"}} for row in rows.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(changed, schema=rows.schema), newest)
+    found = [one for one in check_table(LocalLogStore(tmp_path)) if one.code == "checkpoint"]
+    assert [one.message.endswith("id differ.") for one in found] == [True]
+
+
 @pytest.mark.parametrize("attack", MAD, ids=str)
 def test_whatever_a_table_holds_is_a_finding_or_one_clean_error(root: Path, attack: str) -> None:
     MAD[attack](root)
@@ -254,8 +306,9 @@ def test_a_schema_that_is_spaced_otherwise_is_the_same_schema(root: Path) -> Non
     assert check_table(LocalLogStore(root)) == []
 
 
-def test_a_checkpoint_of_another_table_is_told_by_what_differs(root: Path) -> None:
+def test_a_checkpoint_of_another_table_is_told_by_what_differs(whole: Path, tmp_path: Path) -> None:
     """As the table `parquet_row_group_skipping` of the Rust kernel has it: its checkpoint was edited, its commits were not."""
+    root = Path(shutil.copytree(whole, tmp_path / "table"))
     text = commits(root)[0].read_text()
     identity = next(json.loads(line)["metaData"]["id"] for line in text.splitlines() if "metaData" in line)
     commits(root)[0].write_text(re.sub(r',"tahoe.seal":"[^"]*"', "", text.replace(identity, "another")))
@@ -375,7 +428,12 @@ def test_what_a_check_does_is_reported(root: Path) -> None:
     progress = Reported()
     check_table(LocalLogStore(root), deep=True, progress=progress)
     last = {step: (done, total) for step, done, total in progress.reports}
-    assert last == {"commits checked": (6, 6), "deletion vectors checked": (1, 1), "data files read": (4, 4)}
+    commits_there = len(commits(root))
+    assert last == {
+        "commits checked": (commits_there, commits_there),
+        "deletion vectors checked": (1, 1),
+        "data files read": (4, 4),
+    }
 
 
 def test_checking_again_reads_only_what_is_new(root: Path) -> None:
